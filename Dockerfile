@@ -17,7 +17,7 @@ ENV PATH=/opt/minutebook/bin:$PATH PYTHONUTF8=1 PYTHONDONTWRITEBYTECODE=1
 
 FROM base AS build
 WORKDIR /build
-# For the codec of archive/native (docs/decisions/0047-a-native-codec.md); the images that run have no compiler.
+# For the codec of minutebook/codec (docs/decisions/0047-a-native-codec.md); the images that run have no compiler.
 RUN apt-get update \
     && apt-get install --yes --no-install-recommends gcc libc6-dev \
     && rm -rf /var/lib/apt/lists/*
@@ -29,7 +29,6 @@ RUN /tools/bin/uv venv --python /usr/local/bin/python /opt/minutebook \
     && /tools/bin/uv pip install --no-cache --python /opt/minutebook/bin/python --no-deps --require-hashes \
        --build-constraints requirements/build.lock -r requirements/consumer.lock
 COPY pyproject.toml hatch_build.py README.md CHANGELOG.md LICENSE ./
-COPY archive archive
 COPY compaction compaction
 COPY consumer consumer
 COPY minutebook minutebook

@@ -188,7 +188,7 @@ $(UV): requirements/tools.lock
 
 # The lock is complete, so nothing is resolved here. amazon-kclpy is built from source: that fetches KCL's jars.
 $(READY): $(UV) pyproject.toml CHANGELOG.md requirements/dev.lock requirements/build.lock hatch_build.py \
-		archive/native/library.py $(wildcard archive/native/src/*)
+		minutebook/codec/library.py $(wildcard minutebook/codec/src/*)
 	@echo "setup: packages and KCL's jars (a minute or two the first time)"
 	@test -x $(BIN)/python || $(UV) venv --quiet --python $(TOOLS)/bin/python $(VENV)
 	@$(UV) pip install --quiet --python $(BIN)/python --no-deps --require-hashes \

@@ -1,4 +1,4 @@
-"""Compiles the codec of `archive/native` when the package is built, where there is a C compiler.
+"""Compiles the codec of `minutebook/codec` when the package is built, where there is a C compiler.
 
 Without one, or with MINUTEBOOK_NATIVE=0, the package is pure Python and does the same work in more time
 (docs/decisions/0047-a-native-codec.md). Hatchling calls this for wheels and for editable installations.
@@ -33,7 +33,7 @@ FLAGS: Final = (
 
 def compile_codec(root: Path) -> Path | None:
     """Compile the codec below a checkout; returns the library, None where it cannot be built here."""
-    folder = root / "archive" / "native"
+    folder = root / "minutebook" / "codec"
     codec = runpy.run_path(str(folder / "library.py"))  # what it looks for, and by which digest
     library: Path = codec["library_path"](folder)
     library.unlink(missing_ok=True)
@@ -48,7 +48,7 @@ def compile_codec(root: Path) -> Path | None:
     if built.returncode != 0:
         # A compiler without the C library's headers is no reason not to install: `doctor` warns of what is missing.
         made.unlink(missing_ok=True)
-        sys.stderr.write(f"minutebook: {compiler} could not compile archive/native:\n{built.stderr}\n")
+        sys.stderr.write(f"minutebook: {compiler} could not compile minutebook/codec:\n{built.stderr}\n")
         return None
     made.replace(library)
     return library

@@ -6,16 +6,16 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
-from archive.format.day import Day
-from archive.format.document import FORMAT
-from archive.format.keys import application_key, end_marker_key, segment_key, start_marker_key
-from archive.format.markers import ApplicationRecord, EndMarker, StartMarker, encode_marker
-from archive.format.metadata import ChainStart, Predecessor
-from archive.format.minute import MINUTE_MS
-from archive.format.position import Position
-from archive.format.record import Record
-from archive.format.segment import SegmentWriter
-from archive.store.directory_storage import DirectoryStorage
+from minutebook.format.day import Day
+from minutebook.format.document import FORMAT
+from minutebook.format.keys import application_key, end_marker_key, segment_key, start_marker_key
+from minutebook.format.markers import ApplicationRecord, EndMarker, StartMarker, encode_marker
+from minutebook.format.metadata import ChainStart, Predecessor
+from minutebook.format.minute import MINUTE_MS
+from minutebook.format.position import Position
+from minutebook.format.record import Record
+from minutebook.format.segment import SegmentWriter
+from minutebook.store.directory_storage import DirectoryStorage
 
 DAY = Day.parse("2026-11-20")
 PREFIX = "raw/"

@@ -6,9 +6,9 @@ import subprocess
 from pathlib import Path
 from typing import Any, Final
 
-from archive.clock import SystemClock
 from benchmarks.processes import cpu_seconds
 from demo.embedded import EmbeddedAws
+from minutebook.clock import SystemClock
 
 _CLOCK: Final = SystemClock()
 _FILE: Final = Path(__file__).with_name("bento.yaml")

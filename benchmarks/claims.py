@@ -27,18 +27,18 @@ from typing import Final, NamedTuple
 import botocore
 from botocore.awsrequest import AWSRequest, AWSResponse
 
-from archive.access import PLAIN
-from archive.aws import make_kinesis_client, make_s3_client
-from archive.clock import SystemClock
-from archive.format.payload import PayloadPath
-from archive.format.record import Record
-from archive.logs import configure_logging
-from archive.retry import Backoff
 from benchmarks.dynamodb_answers import answer, serving
 from consumer.dedupe.claim_batches import Answer, Batch, Undecided
 from consumer.dedupe.deduplicator import ClaimMap, Claims
 from consumer.dedupe.table import CLAIM_CONNECTIONS, DynamoDedupeTable, make_claims_client
 from demo.embedded import ACCESS_KEY, REGION, SECRET_KEY
+from minutebook.aws.access import PLAIN
+from minutebook.aws.clients import make_kinesis_client, make_s3_client
+from minutebook.clock import SystemClock
+from minutebook.format.payload import PayloadPath
+from minutebook.format.record import Record
+from minutebook.logs import configure_logging
+from minutebook.retry import Backoff
 
 SLICE: Final = 500
 """As many records as the processor judges at once."""

@@ -20,9 +20,9 @@ from typing import NamedTuple
 
 from backports import zstd
 
-from archive.compression import Compression, decompress, new_compressor
-from archive.format.record import Record, encode_lines
 from demo.flights import read_flights
+from minutebook.compression import Compression, decompress, new_compressor
+from minutebook.format.record import Record, encode_lines
 
 SHARD = "shardId-000000000000"
 FIRST = 49680430009993180326445188721472315949130085524050018306

@@ -3,14 +3,14 @@
 from collections.abc import Iterator
 from typing import Final
 
-from archive.format.day import MINUTES_A_DAY, Day
-from archive.format.keys import application_key, parse_segment_key, segment_key, start_marker_key
-from archive.format.markers import encode_marker
-from archive.format.metadata import ChainStart, Predecessor, SegmentMetadata
-from archive.format.minute import MINUTE_MS, minute_path
-from archive.format.position import Position
-from archive.store.objects import ListedObject, Listing, ObjectHead, StoredObject
 from benchmarks.archives import APPLICATION, FIRST, PREFIX, start_marker
+from minutebook.format.day import MINUTES_A_DAY, Day
+from minutebook.format.keys import application_key, parse_segment_key, segment_key, start_marker_key
+from minutebook.format.markers import encode_marker
+from minutebook.format.metadata import ChainStart, Predecessor, SegmentMetadata
+from minutebook.format.minute import MINUTE_MS, minute_path
+from minutebook.format.position import Position
+from minutebook.store.objects import ListedObject, Listing, ObjectHead, StoredObject
 
 _STEP: Final = 10**6
 _NEXT_MINUTES: Final = 3

@@ -3,9 +3,6 @@
 from collections.abc import Callable
 from typing import Any, Final
 
-from archive.format.metadata import SegmentMetadata
-from archive.format.minute import MINUTE_MS
-from archive.store.storage import Address
 from benchmarks.archives import DAY
 from benchmarks.computed_day import ComputedStore
 from compaction.inventory.facts import SegmentFacts
@@ -13,6 +10,9 @@ from compaction.tasks import task
 from compaction.tasks.ids.lines import LineFilter
 from compaction.tasks.plan import RawObject
 from compaction.tasks.task import Order, TaskResult
+from minutebook.format.metadata import SegmentMetadata
+from minutebook.format.minute import MINUTE_MS
+from minutebook.store.storage import Address
 
 DAYS: Final = 2
 _COPIED: Final = 50

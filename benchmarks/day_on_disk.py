@@ -17,18 +17,18 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from archive.compression import Compression, new_compressor
-from archive.coverage.evidence import segment_link
-from archive.format.day import MINUTES_A_DAY
-from archive.format.keys import segment_key
-from archive.format.metadata import ChainStart, Continuity, SegmentMetadata
-from archive.format.minute import MINUTE_MS
-from archive.format.position import Position
-from archive.format.read_mark import MarkKind, ReadMark
-from archive.format.record import Record, encode_lines
-from archive.store.objects import ObjectStore
 from benchmarks.archives import APPLICATION, DAY, FIRST, PAYLOAD_BYTES, PREFIX
 from consumer.stream.port import StreamIdentity
+from minutebook.compression import Compression, new_compressor
+from minutebook.coverage.evidence import segment_link
+from minutebook.format.day import MINUTES_A_DAY
+from minutebook.format.keys import segment_key
+from minutebook.format.metadata import ChainStart, Continuity, SegmentMetadata
+from minutebook.format.minute import MINUTE_MS
+from minutebook.format.position import Position
+from minutebook.format.read_mark import MarkKind, ReadMark
+from minutebook.format.record import Record, encode_lines
+from minutebook.store.objects import ObjectStore
 from tests.fakes.archive_scene import ArchiveScene
 
 _POOL: Final = 20_000

@@ -17,10 +17,10 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Final
 
-from archive.clock import SystemClock
-from archive.logs import configure_logging
 from benchmarks.processes import cpu_seconds
 from demo.embedded import EmbeddedAws
+from minutebook.clock import SystemClock
+from minutebook.logs import configure_logging
 from tests.fakes.daemon_double import Lease
 from tests.fakes.loopback_tls import TlsFront
 from tests.fakes.shard import FakeShard

@@ -24,7 +24,7 @@ from typing import ClassVar, Final, NamedTuple
 from urllib.parse import parse_qs, unquote, urlsplit
 from xml.sax.saxutils import escape, unescape
 
-from archive.clock import SystemClock
+from minutebook.clock import SystemClock
 
 _PAGE: Final = 1000
 _BLOCK: Final = 1 << 20

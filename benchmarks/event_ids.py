@@ -18,7 +18,6 @@ import time
 from collections.abc import Iterable, Iterator
 from typing import Any, Final, NamedTuple
 
-from archive.store.storage import Address
 from benchmarks.processes import Watch
 from compaction.spark.engine import SparkEngine
 from compaction.spark.shuffle import FoundCopies, Jobs, ShuffledIds
@@ -27,6 +26,7 @@ from compaction.tasks.ids.rows import IdCollector, IdOrder
 from compaction.tasks.plan import Task
 from compaction.tasks.task import Order
 from demo.bootstrap import ensure_java
+from minutebook.store.storage import Address
 
 OBJECTS: Final = 40
 """Objects of a task."""

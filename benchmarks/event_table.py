@@ -16,12 +16,12 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from archive.format.day import Day
-from archive.published.schema import SCHEMA
 from benchmarks.readers import Reader, duckdb_itself, duckdb_of_scan, spark_itself
 from compaction.iceberg.table import IcebergTable
 from compaction.typed.event_time import with_event_time
 from compaction.verdict.audit_document import Events
+from minutebook.format.day import Day
+from minutebook.published.schema import SCHEMA
 from tests.corpus.desk import Desk
 from tests.corpus.typed_day import payload_day
 from tests.integration.lake import DAY, NEXT, Lake, local_lake

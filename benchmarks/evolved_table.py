@@ -14,12 +14,12 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from archive.clock import SystemClock
-from archive.format.day import Day
 from benchmarks.readers import Reader, duckdb_itself, duckdb_of_scan, spark_itself
 from compaction.iceberg.orphans import TableFolders
 from compaction.iceberg.table import IcebergTable
 from compaction.vacuum.table import vacuum_table
+from minutebook.clock import SystemClock
+from minutebook.format.day import Day
 from tests.corpus.desk import Desk
 from tests.corpus.typed_day import payload_day
 from tests.fakes.failing_storage import Crash

@@ -86,7 +86,7 @@ def _from(root: str, frames: list[str]) -> tuple[str, ...]:
 def _kind(frame: str) -> str:
     if "consumer/" in frame:
         return "consumer"
-    if "archive/" in frame:
+    if "minutebook/" in frame:
         return "archive"
     return "python" if ".py" in frame else "native"
 

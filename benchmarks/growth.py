@@ -18,11 +18,11 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Final
 
-from archive.clock import SystemClock
-from archive.logs import configure_logging
 from benchmarks.density import Density
 from benchmarks.processes import cpu_seconds
 from demo.embedded import EmbeddedAws
+from minutebook.clock import SystemClock
+from minutebook.logs import configure_logging
 from tests.integration.archive_site import Site
 
 _CLOCK: Final = SystemClock()

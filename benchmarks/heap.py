@@ -14,12 +14,12 @@ import tempfile
 from pathlib import Path
 from typing import Any, Final
 
-from archive.clock import SystemClock
 from benchmarks.figures import Column, publish
 from benchmarks.processes import Sampler, descendants, mib_of, used_of
 from benchmarks.whole_path import consume, stream
 from demo.bootstrap import ensure_java
 from demo.embedded import EmbeddedAws
+from minutebook.clock import SystemClock
 from tests.e2e.worker import Worker, is_running
 
 _CLOCK: Final = SystemClock()

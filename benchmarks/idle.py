@@ -14,12 +14,12 @@ import tempfile
 from pathlib import Path
 from typing import Any, Final
 
-from archive.clock import SystemClock
 from benchmarks.figures import Column, publish
 from benchmarks.processes import cpu_by_kind, memory_by_kind
 from benchmarks.whole_path import Peak, consume, stream
 from demo.bootstrap import ensure_java
 from demo.embedded import EmbeddedAws
+from minutebook.clock import SystemClock
 
 _CLOCK: Final = SystemClock()
 _SETTLE_SECONDS: Final = 45

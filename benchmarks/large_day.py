@@ -25,15 +25,15 @@ from typing import Any, Final
 
 import pyarrow.parquet as pq
 
-from archive.clock import SystemClock
-from archive.format.day import MINUTES_A_DAY
-from archive.store.places import open_storage
-from archive.store.storage import Address
 from benchmarks.archives import DAY, PREFIX
 from benchmarks.day_on_disk import BUCKET, Shape, make_day, store_markers, template
 from benchmarks.figures import Column, median, publish
 from benchmarks.pipe.services import read_port
 from benchmarks.processes import KINDS, Curve
+from minutebook.clock import SystemClock
+from minutebook.format.day import MINUTES_A_DAY
+from minutebook.store.places import open_storage
+from minutebook.store.storage import Address
 
 _REGION: Final = "us-east-1"
 _CLOCK: Final = SystemClock()

@@ -19,14 +19,6 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, Final
 
-from archive.clock import SystemClock, new_id, new_random
-from archive.errors import StoreRefused
-from archive.format.day import MINUTES_A_DAY
-from archive.owner import StreamOwner
-from archive.retry import Backoff
-from archive.store.places import StorePrefix
-from archive.store.retrying import RetryingStorage
-from archive.store.storage import Address
 from benchmarks.archives import DAY, PREFIX, make_archive
 from benchmarks.computed_day import ComputedStore
 from benchmarks.computed_lines import DAYS, ComputedAddress
@@ -39,6 +31,14 @@ from compaction.rewrite import CompactOptions, compact_day
 from compaction.spark.engine import SparkEngine
 from compaction.tasks.plan import TaskSizes
 from compaction.verdict.audit_document import encode_audit
+from minutebook.clock import SystemClock, new_id, new_random
+from minutebook.errors import StoreRefused
+from minutebook.format.day import MINUTES_A_DAY
+from minutebook.owner import StreamOwner
+from minutebook.retry import Backoff
+from minutebook.store.places import StorePrefix
+from minutebook.store.retrying import RetryingStorage
+from minutebook.store.storage import Address
 
 _MIB: Final = 1 << 20
 _RECORDS: Final = 500

@@ -22,9 +22,9 @@ from typing import Final
 
 import pyspark
 
-from archive.format.day import Day
-from archive.store.places import open_storage
 from demo.embedded import EmbeddedAws
+from minutebook.format.day import Day
+from minutebook.store.places import open_storage
 from tests.corpus.model import Corpus
 from tests.integration.shell import Shell, store_checkpoints
 

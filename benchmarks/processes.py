@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from archive.clock import SystemClock
+from minutebook.clock import SystemClock
 
 _EVERY_SECONDS = 0.2
 _TICKS = os.sysconf("SC_CLK_TCK")

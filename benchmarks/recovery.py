@@ -18,10 +18,10 @@ from datetime import datetime
 from pathlib import Path
 from typing import Final
 
-from archive.clock import SystemClock
 from benchmarks.figures import Column, median, publish
 from demo.bootstrap import ensure_java
 from demo.embedded import EmbeddedAws
+from minutebook.clock import SystemClock
 from tests.e2e.harness import Application
 from tests.e2e.worker import Worker
 from tests.witness.readback import assert_exactly_once

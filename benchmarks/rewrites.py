@@ -15,18 +15,18 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from archive.clock import SystemClock, new_id, new_random
-from archive.owner import StreamOwner
-from archive.retry import Backoff
-from archive.store.places import StorePrefix, open_storage
-from archive.store.retrying import RetryingStorage
-from archive.store.storage import Address
 from benchmarks.archives import DAY, PREFIX
 from benchmarks.processes import cpu_seconds
 from compaction.inventory.checkpoints import Checkpoints
 from compaction.job.context import AuditOptions, JobContext
 from compaction.rewrite import CompactOptions, compact_day
 from compaction.spark.engine import SparkEngine
+from minutebook.clock import SystemClock, new_id, new_random
+from minutebook.owner import StreamOwner
+from minutebook.retry import Backoff
+from minutebook.store.places import StorePrefix, open_storage
+from minutebook.store.retrying import RetryingStorage
+from minutebook.store.storage import Address
 from tests.corpus.typed_day import COLUMNS
 from tests.fakes.typed_lines import mapping
 

@@ -24,15 +24,15 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, ClassVar, Final, NamedTuple
 
-from archive.clock import SystemClock
-from archive.format.document import FORMAT
-from archive.format.keys import start_marker_key
-from archive.format.markers import StartMarker, encode_marker
-from archive.logs import configure_logging
-from archive.properties_file import FORKS_VARIABLE, SUPERVISED_VARIABLE
 from benchmarks.pipe.child import Child
 from benchmarks.quiet_services import Answers, serve
 from consumer.daemon.fork_server import stub_command
+from minutebook.clock import SystemClock
+from minutebook.format.document import FORMAT
+from minutebook.format.keys import start_marker_key
+from minutebook.format.markers import StartMarker, encode_marker
+from minutebook.logs import configure_logging
+from minutebook.properties_file import FORKS_VARIABLE, SUPERVISED_VARIABLE
 from tests.integration.fork_site import PYTHON, Forks
 from tests.integration.process_daemon import PROGRAM
 

@@ -15,7 +15,7 @@ import sys
 from pathlib import Path
 from typing import Final
 
-from archive.clock import SystemClock
+from minutebook.clock import SystemClock
 
 _CLOCK: Final = SystemClock()
 SUITE: Final[dict[str, list[str]]] = {

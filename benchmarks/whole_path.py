@@ -21,12 +21,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
-from archive.clock import SystemClock
 from benchmarks import bento
 from benchmarks.figures import Column, median, publish
 from benchmarks.processes import Sampler, cpu_by_kind, memory_by_kind
 from demo.bootstrap import ensure_java, ensure_node
 from demo.embedded import REGION, EmbeddedAws, free_ports
+from minutebook.clock import SystemClock
 from tests.e2e.worker import Worker
 from tests.witness.waiting import wait_until
 

@@ -10,14 +10,6 @@ from typing import Final
 import msgspec
 from rich.console import Console
 
-from archive import aws, logs
-from archive.clock import SystemClock, new_id, new_random
-from archive.errors import CatalogRefused, SettingsError
-from archive.format.day import Day, day_of_ms
-from archive.published.generation import DayFolder
-from archive.retry import Backoff
-from archive.store.places import StorePrefix, open_storage
-from archive.store.retrying import RetryingStorage
 from compaction import dry_run, recheck, rewrite
 from compaction.audit.audit import audit_day
 from compaction.audit.examined import DayResult
@@ -37,6 +29,15 @@ from compaction.spark.engine import Progress, no_progress
 from compaction.spark.lazy import LazySpark
 from compaction.stream.kinesis import once_in_vain
 from compaction.stream.pace import SHARE
+from minutebook import logs
+from minutebook.aws import clients
+from minutebook.clock import SystemClock, new_id, new_random
+from minutebook.errors import CatalogRefused, SettingsError
+from minutebook.format.day import Day, day_of_ms
+from minutebook.published.generation import DayFolder
+from minutebook.retry import Backoff
+from minutebook.store.places import StorePrefix, open_storage
+from minutebook.store.retrying import RetryingStorage
 
 _STORE_BUDGET_SECONDS: Final = 120
 _LISTING_BUDGET_SECONDS: Final = 15
@@ -239,8 +240,8 @@ def _started(
 
 def _checkpoints(settings: JobSettings) -> Checkpoints:
     # Reads are safe to repeat, and an audit goes on without the table: botocore's own retries are enough.
-    client = aws.make_dynamodb_client(
-        settings.region, settings.dynamodb_endpoint, settings.access, aws.client_config(attempts=5)
+    client = clients.make_dynamodb_client(
+        settings.region, settings.dynamodb_endpoint, settings.access, clients.client_config(attempts=5)
     )
     return read_checkpoints(client, settings.application_name)
 

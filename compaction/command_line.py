@@ -4,9 +4,9 @@ import os
 from collections.abc import Callable
 from importlib.util import find_spec
 
-from archive.errors import SettingsError
-from archive.options import command
 from compaction.job.request import AuditRequest, ColumnsRequest, CompactRequest, DdlRequest, VacuumRequest
+from minutebook.errors import SettingsError
+from minutebook.options import command
 
 
 @command

@@ -8,20 +8,20 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from archive.clock import SystemClock
-from archive.errors import ObjectVanished, SettingsError
-from archive.format.day import Day, day_of_ms
-from archive.published.generation import DayFolder
-from archive.published.schema import SCHEMA
-from archive.store.parallel import in_parallel
-from archive.store.places import StorePrefix, open_retrying
-from archive.store.retrying import RetryingStorage
 from compaction.hive import Column, columns_of, ddl, unite
 from compaction.job.request import DdlRequest
 from compaction.job.settings import load_job_settings
 from compaction.publish.publisher import Publisher
 from compaction.recheck import published_days
 from compaction.tasks.parquet import read_footer
+from minutebook.clock import SystemClock
+from minutebook.errors import ObjectVanished, SettingsError
+from minutebook.format.day import Day, day_of_ms
+from minutebook.published.generation import DayFolder
+from minutebook.published.schema import SCHEMA
+from minutebook.store.parallel import in_parallel
+from minutebook.store.places import StorePrefix, open_retrying
+from minutebook.store.retrying import RetryingStorage
 
 _BUDGET_SECONDS: Final = 60
 _TABLE: Final = re.compile(r"[a-z0-9_-]{1,255}\.[a-z0-9_-]{1,255}", re.ASCII)

@@ -2,11 +2,6 @@
 
 import msgspec
 
-from archive.format.day import Day
-from archive.format.minute import iso_time
-from archive.owner import read_owned
-from archive.published.generation import DayFolder
-from archive.published.reading import PublishedReader
 from compaction.dealing.buckets import Buckets
 from compaction.inventory.inventory import list_day
 from compaction.job.context import JobContext
@@ -15,6 +10,11 @@ from compaction.naming import generation_of
 from compaction.producers.day_before import look_back
 from compaction.rewrite import CompactOptions
 from compaction.tasks.plan import plan_tasks, raw_objects, single_groups
+from minutebook.format.day import Day
+from minutebook.format.minute import iso_time
+from minutebook.owner import read_owned
+from minutebook.published.generation import DayFolder
+from minutebook.published.reading import PublishedReader
 
 
 class DayPlan(msgspec.Struct, frozen=True, kw_only=True):

@@ -24,9 +24,9 @@ from typing import Final, NamedTuple
 
 import pyarrow as pa
 
-from archive.errors import SettingsError
-from archive.format.day import Day
 from compaction.publish.conflicts import Conflict
+from minutebook.errors import SettingsError
+from minutebook.format.day import Day
 
 _DAY_COLUMN: Final = "dt"
 _INPUT_FORMAT: Final = "org.apache.hadoop.hive.ql.io.SymlinkTextInputFormat"

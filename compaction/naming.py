@@ -3,12 +3,12 @@
 from collections.abc import Callable
 from typing import Final
 
-from archive.published.schema import SCHEMA_VERSION
 from compaction.inventory.day_objects import DayObjects
 from compaction.inventory.inventory import Inventory
 from compaction.job.context import AuditOptions
 from compaction.producers.day_before import DayBefore
 from compaction.typed.columns import Columns
+from minutebook.published.schema import SCHEMA_VERSION
 
 FORMATS: Final = ("archive-1", f"parquet-{SCHEMA_VERSION}")
 

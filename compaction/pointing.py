@@ -2,15 +2,15 @@
 
 import structlog
 
-from archive.clock import IdSource
-from archive.errors import FormatError
-from archive.published.generation import Current, Judged, Manifest, contradiction
 from compaction.audit.again import Again, audit_digest
 from compaction.audit.table_conflicts import with_conflicts
 from compaction.iceberg.commit import TableCommit
 from compaction.job.context import AuditOptions
 from compaction.publish.publisher import Publisher
 from compaction.verdict.audit_document import Audit, encode_audit
+from minutebook.clock import IdSource
+from minutebook.errors import FormatError
+from minutebook.published.generation import Current, Judged, Manifest, contradiction
 
 
 class Pointing:

@@ -8,13 +8,6 @@ from typing import Final
 import pyarrow as pa
 from rich.console import Console
 
-from archive.clock import SystemClock
-from archive.errors import SettingsError
-from archive.format.day import day_of_ms, parse_day
-from archive.logs import configure_logging
-from archive.owner import read_owned
-from archive.published.schema import SCHEMA
-from archive.store.retrying import RetryingStorage
 from compaction.dealing.opened import open_in_task
 from compaction.inventory.inventory import list_day
 from compaction.job.request import ColumnsRequest
@@ -28,6 +21,13 @@ from compaction.typed.documents import read_documents
 from compaction.typed.files.columns_file import parse_columns, read_columns
 from compaction.typed.files.proposing import propose
 from compaction.typed.payload_columns import PayloadColumns
+from minutebook.clock import SystemClock
+from minutebook.errors import SettingsError
+from minutebook.format.day import day_of_ms, parse_day
+from minutebook.logs import configure_logging
+from minutebook.owner import read_owned
+from minutebook.published.schema import SCHEMA
+from minutebook.store.retrying import RetryingStorage
 
 _OBJECTS: Final = 100
 """Segments of a day that are read, spread over its shards and minutes."""

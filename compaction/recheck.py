@@ -8,18 +8,18 @@ Evidence that touches a day: read marks under it, segments in it, batches that K
 Nothing of a day that is whole, clean and untouched is read but its pointer and names.
 """
 
-from archive.errors import SettingsError
-from archive.format.coverage_markers import SKIPPED
-from archive.format.day import Day, day_of_ms
-from archive.format.read_mark import read_mark_folder
-from archive.published.generation import DayFolder, Pointer, audit_key, is_judged_today
-from archive.published.reading import PublishedReader
-from archive.store.parallel import in_parallel
-from archive.store.places import StorePrefix
-from archive.store.retrying import RetryingStorage
-from archive.store.tombstones import is_expired
 from compaction.job.context import JobContext
 from compaction.job.scope import is_settled
+from minutebook.errors import SettingsError
+from minutebook.format.coverage_markers import SKIPPED
+from minutebook.format.day import Day, day_of_ms
+from minutebook.format.read_mark import read_mark_folder
+from minutebook.published.generation import DayFolder, Pointer, audit_key, is_judged_today
+from minutebook.published.reading import PublishedReader
+from minutebook.store.parallel import in_parallel
+from minutebook.store.places import StorePrefix
+from minutebook.store.retrying import RetryingStorage
+from minutebook.store.tombstones import is_expired
 
 _BEGIN = "dt="
 

@@ -5,16 +5,6 @@ from typing import Final, Literal, NamedTuple
 
 import structlog
 
-from archive.errors import SafetyRefusal
-from archive.format.day import Day, Hour
-from archive.format.minute import iso_time
-from archive.owner import read_owned
-from archive.published import generation
-from archive.published.generation import DayFolder, Judged, Manifest, Pointer
-from archive.published.verdict import RULES, Verdict
-from archive.store.places import StorePrefix
-from archive.store.retrying import RetryingStorage
-from archive.store.tombstones import is_expired
 from compaction import naming
 from compaction.audit import again, conclusion
 from compaction.audit.audit import examine, is_in_motion
@@ -36,6 +26,16 @@ from compaction.tasks.parquet import ZSTD_LEVEL
 from compaction.typed.columns import Columns
 from compaction.verdict.audit_document import Audit, decode_audit, encode_audit
 from compaction.verdict.publishable import publishable
+from minutebook.errors import SafetyRefusal
+from minutebook.format.day import Day, Hour
+from minutebook.format.minute import iso_time
+from minutebook.owner import read_owned
+from minutebook.published import generation
+from minutebook.published.generation import DayFolder, Judged, Manifest, Pointer
+from minutebook.published.verdict import RULES, Verdict
+from minutebook.store.places import StorePrefix
+from minutebook.store.retrying import RetryingStorage
+from minutebook.store.tombstones import is_expired
 
 _PUBLISH_ATTEMPTS: Final = 3
 _NOT_OVER: Final = (

@@ -15,8 +15,8 @@ from typing import Any, Final
 
 import typer
 
-from archive.errors import SettingsError
 from compaction.command_line import COMMANDS
+from minutebook.errors import SettingsError
 from minutebook.front_door import app
 from minutebook.front_door import main as minutebook
 

@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
-from archive.options import PropertiesFile, command
 from consumer.requests import ExpireRequest, RestoreRequest, StatusRequest
+from minutebook.options import PropertiesFile, command
 
 
 def init() -> None:

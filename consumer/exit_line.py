@@ -6,8 +6,8 @@ from typing import Final
 
 import structlog
 
-from archive.errors import MinutebookError
-from archive.native.library import codec_name
+from minutebook.codec.library import codec_name
+from minutebook.errors import MinutebookError
 
 _EXIT_LINE: Final = "processor_failed"
 
@@ -24,7 +24,7 @@ def live(work: Callable[[], None]) -> int:
 
 
 def exit_line(work: Callable[[], None]) -> int:
-    """Return 0 when the work is done, else the error's own exit code (archive.errors): the last line says why."""
+    """Return 0 when the work is done, else the error's own exit code (minutebook.errors): the last line says why."""
     log = structlog.get_logger()
     try:
         work()

@@ -16,7 +16,7 @@ from typing import BinaryIO, NoReturn
 def main() -> NoReturn:
     """Serve one shard until the daemon closes the pipe, then exit.
 
-    Exit codes: 0 at the end of input, else the error's own (archive.errors); the last line on stderr says why.
+    Exit codes: 0 at the end of input, else the error's own (minutebook.errors); the last line on stderr says why.
     """
     protocol = _guard_stdout()
     # The daemon coordinates the stop; a Ctrl-C that reaches the whole terminal must not cut a commit short.
@@ -42,16 +42,16 @@ def _guard_stdout() -> BinaryIO | None:
 def _live(protocol: BinaryIO | None) -> int:
     # structlog renders tracebacks with rich where it finds it; in this process that is memory for nothing.
     sys.modules.setdefault("rich", None)  # type: ignore[arg-type] # None makes the import fail (importlib)
-    from archive.logs import configure_logging  # noqa: PLC0415 - after the guard
     from consumer.exit_line import live  # noqa: PLC0415 - after the guard
+    from minutebook.logs import configure_logging  # noqa: PLC0415 - after the guard
 
     configure_logging()
     return live(lambda: _serve(protocol))
 
 
 def _serve(protocol: BinaryIO | None) -> None:
-    from archive.errors import SettingsError  # noqa: PLC0415 - after the guard
     from consumer.serving import prepare, serve  # noqa: PLC0415 - after the guard; half a second
+    from minutebook.errors import SettingsError  # noqa: PLC0415 - after the guard
 
     if protocol is None or sys.stdin is None:
         raise SettingsError(

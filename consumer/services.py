@@ -4,12 +4,12 @@ import random
 from dataclasses import replace
 from typing import NamedTuple
 
-from archive.clock import Clock, IdSource
-from archive.retry import Backoff
-from archive.store.objects import ObjectStore
-from archive.store.retrying import RetryingStore
 from consumer.settings.settings import Settings
 from consumer.stream.port import Stream
+from minutebook.clock import Clock, IdSource
+from minutebook.retry import Backoff
+from minutebook.store.objects import ObjectStore
+from minutebook.store.retrying import RetryingStore
 
 
 class Services(NamedTuple):

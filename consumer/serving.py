@@ -11,12 +11,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
-from archive.aws import make_kinesis_client, make_s3_client
-from archive.clock import SystemClock, new_id, new_random
-from archive.errors import SettingsError
-from archive.logs import configure_logging
-from archive.properties_file import FILE_VARIABLE, SUPERVISED_VARIABLE
-from archive.store.s3 import S3Store
 from consumer.dedupe.table import DynamoDedupeTable
 from consumer.evidence.worker_lock import FileLock
 from consumer.pipe.capacity import size_pipes
@@ -26,6 +20,12 @@ from consumer.processor.protocol import run_process
 from consumer.services import Services
 from consumer.settings.settings import Settings, load_settings
 from consumer.stream.kinesis import KinesisStream
+from minutebook.aws.clients import make_kinesis_client, make_s3_client
+from minutebook.clock import SystemClock, new_id, new_random
+from minutebook.errors import SettingsError
+from minutebook.logs import configure_logging
+from minutebook.properties_file import FILE_VARIABLE, SUPERVISED_VARIABLE
+from minutebook.store.s3 import S3Store
 
 if TYPE_CHECKING:
     from mypy_boto3_kinesis import KinesisClient

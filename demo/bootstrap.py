@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
-from archive.errors import SettingsError
+from minutebook.errors import SettingsError
 
 CHECKOUT = Path(__file__).resolve().parents[1]
 CACHE = CHECKOUT / ".cache"

@@ -5,9 +5,9 @@ import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from archive.clock import Clock
-from archive.errors import MinutebookError
 from consumer.daemon.parent_death import tied_to_parent
+from minutebook.clock import Clock
+from minutebook.errors import MinutebookError
 
 _LOG_TAIL_BYTES = 2000
 

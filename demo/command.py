@@ -10,8 +10,6 @@ from typing import NamedTuple, NoReturn
 
 from rich.console import Console
 
-from archive.clock import Clock, SystemClock
-from archive.errors import MinutebookError, SettingsError
 from demo.embedded import EmbeddedAws
 from demo.feeder import Feeder, Pace
 from demo.flights import read_flights
@@ -24,6 +22,8 @@ from demo.scenario import Outcome, Scenario
 from demo.screen import Screen
 from demo.stage import BUCKET, PREFIX, STREAM, Stage, fresh_folder
 from demo.tamper import Tampered, print_tampered
+from minutebook.clock import Clock, SystemClock
+from minutebook.errors import MinutebookError, SettingsError
 
 EVENTS = 22_000
 FEED_SECONDS = 190.0

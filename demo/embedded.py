@@ -17,11 +17,11 @@ from urllib.parse import urlsplit
 
 from botocore.config import Config
 
-from archive.aws import client_config
-from archive.clock import Clock, SystemClock, new_random
-from archive.errors import MinutebookError
 from demo.bootstrap import ensure_kinesis_local, ensure_ministack
 from demo.child import Child
+from minutebook.aws.clients import client_config
+from minutebook.clock import Clock, SystemClock, new_random
+from minutebook.errors import MinutebookError
 
 if TYPE_CHECKING:
     from boto3.session import Session

@@ -11,10 +11,10 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
-from archive.clock import Clock
-from archive.errors import MinutebookError, StreamUnavailable
 from demo.flights import Event
 from demo.ledger import Ledger
+from minutebook.clock import Clock
+from minutebook.errors import MinutebookError, StreamUnavailable
 
 if TYPE_CHECKING:
     from mypy_boto3_kinesis import KinesisClient

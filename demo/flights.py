@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from archive.errors import SettingsError
+from minutebook.errors import SettingsError
 
 FLIGHTS = 336_776
 """Rows of the file."""

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from archive.errors import MinutebookError
+from minutebook.errors import MinutebookError
 
 _INHERITED = ("PATH", "HOME", "LANG", "TMPDIR")
 

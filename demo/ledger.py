@@ -8,9 +8,9 @@ import hashlib
 import threading
 from typing import NamedTuple
 
-from archive.errors import MinutebookError
-from archive.format.position import Position
 from demo.flights import Event
+from minutebook.errors import MinutebookError
+from minutebook.format.position import Position
 
 
 class RecordRef(NamedTuple):

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 from rich.console import Console
 
-from archive.clock import Clock
-from archive.errors import MinutebookError
-from archive.format.minute import MINUTE_MS, iso_time, minute_text
 from demo.front_door import run_minutebook
 from demo.readback import StoredSegment
 from demo.tamper import Tampered, audit_command, tamper
+from minutebook.clock import Clock
+from minutebook.errors import MinutebookError
+from minutebook.format.minute import MINUTE_MS, iso_time, minute_text
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client

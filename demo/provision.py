@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING
 
 from botocore.exceptions import ClientError, HTTPClientError
 
-from archive.aws import make_kinesis_client, make_s3_client
-from archive.clock import SystemClock, new_random
-from archive.errors import MinutebookError, StoreUnavailable
-from archive.retry import Backoff
 from consumer.settings.settings import Settings, load_settings
+from minutebook.aws.clients import make_kinesis_client, make_s3_client
+from minutebook.clock import SystemClock, new_random
+from minutebook.errors import MinutebookError, StoreUnavailable
+from minutebook.retry import Backoff
 
 if TYPE_CHECKING:
     from mypy_boto3_kinesis import KinesisClient

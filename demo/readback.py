@@ -9,17 +9,17 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from archive.compression import Compression
-from archive.errors import FormatError, ObjectVanished
-from archive.format.keys import duplicates_key, parse_segment_key
-from archive.format.metadata import ChainStart, SegmentMetadata
-from archive.format.minute import minute_of
-from archive.format.position import Position
-from archive.format.record import Record
-from archive.format.segment import read_dropped, read_records
-from archive.store.commit import segment_metadata
-from archive.store.objects import ListedObject, ObjectHead, ObjectStore
 from demo.ledger import RecordRef, fingerprint
+from minutebook.compression import Compression
+from minutebook.errors import FormatError, ObjectVanished
+from minutebook.format.keys import duplicates_key, parse_segment_key
+from minutebook.format.metadata import ChainStart, SegmentMetadata
+from minutebook.format.minute import minute_of
+from minutebook.format.position import Position
+from minutebook.format.record import Record
+from minutebook.format.segment import read_dropped, read_records
+from minutebook.store.commit import segment_metadata
+from minutebook.store.objects import ListedObject, ObjectHead, ObjectStore
 
 
 class StoredRecord(NamedTuple):

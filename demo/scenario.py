@@ -15,11 +15,11 @@ leader's lock lasts two minutes). Ended shards count as leases for minutes, so t
 from collections.abc import Callable
 from typing import NamedTuple
 
-from archive.errors import MinutebookError
 from demo.processes import Frozen, has_unread_input
 from demo.screen import Screen
 from demo.stage import SHARDS, Stage
 from demo.worker import Worker
+from minutebook.errors import MinutebookError
 
 ZOMBIE_FLUSH_SECONDS = 10
 """The zombie cuts by time as well, so that what it holds is overdue when it wakes: it PUTs at once."""

@@ -8,7 +8,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from archive.clock import Clock
+from minutebook.clock import Clock
 
 _SECONDS_BETWEEN_LINES = 15
 

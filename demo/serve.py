@@ -10,10 +10,10 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from archive.errors import MinutebookError
 from demo.bootstrap import ensure_java
 from demo.embedded import EmbeddedAws
 from demo.stage import SHARDS, STREAM
+from minutebook.errors import MinutebookError
 
 BUCKET = "my-archive"
 

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Self
 
 import javaproperties
 
-from archive.clock import Clock
-from archive.errors import MinutebookError
-from archive.store.s3 import S3Store
 from demo.bootstrap import CHECKOUT, ensure_java
 from demo.embedded import EmbeddedAws
 from demo.readback import count_archived
 from demo.worker import Worker
+from minutebook.clock import Clock
+from minutebook.errors import MinutebookError
+from minutebook.store.s3 import S3Store
 
 if TYPE_CHECKING:
     from mypy_boto3_kinesis import KinesisClient

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from rich.console import Console
 from rich.table import Table
 
-from archive.errors import MinutebookError
 from demo.front_door import run_minutebook
 from demo.readback import StoredSegment
+from minutebook.errors import MinutebookError
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client

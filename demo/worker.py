@@ -9,11 +9,11 @@ from pathlib import Path
 
 import msgspec
 
-from archive.clock import Clock
-from archive.errors import MinutebookError
 from consumer.daemon.prepared.classes import MAIN_CLASS
 from demo.child import Child
 from demo.processes import Process, descendants, send
+from minutebook.clock import Clock
+from minutebook.errors import MinutebookError
 
 _PROCESSOR = "minutebook-processor"
 _DAEMON = MAIN_CLASS

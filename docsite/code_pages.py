@@ -9,14 +9,13 @@ from typing import Any, Final
 
 import typer
 
-from archive import errors
-from archive.clock import SystemClock
 from compaction.report.metric_line import METRICS
 from consumer.child_logs.processor_log import OPENED, ProcessorEvent
-from consumer.monitoring.emf import COUNTED, GAUGES, LATENCY
+from consumer.monitoring.cloudwatch import COUNTED, GAUGES, LATENCY
 from consumer.monitoring.watch import Watch
 from docsite.tables import code, table
-from minutebook import front_door
+from minutebook import errors, front_door
+from minutebook.clock import SystemClock
 
 _MADE: Final = "This page is made from the code of this version.\n\n"
 

@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
-PACKAGES: Final = ("archive", "consumer", "compaction", "minutebook")
+PACKAGES: Final = ("consumer", "compaction", "minutebook")
 _LEVELS: Final = {
     "debug": "debug",
     "info": "info",

@@ -5,13 +5,13 @@ from collections.abc import Mapping
 from dataclasses import MISSING, fields
 from typing import Final
 
-from archive.access import Access
-from archive.properties_file import KCL_VARIABLES
 from consumer.settings.kcl_properties import INEFFECTIVE, KCL_PROPERTIES
 from consumer.settings.settings import OUR_PROPERTIES, Settings, environment_name
 from consumer.settings.shipped import production_properties
 from consumer.settings.values import Parse
 from docsite.tables import code, plain, table
+from minutebook.aws.access import Access
+from minutebook.properties_file import KCL_VARIABLES
 
 _NO_VALUE: Final = "?!"
 _WORDS: Final[Mapping[object, str]] = {None: "unset", (): "unset", "": "empty", False: "`false`"}

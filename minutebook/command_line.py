@@ -2,8 +2,8 @@
 
 import os
 
-from archive.options import command
 from minutebook.cat.options import CatOptions
+from minutebook.options import command
 
 
 @command

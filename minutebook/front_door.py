@@ -9,11 +9,11 @@ from typing import Annotated
 
 import typer
 
-from archive.errors import MinutebookError, SettingsError
 from compaction.command_line import COMMANDS as NIGHTLY_COMMANDS
 from consumer.command_line import COMMANDS as CONSUMER_COMMANDS
 from consumer.command_line import docs
 from minutebook.command_line import COMMANDS as READING_COMMANDS
+from minutebook.errors import MinutebookError, SettingsError
 
 app = typer.Typer(
     name="minutebook",
@@ -65,8 +65,8 @@ def demo(
 
 def prepare() -> None:
     """Let this installation's JVMs start faster: once after installing, as the user who installs (a minute)."""
-    from archive.clock import SystemClock  # noqa: PLC0415 - help is quick
     from consumer.daemon.prepared.prepare import prepare_daemon  # noqa: PLC0415 - help is quick
+    from minutebook.clock import SystemClock  # noqa: PLC0415 - help is quick
 
     typer.echo(prepare_daemon(os.environ, SystemClock()))
     if importlib.util.find_spec("pyspark") is not None:

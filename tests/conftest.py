@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 import pytest
 import structlog
 
-from archive.clock import new_id
-from archive.store.s3 import S3Store
 from demo.embedded import ACCESS_KEY, REGION, SECRET_KEY, EmbeddedAws
+from minutebook.clock import new_id
+from minutebook.store.s3 import S3Store
 from tests.contract.race_gate import Endpoint, assert_exact, run_races
 from tests.quick_java import quick_java
 from tests.shared_kinesis import SharedKinesis

@@ -11,10 +11,10 @@ import sys
 import tempfile
 from pathlib import Path
 
-from archive.class_archive import Making
 from consumer.daemon.prepared.classes import Classes, find_classes
 from consumer.preflight.java import find_jars, find_java
 from demo.embedded import EmbeddedAws
+from minutebook.class_archive import Making
 from tests.e2e.harness import Application
 from tests.quick_java import quick_java
 

@@ -8,8 +8,8 @@ from functools import cache
 from itertools import islice
 from typing import Final, NamedTuple
 
-from archive.format.record import Record, encode_lines
 from demo.flights import read_flights
+from minutebook.format.record import Record, encode_lines
 
 SHARD: Final = "shardId-000000000000"
 MINUTE_MS: Final = 60_000

@@ -15,10 +15,10 @@ from functools import wraps
 from pathlib import Path
 from typing import Any, ParamSpec, Self, TypeVar
 
-from archive.format.position import Position
-from archive.kinesis.answers import Answer, Beginning
 from benchmarks.pipe.shares import MARKERS, PIPE, SEGMENTS, SHARES
 from consumer.stream.port import ShardInfo, StreamIdentity
+from minutebook.aws.kinesis.answers import Answer, Beginning
+from minutebook.format.position import Position
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -94,11 +94,11 @@ def _put_of(_store: object, key: str, *_: object) -> str:
 
 def _run() -> None:
     # Not before: it imports what a processor does, and no more.
-    from archive.store.s3 import S3Store  # noqa: PLC0415 - as said
     from consumer import main  # noqa: PLC0415 - as said
     from consumer.pipe.line_reader import LineReader  # noqa: PLC0415 - as said
     from consumer.processor import sequence_store  # noqa: PLC0415 - as said
     from consumer.stream import kinesis  # noqa: PLC0415 - as said
+    from minutebook.store.s3 import S3Store  # noqa: PLC0415 - as said
 
     setattr(kinesis, "KinesisStream", NullStream)  # noqa: B010 - where `consumer.main` finds it
     setattr(sequence_store, "SKEW_MS", -_A_CENTURY_MS)  # noqa: B010 - as said above

@@ -4,12 +4,6 @@ from collections import defaultdict
 from collections.abc import Sequence
 from typing import Final
 
-from archive.errors import StoreError
-from archive.format.day import Day
-from archive.format.position import Position
-from archive.owner import read_owned
-from archive.proof.statements import read_statements
-from archive.store.tombstones import is_expired
 from compaction.audit.conclusion import conclude, expired, unreadable
 from compaction.audit.coverage import judge_coverage
 from compaction.audit.examined import DayResult, Examined, ProducerDuplicates, WorkDone, of_objects
@@ -31,6 +25,12 @@ from compaction.rules.evidence import AuditEvidence
 from compaction.tasks.plan import MergeGroup, plan_tasks
 from compaction.tasks.task import Order, TaskResult
 from compaction.verdict.findings import Code
+from minutebook.errors import StoreError
+from minutebook.format.day import Day
+from minutebook.format.position import Position
+from minutebook.owner import read_owned
+from minutebook.proof.statements import read_statements
+from minutebook.store.tombstones import is_expired
 
 LOOKS: Final = 3
 """How often a day is looked at that changes while it is read."""

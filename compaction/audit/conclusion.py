@@ -6,12 +6,6 @@ from typing import Final, NamedTuple, Self
 
 import msgspec
 
-from archive.errors import StoreError
-from archive.format.day import Day
-from archive.format.minute import iso_time
-from archive.format.tombstone import tombstone_key
-from archive.published.inventory import digest_of
-from archive.published.verdict import RULES
 from compaction.audit.examined import DayResult, Examined
 from compaction.inventory.day_objects import DayObjects
 from compaction.inventory.tombstones import damage_of
@@ -23,6 +17,12 @@ from compaction.typed.verdict import judge_columns
 from compaction.verdict.audit_document import SCHEMA, Audit, AuditCheck, CheckStatus, Equation, Scope, judge
 from compaction.verdict.exit_code import UNREAD
 from compaction.verdict.findings import Code, Finding, Severity, finding, ordered
+from minutebook.errors import StoreError
+from minutebook.format.day import Day
+from minutebook.format.minute import iso_time
+from minutebook.format.tombstone import tombstone_key
+from minutebook.published.inventory import digest_of
+from minutebook.published.verdict import RULES
 
 BY_LINES: Final = frozenset(
     {

@@ -1,6 +1,6 @@
 """Coverage: of each shard that must be judged, is everything that arrived in the scope proven to be archived?
 
-The rules are `archive.coverage`'s, and what they rest on outside of the scope is searched by `archive.proof`. Here a
+The rules are `minutebook.coverage`'s, and what they rest on outside of the scope is searched by `minutebook.proof`. Here a
 time that is not proven becomes a finding, by the name that says most:
 
     something is certainly gone ............... broken_chain, a defect
@@ -18,21 +18,21 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from archive.coverage.chain import Doubt, Reason
-from archive.coverage.evidence import EvidenceLink
-from archive.coverage.intervals import FOREVER, Interval
-from archive.coverage.shard_coverage import Gap
-from archive.coverage.verdict import ShardVerdict, Verdict
-from archive.format.coverage_markers import UNDELIVERED
-from archive.format.minute import iso_time
-from archive.index.last_segments import LastSegments, none_published
-from archive.proof.evidence_set import ProofQuery
-from archive.proof.reading import Facts, Judged, judge_facts, read_facts
 from compaction.job.context import AuditOptions, JobContext
 from compaction.job.scope import begins_ms, judged_scope
 from compaction.job.sight import Sight
 from compaction.shards.look import JudgedShard
 from compaction.verdict.findings import Code, Finding, Severity, finding
+from minutebook.coverage.chain import Doubt, Reason
+from minutebook.coverage.evidence import EvidenceLink
+from minutebook.coverage.intervals import FOREVER, Interval
+from minutebook.coverage.shard_coverage import Gap
+from minutebook.coverage.verdict import ShardVerdict, Verdict
+from minutebook.format.coverage_markers import UNDELIVERED
+from minutebook.format.minute import iso_time
+from minutebook.index.last_segments import LastSegments, none_published
+from minutebook.proof.evidence_set import ProofQuery
+from minutebook.proof.reading import Facts, Judged, judge_facts, read_facts
 
 _SHADOWS: Final = frozenset(
     {Reason.BROKEN_CHAIN, Reason.NOT_SEEN, Reason.CONTRADICTED, Reason.NOT_COVERED, Reason.UNDECIDED}

@@ -3,7 +3,6 @@
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple, Self
 
-from archive.index.last_segments import LastSegment
 from compaction.audit.coverage import Coverage
 from compaction.audit.judgement import Judgement
 from compaction.audit.passes import Passes
@@ -17,6 +16,7 @@ from compaction.tasks.merging import Repeat
 from compaction.tasks.task import TaskResult
 from compaction.verdict.audit_document import Audit, AuditCheck
 from compaction.verdict.findings import Finding
+from minutebook.index.last_segments import LastSegment
 
 
 class DayResult(NamedTuple):

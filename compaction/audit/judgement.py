@@ -3,11 +3,6 @@
 from collections.abc import Container, Mapping
 from typing import NamedTuple
 
-from archive.coverage.condensed import hidden
-from archive.coverage.evidence import EvidenceLink
-from archive.coverage.shard_coverage import ShardFacts
-from archive.format.position import Position
-from archive.index.last_segments import LastSegment
 from compaction.inventory.neighbours import Neighbours
 from compaction.inventory.segments import (
     Described,
@@ -18,6 +13,11 @@ from compaction.shards.judging import (
 )
 from compaction.shards.look import JudgedShard
 from compaction.verdict.findings import Finding
+from minutebook.coverage.condensed import hidden
+from minutebook.coverage.evidence import EvidenceLink
+from minutebook.coverage.shard_coverage import ShardFacts
+from minutebook.format.position import Position
+from minutebook.index.last_segments import LastSegment
 
 
 class Judgement(NamedTuple):

@@ -12,9 +12,6 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
-from archive.format.position import Position
-from archive.index.last_segments import LastSegments, none_published
-from archive.proof.statements import StoredMark
 from compaction.audit.judgement import Judgement
 from compaction.dealing.port import Dealt, of_the_driver
 from compaction.inventory.neighbours import Need, find_neighbours
@@ -47,6 +44,9 @@ from compaction.shards.look import Bucket, Scope
 from compaction.shards.numbers import WrittenAgain, deal_groups
 from compaction.shards.strangers import ask_foreign, copies_by_bucket, find_strangers, home_of
 from compaction.tasks.plan import MergeGroup, RestoredLines
+from minutebook.format.position import Position
+from minutebook.index.last_segments import LastSegments, none_published
+from minutebook.proof.statements import StoredMark
 
 if TYPE_CHECKING:
     from compaction.dealing.buckets import Buckets

@@ -3,8 +3,6 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from archive.format.day import HOURS_A_DAY
-from archive.store.places import StorePrefix
 from compaction.dealing.buckets import Buckets
 from compaction.dealing.port import Dealt, of_the_driver
 from compaction.inventory.day_objects import DayObjects
@@ -28,6 +26,8 @@ from compaction.tasks.plan import Task
 from compaction.tasks.taken import TakenHour
 from compaction.tasks.task import Order, TaskResult
 from compaction.typed.columns import Columns
+from minutebook.format.day import HOURS_A_DAY
+from minutebook.store.places import StorePrefix
 
 
 class Writing(NamedTuple):

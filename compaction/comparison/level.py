@@ -16,10 +16,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from archive.errors import StreamRefused, StreamUnavailable
-from archive.format.markers import ApplicationRecord
-from archive.format.minute import iso_time
-from archive.format.position import Position
 from compaction.comparison.records import Bounds, Comparison, joined
 from compaction.comparison.slices import SLICE_BYTES, Slice, Window, cut
 from compaction.comparison.task import SHARDS_A_TASK, SliceOrder, SliceResult, compare_slices
@@ -30,6 +26,10 @@ from compaction.job.context import JobContext
 from compaction.stream.kinesis import ListedShards, Reach, ReadLog
 from compaction.verdict.audit_document import AuditCheck
 from compaction.verdict.findings import Finding
+from minutebook.errors import StreamRefused, StreamUnavailable
+from minutebook.format.markers import ApplicationRecord
+from minutebook.format.minute import iso_time
+from minutebook.format.position import Position
 
 
 class StreamResult(NamedTuple):

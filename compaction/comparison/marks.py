@@ -11,15 +11,15 @@ arrived on the shard in its interval is archived, because the stream still held 
 
 from collections.abc import Iterable, Mapping
 
-from archive.coverage.evidence import SURELY_HELD_MS, Kind
-from archive.coverage.intervals import Interval
-from archive.coverage.shard_coverage import ShardFacts
-from archive.format.arrival import ARRIVAL_STEP_BACK_MS
-from archive.format.metadata import Continuity
-from archive.format.read_mark import MarkKind, ReadMark, encode_read_mark, mark_days, read_mark_key
-from archive.store.retrying import RetryingStorage
 from compaction.comparison.records import Comparison
 from compaction.stream.kinesis import ReadLog
+from minutebook.coverage.evidence import SURELY_HELD_MS, Kind
+from minutebook.coverage.intervals import Interval
+from minutebook.coverage.shard_coverage import ShardFacts
+from minutebook.format.arrival import ARRIVAL_STEP_BACK_MS
+from minutebook.format.metadata import Continuity
+from minutebook.format.read_mark import MarkKind, ReadMark, encode_read_mark, mark_days, read_mark_key
+from minutebook.store.retrying import RetryingStorage
 
 
 def stream_mark(

@@ -10,11 +10,11 @@ from typing import NamedTuple
 
 import msgspec
 
-from archive.format.minute import minute_of, minute_text
-from archive.format.position import Position
 from compaction.inventory.segments import Segment
 from compaction.stream.kinesis import Sent
 from compaction.verdict.findings import SAMPLES, Code, Finding, finding
+from minutebook.format.minute import minute_of, minute_text
+from minutebook.format.position import Position
 
 
 class Archived(NamedTuple):

@@ -4,11 +4,11 @@ import hashlib
 from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple, Self
 
-from archive.format.minute import MINUTE_MS, minute_text
-from archive.format.position import Position
-from archive.wording import some_of
 from compaction.inventory.day_objects import DayObjects
 from compaction.inventory.segments import Segment
+from minutebook.format.minute import MINUTE_MS, minute_text
+from minutebook.format.position import Position
+from minutebook.wording import some_of
 
 SLICE_BYTES: Final = 256 << 20
 """Payload of a slice: five minutes of reading, at the usual share. A task that fails reads so much again."""

@@ -8,20 +8,20 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Final, NamedTuple
 
-from archive.compression import compression_of
-from archive.errors import FormatError, StreamRefused, StreamUnavailable
-from archive.format.keys import duplicates_key
-from archive.format.position import Position
-from archive.format.record import Record, decode_dropped_line, decode_line
-from archive.format.segment import inflate
-from archive.retry import until_known
-from archive.store.parallel import in_parallel
-from archive.store.places import open_retrying
-from archive.store.retrying import RetryingStorage
-from archive.store.storage import Address, ObjectChanged
 from compaction.comparison.records import Archived, Bounds, Comparison, compare_shard
 from compaction.inventory.segments import Segment
 from compaction.stream.kinesis import Reach, ReadLog, Sent, StreamReader
+from minutebook.compression import compression_of
+from minutebook.errors import FormatError, StreamRefused, StreamUnavailable
+from minutebook.format.keys import duplicates_key
+from minutebook.format.position import Position
+from minutebook.format.record import Record, decode_dropped_line, decode_line
+from minutebook.format.segment import inflate
+from minutebook.retry import until_known
+from minutebook.store.parallel import in_parallel
+from minutebook.store.places import open_retrying
+from minutebook.store.retrying import RetryingStorage
+from minutebook.store.storage import Address, ObjectChanged
 
 SHARDS_A_TASK: Final = 8
 _BUDGET_SECONDS: Final = 180

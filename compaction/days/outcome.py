@@ -5,14 +5,14 @@ from typing import Final, Literal, get_args
 
 import msgspec
 
-from archive.errors import CatalogRefused, MinutebookError
-from archive.format.day import Day
-from archive.published.verdict import Verdict
 from compaction.audit.examined import DayResult
 from compaction.days.stop import Stopped
 from compaction.dry_run import DayPlan
 from compaction.rewrite import Compacted
 from compaction.verdict.exit_code import DayEnd, FailOn, exit_code, was_read
+from minutebook.errors import CatalogRefused, MinutebookError
+from minutebook.format.day import Day
+from minutebook.published.verdict import Verdict
 
 State = Literal["published", "already", "held", "audited", "refused", "unavailable", "failed", "stopped", "planned"]
 STATES: Final = get_args(State)

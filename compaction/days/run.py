@@ -11,12 +11,12 @@ from typing import Final, NamedTuple, TypeVar
 import msgspec
 from rich.console import Console
 
-from archive.errors import MinutebookError
-from archive.format.day import Day
 from compaction.days.outcome import DayRow, row_of_error, worst
 from compaction.days.side_by_side import DayDone, DayWorkers
 from compaction.days.stop import Stopped
 from compaction.spark.engine import Progress
+from minutebook.errors import MinutebookError
+from minutebook.format.day import Day
 
 T = TypeVar("T")
 FORMAT: Final = 1

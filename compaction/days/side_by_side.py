@@ -11,11 +11,11 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Final, Generic, NamedTuple, TypeVar
 
-from archive.clock import Clock
-from archive.errors import MinutebookError
-from archive.format.day import Day
 from compaction.days.stop import Stop
 from compaction.inventory.memory import collect_what_is_left
+from minutebook.clock import Clock
+from minutebook.errors import MinutebookError
+from minutebook.format.day import Day
 
 T = TypeVar("T")
 

@@ -12,8 +12,8 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import Final
 
-from archive.clock import Clock
-from archive.errors import MinutebookError
+from minutebook.clock import Clock
+from minutebook.errors import MinutebookError
 
 _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
 _BY_SIGNAL: Final = 128
@@ -21,7 +21,7 @@ _BY_SIGNAL: Final = 128
 _TICK_SECONDS: Final = 0.2
 
 
-class Stopped(MinutebookError):  # noqa: N818 - the name says what happened, as in archive.errors
+class Stopped(MinutebookError):  # noqa: N818 - the name says what happened, as in minutebook.errors
     """The run was asked to end before this was done."""
 
 
@@ -74,7 +74,7 @@ def stopped_by_signals(stop: Stop) -> Iterator[None]:
 
 
 class StoppableClock:
-    """Implements `archive.clock.Clock` on another one: nobody sleeps on once the run is to end."""
+    """Implements `minutebook.clock.Clock` on another one: nobody sleeps on once the run is to end."""
 
     def __init__(self, clock: Clock, stop: Stop) -> None:
         self._clock = clock

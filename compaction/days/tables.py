@@ -3,10 +3,10 @@
 import threading
 from collections.abc import Mapping, Sequence
 
-from archive.format.day import Day
 from compaction.iceberg.commit import DayTable, DayView
 from compaction.iceberg.plan import LiveFile, Recorded, Replacement
 from compaction.publish.conflicts import Conflict
+from minutebook.format.day import Day
 
 
 class SerialTable:

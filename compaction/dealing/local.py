@@ -4,8 +4,8 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple, TypeVar
 
-from archive.store.parallel import in_parallel
 from compaction.dealing.port import Given, Show, Values
+from minutebook.store.parallel import in_parallel
 
 T = TypeVar("T")
 Run = Callable[[Sequence[Any]], list[Any]]

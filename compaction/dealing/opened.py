@@ -2,9 +2,9 @@
 
 from typing import Final
 
-from archive.store.places import open_retrying
-from archive.store.retrying import RetryingStorage
-from archive.store.storage import Address
+from minutebook.store.places import open_retrying
+from minutebook.store.retrying import RetryingStorage
+from minutebook.store.storage import Address
 
 _BUDGET_SECONDS: Final = 180
 

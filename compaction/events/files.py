@@ -15,18 +15,18 @@ from typing import Final, NamedTuple, Protocol, TypeVar
 import msgspec
 import structlog
 
-from archive.clock import Clock
-from archive.errors import ForeignObject, FormatError
-from archive.format.document import decode_document, encode_document
-from archive.published.generation import File, Manifest
-from archive.store.objects import ListedObject
-from archive.store.parallel import in_parallel
-from archive.store.storage import Address
 from compaction.events.rows import EventFile
 from compaction.events.work import SIZES, EventSizes, SplitOrder, gather, gather_orders, in_order, split
 from compaction.publish.publisher import GRACE_MS, Publisher
 from compaction.tasks.finished import YOUNG_MS
 from compaction.typed.columns import Columns
+from minutebook.clock import Clock
+from minutebook.errors import ForeignObject, FormatError
+from minutebook.format.document import decode_document, encode_document
+from minutebook.published.generation import File, Manifest
+from minutebook.store.objects import ListedObject
+from minutebook.store.parallel import in_parallel
+from minutebook.store.storage import Address
 
 T = TypeVar("T")
 U = TypeVar("U")

@@ -7,14 +7,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from archive.clock import new_id
-from archive.errors import FormatError
-from archive.store.retrying import RetryingStorage
 from compaction.tasks.fetching import local_copy
 from compaction.tasks.finished import Part, check_footer
 from compaction.tasks.parquet import PARQUET_TYPE, ROW_GROUP_BYTES, ZSTD_LEVEL
 from compaction.typed.columns import EVENT_TIME
 from compaction.typed.event_window import day_numbers
+from minutebook.clock import new_id
+from minutebook.errors import FormatError
+from minutebook.store.retrying import RetryingStorage
 
 _ROWS: Final = 32_768
 """Rows that are read, and told apart, at once."""

@@ -15,13 +15,13 @@ from typing import Final, NamedTuple, TypeVar
 
 import pyarrow as pa
 
-from archive.errors import SafetyRefusal
-from archive.format.day import Day
-from archive.store.retrying import RetryingStorage
-from archive.store.storage import Address
 from compaction.dealing.opened import open_in_task
 from compaction.events.rows import EventFile, by_event_day, read_batches, write_sorted
 from compaction.typed.event_window import EARLY_DAYS
+from minutebook.errors import SafetyRefusal
+from minutebook.format.day import Day
+from minutebook.store.retrying import RetryingStorage
+from minutebook.store.storage import Address
 
 T = TypeVar("T")
 

@@ -11,9 +11,9 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from archive.format.document import decode_document, encode_document
-from archive.published.generation import DayFolder, Manifest, tasks_beside
-from archive.store.retrying import RetryingStorage
+from minutebook.format.document import decode_document, encode_document
+from minutebook.published.generation import DayFolder, Manifest, tasks_beside
+from minutebook.store.retrying import RetryingStorage
 
 _FORMAT: Final = 1
 

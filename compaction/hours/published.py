@@ -6,10 +6,10 @@ A day that is published as a whole holds what its hours held. Readers go by the 
 not pointers of hours are left; these are deleted behind the day's swap, and by whoever finds them later.
 """
 
-from archive.format.day import Day
-from archive.published.generation import DayFolder, Pointer
-from archive.published.reading import PublishedReader, hour_folders
-from archive.store.retrying import RetryingStorage
+from minutebook.format.day import Day
+from minutebook.published.generation import DayFolder, Pointer
+from minutebook.published.reading import PublishedReader, hour_folders
+from minutebook.store.retrying import RetryingStorage
 
 
 def whole_day(storage: RetryingStorage, root: str, day: Day) -> Pointer | None:

@@ -16,17 +16,17 @@ from typing import Final, NamedTuple
 
 import structlog
 
-from archive.errors import FormatError
-from archive.published.generation import DayFolder
-from archive.published.inventory import PublishedRow, digest_of
-from archive.published.reading import PublishedReader, hour_folders
-from archive.store.objects import ListedObject
-from archive.store.retrying import RetryingStorage
 from compaction.hours.kept import KeptTasks, kept_tasks
 from compaction.inventory.day_objects import DayObjects
 from compaction.inventory.inventory import make_row
 from compaction.tasks.plan import order_of_objects, raw_objects
 from compaction.tasks.taken import NOT_TAKEN, Place, TakenHour
+from minutebook.errors import FormatError
+from minutebook.published.generation import DayFolder
+from minutebook.published.inventory import PublishedRow, digest_of
+from minutebook.published.reading import PublishedReader, hour_folders
+from minutebook.store.objects import ListedObject
+from minutebook.store.retrying import RetryingStorage
 
 _CHANGED: Final = "its objects, or the settings, are not those that it was published from"
 

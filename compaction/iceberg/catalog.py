@@ -15,9 +15,9 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from archive.aws import aws_session
-from archive.errors import CatalogUnavailable, OutcomeUnknown, SettingsError
-from archive.store.places import StorePrefix
+from minutebook.aws.clients import aws_session
+from minutebook.errors import CatalogUnavailable, OutcomeUnknown, SettingsError
+from minutebook.store.places import StorePrefix
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -22,13 +22,13 @@ from typing import Final, Literal, NamedTuple, Protocol
 import msgspec
 import structlog
 
-from archive.clock import Clock, IdSource
-from archive.errors import CatalogUnavailable, OutcomeUnknown
-from archive.format.day import Day
-from archive.published.generation import Manifest, Pointer
 from compaction.iceberg.plan import LiveFile, Recorded, Replacement, Target, is_rewritten, plan_replacement
 from compaction.publish.conflicts import NEXT_STEP, Conflict
 from compaction.publish.publisher import GRACE_MS, Publisher
+from minutebook.clock import Clock, IdSource
+from minutebook.errors import CatalogUnavailable, OutcomeUnknown
+from minutebook.format.day import Day
+from minutebook.published.generation import Manifest, Pointer
 
 DAY_PROPERTY: Final = "minutebook.day"
 GENERATION_PROPERTY: Final = "minutebook.generation"

@@ -35,7 +35,7 @@ from pyiceberg.exceptions import (
 from requests.exceptions import RequestException
 from sqlalchemy.exc import SQLAlchemyError
 
-from archive.errors import CatalogRefused, OutcomeUnknown
+from minutebook.errors import CatalogRefused, OutcomeUnknown
 
 _REFUSED: Final = (BadRequestError, UnauthorizedError, ForbiddenError, OAuthError, PermissionError)
 _REFUSED_CODES: Final = frozenset({"AccessDeniedException", "AccessDenied", "InvalidInputException"})

@@ -19,10 +19,10 @@ from typing import TYPE_CHECKING, Final, TypeVar
 from pyiceberg.manifest import ManifestContent
 from pyiceberg.serializers import FromInputFile
 
-from archive.errors import CatalogRefused
-from archive.store.parallel import in_parallel
 from compaction.iceberg.failures import translated
 from compaction.iceberg.lineage import formers
+from minutebook.errors import CatalogRefused
+from minutebook.store.parallel import in_parallel
 
 if TYPE_CHECKING:
     from pyiceberg.io import FileIO

@@ -32,12 +32,12 @@ from pyiceberg.exceptions import NoSuchIcebergTableError, NoSuchTableError
 from pyiceberg.io.pyarrow import PyArrowFileIO
 from pyiceberg.table.metadata import TableMetadataUtil
 
-from archive.errors import CatalogRefused, CatalogUnavailable, OutcomeUnknown, SafetyRefusal
-from archive.store.parallel import in_parallel
 from compaction.iceberg.failures import translated
 from compaction.iceberg.lineage import formers
 from compaction.iceberg.named import NamedFiles, name_of
 from compaction.iceberg.shape import ARRIVAL, partitioned_by
+from minutebook.errors import CatalogRefused, CatalogUnavailable, OutcomeUnknown, SafetyRefusal
+from minutebook.store.parallel import in_parallel
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

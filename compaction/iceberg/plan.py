@@ -18,7 +18,7 @@ take rows of another day along, and what others put into or took out of the tabl
 from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
-from archive.errors import SafetyRefusal
+from minutebook.errors import SafetyRefusal
 
 
 class LiveFile(NamedTuple):

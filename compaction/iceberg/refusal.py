@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pyiceberg.table import Table
     from pyiceberg.table.snapshots import Snapshot
 
-    from archive.clock import Clock
+    from minutebook.clock import Clock
 
 _STALE_SECONDS: Final = 86_400.0
 """A third of the least age that vacuum takes."""

@@ -8,8 +8,8 @@ from pyiceberg.schema import Schema
 from pyiceberg.transforms import DayTransform
 from pyiceberg.types import BinaryType, IcebergType, LongType, NestedField, StringType, TimestamptzType
 
-from archive.published.schema import SCHEMA
 from compaction.typed.columns import EVENT_TIME
+from minutebook.published.schema import SCHEMA
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -23,10 +23,6 @@ from pyiceberg.table.snapshots import ancestors_of
 from pyiceberg.transforms import DayTransform
 from sqlalchemy.exc import IntegrityError
 
-from archive.clock import Clock, SystemClock
-from archive.errors import CatalogRefused, OutcomeUnknown, SafetyRefusal
-from archive.format.day import Day
-from archive.store.parallel import in_parallel
 from compaction.iceberg.commit import DAY_PROPERTY, GENERATION_PROPERTY, MANIFEST_PROPERTY, ROWS_PROPERTY
 from compaction.iceberg.evolution import envelope_conflicts, plan_evolution
 from compaction.iceberg.failures import translated
@@ -46,6 +42,10 @@ from compaction.iceberg.shape import (
 )
 from compaction.publish.conflicts import Conflict
 from compaction.typed.columns import EVENT_TIME
+from minutebook.clock import Clock, SystemClock
+from minutebook.errors import CatalogRefused, OutcomeUnknown, SafetyRefusal
+from minutebook.format.day import Day
+from minutebook.store.parallel import in_parallel
 
 if TYPE_CHECKING:
     from pyiceberg.catalog import Catalog

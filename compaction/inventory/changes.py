@@ -3,9 +3,9 @@
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from archive.published.inventory import PublishedRow
-from archive.store.objects import ListedObject
 from compaction.inventory.inventory import make_row
+from minutebook.published.inventory import PublishedRow
+from minutebook.store.objects import ListedObject
 
 
 class Changes(NamedTuple):

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from archive.coverage.topology import ShardRow, hash_range_of
-from archive.errors import FormatError
-from archive.format.keys import check_shard_id
-from archive.format.position import Position, is_sequence_number
+from minutebook.coverage.topology import ShardRow, hash_range_of
+from minutebook.errors import FormatError
+from minutebook.format.keys import check_shard_id
+from minutebook.format.position import Position, is_sequence_number
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient

@@ -17,18 +17,18 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from archive.compression import Compression
-from archive.errors import ObjectVanished
-from archive.format.day import Day, Hour
-from archive.format.minute import MINUTE_MS
-from archive.published.inventory import PublishedRow, digest_of
-from archive.store.objects import ListedObject
-from archive.store.retrying import RetryingStorage
-from archive.store.storage import Address
 from compaction.dealing.buckets import Buckets
 from compaction.dealing.opened import open_in_task
 from compaction.dealing.port import DRIVERS, Dealer, Dealt, Given, Values, give, of_the_driver
 from compaction.inventory.inventory import Row, make_row
+from minutebook.compression import Compression
+from minutebook.errors import ObjectVanished
+from minutebook.format.day import Day, Hour
+from minutebook.format.minute import MINUTE_MS
+from minutebook.published.inventory import PublishedRow, digest_of
+from minutebook.store.objects import ListedObject
+from minutebook.store.retrying import RetryingStorage
+from minutebook.store.storage import Address
 
 _MEMORY_BYTES: Final = 1 << 20
 _CHUNK_BYTES: Final = 1 << 20

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from archive.format.position import Position
+from minutebook.format.position import Position
 
 
 class Disorder(NamedTuple):

@@ -2,10 +2,10 @@
 
 from collections.abc import Mapping, Sequence
 
-from archive.store.parallel import in_parallel
-from archive.store.retrying import RetryingStorage
 from compaction.inventory.inventory import Inventory, Row
 from compaction.inventory.segments import Described, Fields, decode_if_ours, describe, find_copies, misplaced, parse
+from minutebook.store.parallel import in_parallel
+from minutebook.store.retrying import RetryingStorage
 
 
 def head_rows(storage: RetryingStorage, rows: Sequence[Row]) -> dict[str, Fields]:

@@ -7,15 +7,15 @@ the same objects give the same name, an object more gives another.
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from archive.compression import Compression
-from archive.errors import FormatError
-from archive.format.day import Day
-from archive.format.keys import SegmentKey, parse_segment_key
-from archive.format.minute import MINUTE_MS
-from archive.published.inventory import digest_of
-from archive.store.objects import ListedObject
-from archive.store.parallel import in_parallel
-from archive.store.retrying import RetryingStorage
+from minutebook.compression import Compression
+from minutebook.errors import FormatError
+from minutebook.format.day import Day
+from minutebook.format.keys import SegmentKey, parse_segment_key
+from minutebook.format.minute import MINUTE_MS
+from minutebook.published.inventory import digest_of
+from minutebook.store.objects import ListedObject
+from minutebook.store.parallel import in_parallel
+from minutebook.store.retrying import RetryingStorage
 
 
 class Row(NamedTuple):

@@ -14,19 +14,19 @@ from functools import partial
 from itertools import islice
 from typing import Final, NamedTuple
 
-from archive.format.arrival import STEP_BACK_MINUTES
-from archive.format.day import MINUTES_AN_HOUR, Day, Hour
-from archive.format.keys import SegmentKey, minute_prefix
-from archive.format.metadata import SegmentMetadata
-from archive.format.position import Position
-from archive.index.last_segments import LastSegment, LastSegments, none_published
-from archive.index.names import ArchiveIndex
-from archive.store.objects import ListedObject
-from archive.store.parallel import in_parallel
-from archive.store.retrying import RetryingStorage
 from compaction.inventory.inventory import Row, make_row
 from compaction.inventory.quiet_shards import QuietShards
 from compaction.inventory.segments import decode_if_ours, expected_key
+from minutebook.format.arrival import STEP_BACK_MINUTES
+from minutebook.format.day import MINUTES_AN_HOUR, Day, Hour
+from minutebook.format.keys import SegmentKey, minute_prefix
+from minutebook.format.metadata import SegmentMetadata
+from minutebook.format.position import Position
+from minutebook.index.last_segments import LastSegment, LastSegments, none_published
+from minutebook.index.names import ArchiveIndex
+from minutebook.store.objects import ListedObject
+from minutebook.store.parallel import in_parallel
+from minutebook.store.retrying import RetryingStorage
 
 LOOKBACK_DAYS: Final = 14
 """How many days that hold something are searched on each side."""

@@ -16,10 +16,10 @@ segment counts only when the judged day itself stands on its end, by links or by
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING
 
-from archive.format.day import MINUTES_A_DAY, Day
-from archive.format.position import Position
-from archive.index.last_segments import LastSegment, LastSegments
-from archive.store.parallel import in_parallel
+from minutebook.format.day import MINUTES_A_DAY, Day
+from minutebook.format.position import Position
+from minutebook.index.last_segments import LastSegment, LastSegments
+from minutebook.store.parallel import in_parallel
 
 if TYPE_CHECKING:
     from compaction.inventory.neighbours import ChainLink

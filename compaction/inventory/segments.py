@@ -8,14 +8,14 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from archive.compression import Compression
-from archive.errors import FormatError
-from archive.format.keys import segment_key
-from archive.format.metadata import SegmentMetadata, is_ours
-from archive.format.minute import minute_text
-from archive.format.position import Position
 from compaction.inventory.inventory import Row
 from compaction.verdict.findings import Code, Finding, Severity, finding
+from minutebook.compression import Compression
+from minutebook.errors import FormatError
+from minutebook.format.keys import segment_key
+from minutebook.format.metadata import SegmentMetadata, is_ours
+from minutebook.format.minute import minute_text
+from minutebook.format.position import Position
 
 Fields = Mapping[str, str] | None
 """The user metadata of an object; None when the object is gone."""

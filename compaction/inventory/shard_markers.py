@@ -4,14 +4,14 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from archive.errors import FormatError
-from archive.format.day import Day
-from archive.format.keys import application_key
-from archive.format.markers import ApplicationRecord, EndMarker, StartMarker
-from archive.owner import read_application
-from archive.proof.statements import Problem, Statements, read_statements
-from archive.store.retrying import RetryingStorage
 from compaction.verdict.findings import Code, Finding, Severity, finding
+from minutebook.errors import FormatError
+from minutebook.format.day import Day
+from minutebook.format.keys import application_key
+from minutebook.format.markers import ApplicationRecord, EndMarker, StartMarker
+from minutebook.owner import read_application
+from minutebook.proof.statements import Problem, Statements, read_statements
+from minutebook.store.retrying import RetryingStorage
 
 
 class ShardMarkers(NamedTuple):

@@ -5,14 +5,14 @@ from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 from typing import Final, NamedTuple
 
-from archive.errors import FormatError
-from archive.format.day import Day
-from archive.format.metadata import Predecessor, parse_predecessor
-from archive.format.position import Position, SequenceRange
-from archive.format.tombstone import Tombstone, tombstone_key
-from archive.store.parallel import in_parallel
-from archive.store.retrying import RetryingStorage
-from archive.store.tombstones import list_tombstones, read_tombstone
+from minutebook.errors import FormatError
+from minutebook.format.day import Day
+from minutebook.format.metadata import Predecessor, parse_predecessor
+from minutebook.format.position import Position, SequenceRange
+from minutebook.format.tombstone import Tombstone, tombstone_key
+from minutebook.store.parallel import in_parallel
+from minutebook.store.retrying import RetryingStorage
+from minutebook.store.tombstones import list_tombstones, read_tombstone
 
 NEWEST: Final = 30
 """How many tombstones before a day are read."""

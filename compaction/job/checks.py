@@ -6,10 +6,6 @@ from typing import Final
 
 import jmespath
 
-from archive.errors import SettingsError
-from archive.format.day import Day, Hour, day_of_ms, day_range, hour_of_ms, parse_day
-from archive.format.payload import PayloadPath
-from archive.published.schema import SCHEMA
 from compaction.job.request import AuditRequest, CompactRequest
 from compaction.job.scope import SETTLED_MS
 from compaction.job.settings import JobSettings
@@ -19,6 +15,10 @@ from compaction.typed.event_time import WINDOW_DAYS, with_event_time
 from compaction.typed.files import columns_file
 from compaction.verdict.audit_document import AuditLevel
 from compaction.verdict.exit_code import FAIL_ON, FailOn
+from minutebook.errors import SettingsError
+from minutebook.format.day import Day, Hour, day_of_ms, day_range, hour_of_ms, parse_day
+from minutebook.format.payload import PayloadPath
+from minutebook.published.schema import SCHEMA
 
 LAST: Final = "last"
 """As an hour: the last one that is settled, of whatever day."""

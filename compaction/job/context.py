@@ -3,12 +3,6 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final, NamedTuple, Protocol, TypeVar
 
-from archive.clock import Clock, IdSource
-from archive.format.minute import iso_time
-from archive.owner import StreamOwner
-from archive.store.places import StorePrefix, open_storage
-from archive.store.retrying import RetryingStorage
-from archive.store.storage import Address
 from compaction.dealing.local import LocalDealer
 from compaction.dealing.port import Dealer
 from compaction.iceberg.commit import DayTable
@@ -19,6 +13,12 @@ from compaction.tasks.ids.copies import Layout, ShardTally
 from compaction.tasks.plan import SIZES, TaskSizes
 from compaction.tasks.task import Order, TaskResult
 from compaction.verdict.audit_document import AuditLevel
+from minutebook.clock import Clock, IdSource
+from minutebook.format.minute import iso_time
+from minutebook.owner import StreamOwner
+from minutebook.store.places import StorePrefix, open_storage
+from minutebook.store.retrying import RetryingStorage
+from minutebook.store.storage import Address
 
 T = TypeVar("T")
 U = TypeVar("U")

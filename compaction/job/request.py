@@ -1,6 +1,6 @@
 """What the nightly commands are asked, as one value each: every option is told here, once.
 
-Typer makes the command line of the fields (`archive.options`). What of the values is right `compaction.job.checks`
+Typer makes the command line of the fields (`minutebook.options`). What of the values is right `compaction.job.checks`
 says: this is imported for every help text, so it imports nothing heavy.
 """
 

@@ -15,12 +15,12 @@ is judged earlier lacks records that nobody can know of.
 import datetime as dt
 from typing import Final
 
-from archive.coverage.intervals import Interval
-from archive.coverage.verdict import SO_FAR_MARGIN_MS, day_scope
-from archive.errors import SettingsError
-from archive.format.day import Day, Hour
-from archive.format.markers import ApplicationRecord
-from archive.format.minute import MINUTE_MS, iso_time
+from minutebook.coverage.intervals import Interval
+from minutebook.coverage.verdict import SO_FAR_MARGIN_MS, day_scope
+from minutebook.errors import SettingsError
+from minutebook.format.day import Day, Hour
+from minutebook.format.markers import ApplicationRecord
+from minutebook.format.minute import MINUTE_MS, iso_time
 
 SETTLED_MS: Final = 20 * 60_000
 """How long after its end a day is settled, or an hour."""

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from archive.archive_settings import ArchiveSettings, read_archive_settings, read_texts
-from archive.errors import SettingsError
-from archive.remote_properties import Fetch, fetch_properties
-from archive.store.places import StorePrefix, parse_place
 from compaction.stream.kinesis import StreamAddress
+from minutebook.archive_settings import ArchiveSettings, read_archive_settings, read_texts
+from minutebook.errors import SettingsError
+from minutebook.remote_properties import Fetch, fetch_properties
+from minutebook.store.places import StorePrefix, parse_place
 
 _FOLDER: Final = "_parquet"
 _NAMES: Final = ("metrics", "columns", "eventTime", "eventWindow")

@@ -9,15 +9,15 @@ Whatever is committed meanwhile, the listing may have or not: a chain that looks
 
 from typing import NamedTuple
 
-from archive.errors import StreamRefused, StreamUnavailable
-from archive.format.day import Day, Hour, day_of_ms
-from archive.proof.sources import Stream
 from compaction.dealing.buckets import Buckets, buckets_of
 from compaction.inventory.checkpoints import Checkpoints
 from compaction.inventory.day_objects import DayObjects, Listing, list_objects
 from compaction.inventory.shard_markers import ArchiveMarkers, read_markers
 from compaction.job.context import JobContext
 from compaction.verdict.audit_document import AuditCheck
+from minutebook.errors import StreamRefused, StreamUnavailable
+from minutebook.format.day import Day, Hour, day_of_ms
+from minutebook.proof.sources import Stream
 
 
 class Sight(NamedTuple):

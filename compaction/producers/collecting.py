@@ -11,7 +11,6 @@ from bisect import bisect_right
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from archive.errors import SafetyRefusal, SettingsError
 from compaction.dealing.port import Collected, Dealt, of_the_driver
 from compaction.inventory.day_objects import DayObjects
 from compaction.job.context import AuditOptions, JobContext, partitions_for
@@ -30,6 +29,7 @@ from compaction.shards.seen import (
 from compaction.tasks.ids.rows import NUMBERS, IdOrder
 from compaction.tasks.taken import CachedTask
 from compaction.tasks.task import TaskResult
+from minutebook.errors import SafetyRefusal, SettingsError
 
 
 class Shards(NamedTuple):

@@ -8,8 +8,6 @@ from collections import defaultdict
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from archive.coverage.intervals import Interval
-from archive.errors import SafetyRefusal
 from compaction.dealing.port import Dealt
 from compaction.inventory.day_objects import DayObjects
 from compaction.job.context import AuditOptions, Found, JobContext
@@ -20,6 +18,8 @@ from compaction.shards.seen import OrderArgument
 from compaction.shards.strangers import ask_foreign, copies_by_bucket, find_strangers
 from compaction.tasks.ids.copies import Layout, ShardTally
 from compaction.tasks.plan import RawObject
+from minutebook.coverage.intervals import Interval
+from minutebook.errors import SafetyRefusal
 
 
 class Copies(NamedTuple):

@@ -2,14 +2,14 @@
 
 from typing import NamedTuple
 
-from archive.format.day import Day
-from archive.published.generation import DayFolder
-from archive.published.reading import PublishedReader
-from archive.store.tombstones import is_expired
 from compaction.dealing.buckets import Buckets
 from compaction.inventory.day_objects import DayObjects
 from compaction.job.context import AuditOptions, JobContext
 from compaction.job.sight import list_again
+from minutebook.format.day import Day
+from minutebook.published.generation import DayFolder
+from minutebook.published.reading import PublishedReader
+from minutebook.store.tombstones import is_expired
 
 
 class DayBefore(NamedTuple):

@@ -2,11 +2,6 @@
 
 from typing import Final
 
-from archive.compression import compression_of
-from archive.format.minute import minute_text
-from archive.format.position import Position
-from archive.format.record import decode_line
-from archive.format.segment import inflate
 from compaction.job.context import JobContext
 from compaction.producers.copies import Copies
 from compaction.tasks.ids.copies import SAMPLES, ShardTally
@@ -14,6 +9,11 @@ from compaction.tasks.ids.dropping import Drops, pack_drops, unpack_drops
 from compaction.tasks.plan import RawObject
 from compaction.verdict.audit_document import AuditCheck
 from compaction.verdict.findings import Code, Finding, finding
+from minutebook.compression import compression_of
+from minutebook.format.minute import minute_text
+from minutebook.format.position import Position
+from minutebook.format.record import decode_line
+from minutebook.format.segment import inflate
 
 _READ_AGAIN: Final = 3
 """How many objects of a shard are read once more, for the positions that its finding shows."""

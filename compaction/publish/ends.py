@@ -19,17 +19,17 @@ from typing import Final
 import msgspec
 import structlog
 
-from archive.errors import FormatError, StoreRefused, StoreUnavailable
-from archive.format.day import Day
-from archive.format.document import FORMAT
-from archive.format.metadata import parse_predecessor
-from archive.format.minute import minute_text, parse_minute_text
-from archive.format.position import Position
-from archive.index.last_segments import LastSegment
-from archive.published.generation import DayFolder, Manifest, Pointer, ends_beside, is_judged_by_these_rules
-from archive.published.reading import PublishedReader
-from archive.published.verdict import CLEAN
-from archive.store.retrying import RetryingStorage
+from minutebook.errors import FormatError, StoreRefused, StoreUnavailable
+from minutebook.format.day import Day
+from minutebook.format.document import FORMAT
+from minutebook.format.metadata import parse_predecessor
+from minutebook.format.minute import minute_text, parse_minute_text
+from minutebook.format.position import Position
+from minutebook.index.last_segments import LastSegment
+from minutebook.published.generation import DayFolder, Manifest, Pointer, ends_beside, is_judged_by_these_rules
+from minutebook.published.reading import PublishedReader
+from minutebook.published.verdict import CLEAN
+from minutebook.store.retrying import RetryingStorage
 
 _REFUSED_STEP: Final = "nothing: names are listed instead; to save these requests, let this role read the output"
 _NEXT_STEP: Final = "nothing: names are listed instead; find out who writes below the output"
@@ -96,7 +96,7 @@ def _last_segment(row: _Row) -> LastSegment:
 
 
 class PublishedEnds:
-    """Implements `archive.index.last_segments.LastSegments` by the days below `root`; each is read once."""
+    """Implements `minutebook.index.last_segments.LastSegments` by the days below `root`; each is read once."""
 
     def __init__(self, open_output: Callable[[], RetryingStorage], root: str) -> None:
         self._open = open_output

@@ -1,11 +1,11 @@
 """What differs between a day and what the generation that readers see was made from."""
 
-from archive.format.minute import minute_text
-from archive.published.generation import Pointer
 from compaction.inventory.changes import changes
 from compaction.inventory.day_objects import DayObjects
 from compaction.publish.publisher import Publisher
 from compaction.verdict.findings import SAMPLES, Code, Finding, finding
+from minutebook.format.minute import minute_text
+from minutebook.published.generation import Pointer
 
 
 def late_minutes(publisher: Publisher, pointer: Pointer | None, objects: DayObjects) -> list[Finding]:

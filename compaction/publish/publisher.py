@@ -26,13 +26,13 @@ in between has listed before us or after us, and the loser lists again.
 from collections.abc import Iterable
 from typing import Final
 
-from archive.errors import ForeignObject, OutcomeUnknown, StoreUnavailable
-from archive.format.document import encode_document
-from archive.format.markers import JSON_TYPE
-from archive.published.generation import FORMAT, Current, DayFolder, Judged, Manifest, Pointer, inventory_beside
-from archive.published.reading import PublishedReader
-from archive.store.retrying import RetryingStorage
 from compaction.publish.sweep import Retained, TableMarks, sweep
+from minutebook.errors import ForeignObject, OutcomeUnknown, StoreUnavailable
+from minutebook.format.document import encode_document
+from minutebook.format.markers import JSON_TYPE
+from minutebook.published.generation import FORMAT, Current, DayFolder, Judged, Manifest, Pointer, inventory_beside
+from minutebook.published.reading import PublishedReader
+from minutebook.store.retrying import RetryingStorage
 
 _TEXT_TYPE: Final = "text/plain; charset=utf-8"
 GRACE_MS: Final = 3 * 24 * 3_600_000

@@ -10,9 +10,9 @@ the table's current snapshot names, nor what another run is about to give it.
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from archive.published.generation import GENERATIONS, DayFolder, is_manifest
-from archive.store.objects import ListedObject
-from archive.store.retrying import RetryingStorage
+from minutebook.published.generation import GENERATIONS, DayFolder, is_manifest
+from minutebook.store.objects import ListedObject
+from minutebook.store.retrying import RetryingStorage
 
 
 class TableMarks:

@@ -11,7 +11,7 @@ import matplotlib as mpl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from archive.format.day import MINUTES_A_DAY
+from minutebook.format.day import MINUTES_A_DAY
 
 WIDTH: Final = 11.0
 BAR: Final = {"proven": "#31688e", "open": "#bbbbbb"}

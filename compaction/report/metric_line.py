@@ -4,9 +4,9 @@ import sys
 from collections.abc import Mapping
 from typing import BinaryIO, Final, NamedTuple
 
-from archive.clock import Clock
-from archive.emf import emf_line
-from archive.published.verdict import Verdict
+from minutebook.clock import Clock
+from minutebook.emf import emf_line
+from minutebook.published.verdict import Verdict
 
 EVENT: Final = "day_judged"
 METRICS: Final[Mapping[str, tuple[str, str]]] = {

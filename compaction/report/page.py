@@ -10,7 +10,6 @@ import msgspec
 from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
 
-from archive.format.day import MINUTES_A_DAY, Day
 from compaction.audit.examined import DayResult
 from compaction.report.folding import Folded, fold_shards, group_findings, printable
 from compaction.report.pictures import chains, heat_map, rate_and_lag, shown_minutes
@@ -18,6 +17,7 @@ from compaction.report.sketch import sketch
 from compaction.report.trend import Trend, of_audit
 from compaction.report.trend_picture import trend_picture
 from compaction.verdict.audit_document import Audit, Shard
+from minutebook.format.day import MINUTES_A_DAY, Day
 
 _WORDS: Final = {"clean": "Clean", "defects": "Defects found", "unknown": "Could not prove"}
 _SIGNS: Final = {"clean": "✓", "defects": "✗", "unknown": "?"}

@@ -10,13 +10,13 @@ from matplotlib.colors import ListedColormap, LogNorm
 from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
 from numpy.typing import NDArray
 
-from archive.format.day import MINUTES_A_DAY, Day
-from archive.format.minute import parse_minute_text
 from compaction.report.drawing import BAR, MANY, SHAPES, figure_of, label_hours, to_svg
 from compaction.report.folding import Folded, clip, printable
 from compaction.report.sketch import Sketch
 from compaction.verdict.audit_document import Shard
 from compaction.verdict.findings import Finding
+from minutebook.format.day import MINUTES_A_DAY, Day
+from minutebook.format.minute import parse_minute_text
 
 _HOUR: Final = 60
 _PART_OF_A_DAY: Final = 6 * _HOUR

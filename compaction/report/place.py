@@ -4,9 +4,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final, NamedTuple, Protocol
 
-from archive.errors import StoreRefused
-from archive.store.places import StorePrefix
-from archive.store.retrying import RetryingStorage
+from minutebook.errors import StoreRefused
+from minutebook.store.places import StorePrefix
+from minutebook.store.retrying import RetryingStorage
 
 _TYPES: Final = {".json": "application/json", ".html": "text/html; charset=utf-8"}
 

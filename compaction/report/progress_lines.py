@@ -5,7 +5,7 @@ from typing import Final
 
 import structlog
 
-from archive.clock import Clock
+from minutebook.clock import Clock
 
 _TENTHS: Final = 10
 _LINE_SECONDS: Final = 60

@@ -9,9 +9,9 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 from rich.text import Text
 
-from archive.format.day import Day
 from compaction.spark.engine import Progress as Report
 from compaction.verdict.audit_document import Audit, Typed
+from minutebook.format.day import Day
 
 _SHOWN: Final = 20
 _VERDICTS: Final = {

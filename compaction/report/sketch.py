@@ -6,8 +6,8 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from archive.format.day import MINUTES_A_DAY
 from compaction.shards.minutes import TENTH_MS, Minutes
+from minutebook.format.day import MINUTES_A_DAY
 
 _LEAST_SECONDS: Final = 0.1
 """Delays are drawn on a logarithmic scale."""

@@ -6,10 +6,6 @@ from typing import Final, NamedTuple
 
 from rich.console import Console
 
-from archive.clock import new_random
-from archive.format.day import Day
-from archive.retry import Backoff
-from archive.store.places import StorePrefix, parse_place
 from compaction.audit.examined import DayResult
 from compaction.job.context import JobContext
 from compaction.job.settings import JobSettings, check_apart
@@ -18,6 +14,10 @@ from compaction.report.place import ReportPlace, report_place
 from compaction.report.screen import show_audit
 from compaction.report.trend import Trend, by_severity, read_trend
 from compaction.verdict.audit_document import Audit, encode_audit
+from minutebook.clock import new_random
+from minutebook.format.day import Day
+from minutebook.retry import Backoff
+from minutebook.store.places import StorePrefix, parse_place
 
 _TREND_BUDGET_SECONDS: Final = 10
 """A report does not wait for the days before."""

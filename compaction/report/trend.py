@@ -9,15 +9,15 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from archive.errors import MinutebookError
-from archive.format.day import Day
-from archive.published.generation import DayFolder
-from archive.published.reading import PublishedReader
-from archive.published.verdict import Verdict
-from archive.store.parallel import in_parallel
-from archive.store.places import StorePrefix
-from archive.store.retrying import RetryingStorage
 from compaction.verdict.audit_document import Audit
+from minutebook.errors import MinutebookError
+from minutebook.format.day import Day
+from minutebook.published.generation import DayFolder
+from minutebook.published.reading import PublishedReader
+from minutebook.published.verdict import Verdict
+from minutebook.store.parallel import in_parallel
+from minutebook.store.places import StorePrefix
+from minutebook.store.retrying import RetryingStorage
 
 DAYS: Final = 14
 

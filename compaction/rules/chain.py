@@ -1,7 +1,7 @@
 """The chain of one shard over one day: overlaps, joints, start and end. Pure.
 
 Sequence numbers are not dense, so numbers alone never show that something is missing; what segments say they come
-after does. How two are joined is told by `archive.coverage.joints`; of that the audit makes findings:
+after does. How two are joined is told by `minutebook.coverage.joints`; of that the audit makes findings:
 
     before.last >= first ................ overlapping_segments   (the joint says nothing then)
     HEAD ................................ fine, if start.json says the same; else missing_start
@@ -20,13 +20,13 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from archive.coverage.joints import Joint, joint_of
-from archive.format.markers import EndMarker
-from archive.format.minute import minute_text
-from archive.format.position import Position
 from compaction.inventory.neighbours import ChainLink
 from compaction.rules.evidence import ChainResult, EndProof, ShardContext, ShardProof, StartProof
 from compaction.verdict.findings import Code, Finding, finding
+from minutebook.coverage.joints import Joint, joint_of
+from minutebook.format.markers import EndMarker
+from minutebook.format.minute import minute_text
+from minutebook.format.position import Position
 
 
 class Span(NamedTuple):

@@ -3,14 +3,14 @@
 from collections.abc import Iterable, Mapping, Sequence
 from statistics import median_low
 
-from archive.format.day import Day
-from archive.format.metadata import ChainStart
-from archive.format.position import Position
 from compaction.inventory.neighbours import Need
 from compaction.inventory.segments import Segment
 from compaction.inventory.shard_markers import ShardMarkers
 from compaction.rules.evidence import ChainResult
 from compaction.verdict.audit_document import Shard
+from minutebook.format.day import Day
+from minutebook.format.metadata import ChainStart
+from minutebook.format.position import Position
 
 
 def living(day: Day, shards: Mapping[str, ShardMarkers], lookback_days: int) -> list[str]:

@@ -10,18 +10,18 @@ day. The others stay dropped, or the event would be there twice.
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from archive.compression import compression_of
-from archive.errors import FormatError
-from archive.format.keys import duplicates_key
-from archive.format.position import Position
-from archive.format.record import decode_dropped_line, original_of
-from archive.format.segment import inflate
-from archive.store.parallel import in_parallel
-from archive.store.retrying import RetryingStorage
 from compaction.inventory.segments import Segment, segment_finding
 from compaction.rules.originals import Fate, Original, Originals
 from compaction.tasks.plan import RestoredLines
 from compaction.verdict.findings import Code, Finding
+from minutebook.compression import compression_of
+from minutebook.errors import FormatError
+from minutebook.format.keys import duplicates_key
+from minutebook.format.position import Position
+from minutebook.format.record import decode_dropped_line, original_of
+from minutebook.format.segment import inflate
+from minutebook.store.parallel import in_parallel
+from minutebook.store.retrying import RetryingStorage
 
 
 class Dropped(NamedTuple):

@@ -3,14 +3,14 @@
 from collections.abc import Mapping
 from typing import Final, Literal, NamedTuple
 
-from archive.format.arrival import MIDNIGHT_EDGE_MS
-from archive.format.day import Day
-from archive.format.minute import MINUTE_MS
-from archive.format.position import Position, SequenceRange
 from compaction.inventory.neighbours import ChainLink, Reach
 from compaction.inventory.shard_markers import ArchiveMarkers, ShardMarkers
 from compaction.inventory.tombstones import ExpiredBefore
 from compaction.verdict.findings import Finding
+from minutebook.format.arrival import MIDNIGHT_EDGE_MS
+from minutebook.format.day import Day
+from minutebook.format.minute import MINUTE_MS
+from minutebook.format.position import Position, SequenceRange
 
 _EDGE_MINUTES: Final = MIDNIGHT_EDGE_MS // MINUTE_MS
 StartProof = Literal["start.json", "link", "tombstone", ""]

@@ -7,14 +7,14 @@ count as wrong ends of the span.
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from archive.format.metadata import SegmentMetadata
-from archive.format.minute import minute_text
-from archive.format.position import Position
 from compaction.inventory.facts import SegmentFacts
 from compaction.inventory.segments import Described, Segment, segment_finding
 from compaction.tasks.merging import Repeat
 from compaction.verdict.audit_document import Equation
 from compaction.verdict.findings import Code, Finding, finding
+from minutebook.format.metadata import SegmentMetadata
+from minutebook.format.minute import minute_text
+from minutebook.format.position import Position
 
 
 def check_lines(segments: Iterable[Segment], facts: Mapping[str, SegmentFacts]) -> list[Finding]:

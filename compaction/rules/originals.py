@@ -20,16 +20,16 @@ from itertools import accumulate, islice, takewhile
 from operator import attrgetter
 from typing import Literal, NamedTuple
 
-from archive.format.arrival import SEARCH_REACH_DAYS
-from archive.format.day import Day, Hour
-from archive.format.metadata import Predecessor, SegmentMetadata
-from archive.format.position import Position
-from archive.index.names import ArchiveIndex
-from archive.store.parallel import in_parallel
-from archive.store.retrying import RetryingStorage
 from compaction.inventory.neighbours import LOOKBACK_DAYS, first_outward
 from compaction.inventory.segments import decode_if_ours
 from compaction.inventory.tombstones import ExpiredDays
+from minutebook.format.arrival import SEARCH_REACH_DAYS
+from minutebook.format.day import Day, Hour
+from minutebook.format.metadata import Predecessor, SegmentMetadata
+from minutebook.format.position import Position
+from minutebook.index.names import ArchiveIndex
+from minutebook.store.parallel import in_parallel
+from minutebook.store.retrying import RetryingStorage
 
 Original = tuple[str, Position]
 """Shard and position of the record that was kept."""

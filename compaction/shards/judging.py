@@ -30,7 +30,7 @@ from compaction.tasks.plan import MergeGroup, RestoredLines
 from compaction.verdict.findings import Finding
 
 if TYPE_CHECKING:
-    from archive.format.position import Position
+    from minutebook.format.position import Position
 
 
 class JudgedBucket(NamedTuple):

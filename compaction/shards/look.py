@@ -4,15 +4,6 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from archive.compression import Compression
-from archive.coverage.condensed import condense
-from archive.coverage.evidence import EvidenceLink, segment_link
-from archive.coverage.intervals import Interval
-from archive.format.day import Day
-from archive.format.minute import MINUTE_MS
-from archive.format.position import Position, SequenceRange
-from archive.store.retrying import RetryingStorage
-from archive.store.storage import Address
 from compaction.dealing.buckets import Buckets
 from compaction.dealing.opened import open_in_task
 from compaction.dealing.port import Values
@@ -37,6 +28,15 @@ from compaction.shards.seen import Seen
 from compaction.tasks.plan import MergeGroup, RestoredLines, group_overlaps, raw_objects, spans_of, with_restored
 from compaction.verdict.audit_document import Shard
 from compaction.verdict.findings import Finding
+from minutebook.compression import Compression
+from minutebook.coverage.condensed import condense
+from minutebook.coverage.evidence import EvidenceLink, segment_link
+from minutebook.coverage.intervals import Interval
+from minutebook.format.day import Day
+from minutebook.format.minute import MINUTE_MS
+from minutebook.format.position import Position, SequenceRange
+from minutebook.store.retrying import RetryingStorage
+from minutebook.store.storage import Address
 
 
 class Scope(NamedTuple):

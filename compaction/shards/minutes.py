@@ -5,9 +5,9 @@ from array import array
 from collections.abc import Sequence
 from typing import Final, NamedTuple, Self
 
-from archive.format.day import MINUTES_A_DAY, Day
-from archive.format.minute import MINUTE_MS
 from compaction.inventory.segments import Segment
+from minutebook.format.day import MINUTES_A_DAY, Day
+from minutebook.format.minute import MINUTE_MS
 
 TENTH_MS: Final = 100
 """Delays are kept in tenths of a second: no picture shows less."""

@@ -10,10 +10,6 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from archive.compression import compression_of
-from archive.format.keys import SegmentKey
-from archive.store.retrying import RetryingStorage
-from archive.store.storage import Address
 from compaction.dealing.buckets import Buckets
 from compaction.dealing.opened import open_in_task
 from compaction.dealing.port import DRIVERS, Given, Values
@@ -38,6 +34,10 @@ from compaction.tasks.plan import (
 from compaction.tasks.taken import CachedTask, TakenHour, split
 from compaction.tasks.task import Order, TaskResult
 from compaction.typed.columns import Columns
+from minutebook.compression import compression_of
+from minutebook.format.keys import SegmentKey
+from minutebook.store.retrying import RetryingStorage
+from minutebook.store.storage import Address
 
 NO_TASK = -1
 

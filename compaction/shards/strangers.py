@@ -7,9 +7,6 @@ elsewhere than it says, few as they are, and is compared there.
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
-from archive.format.metadata import SegmentMetadata
-from archive.store.objects import ListedObject
-from archive.store.retrying import RetryingStorage
 from compaction.dealing.port import Dealt, of_the_driver
 from compaction.inventory.day_objects import DayObjects
 from compaction.inventory.heads import head_rows
@@ -17,6 +14,9 @@ from compaction.inventory.inventory import make_row
 from compaction.inventory.segments import Parsed, decode_if_ours, find_copies, is_in_place, misplaced, parse
 from compaction.shards.judging import mark_writers, repeated_writers, suspects, writer_digest
 from compaction.shards.seen import Seen
+from minutebook.format.metadata import SegmentMetadata
+from minutebook.store.objects import ListedObject
+from minutebook.store.retrying import RetryingStorage
 
 
 def ask_foreign(storage: RetryingStorage, objects: DayObjects) -> list[Seen]:

@@ -12,7 +12,6 @@ from contextlib import contextmanager
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
 
-from archive.clock import new_id
 from compaction.inventory.memory import Turns
 from compaction.spark.dealt import SparkDealt, spread
 from compaction.spark.failures import Alarm, Failure, configure_task_logging, failure_in, guarded, unwrapped
@@ -20,6 +19,7 @@ from compaction.spark.phases import phase_of
 from compaction.spark.session import SparkFailed, check_java, last_line, start, stop, submitted, use_safe_path
 from compaction.spark.shuffle import Jobs, ShuffledIds, collected, values
 from compaction.tasks.task import Order, TaskResult, run
+from minutebook.clock import new_id
 
 if TYPE_CHECKING:
     from pathlib import Path

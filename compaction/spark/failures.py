@@ -19,9 +19,9 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self, TypeVar
 
 import msgspec
 
-from archive.clock import SystemClock
-from archive.errors import MinutebookError, OutcomeUnknown, StoreUnavailable
-from archive.logs import Limit, configure_logging
+from minutebook.clock import SystemClock
+from minutebook.errors import MinutebookError, OutcomeUnknown, StoreUnavailable
+from minutebook.logs import Limit, configure_logging
 
 if TYPE_CHECKING:
     from types import TracebackType

@@ -3,8 +3,8 @@
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-from archive.format.day import MINUTES_A_DAY, Day
 from compaction.tasks.task import Order
+from minutebook.format.day import MINUTES_A_DAY, Day
 
 
 def phase_of(orders: Sequence[Order]) -> str:

@@ -3,8 +3,8 @@
 from pathlib import Path
 from typing import Final
 
-from archive.class_archive import Making, filled
 from compaction.spark.session import check_java, find_java, prepared_folder, start, stop
+from minutebook.class_archive import Making, filled
 
 _DUMP_SECONDS: Final = 180
 

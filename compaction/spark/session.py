@@ -12,10 +12,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from archive.class_archive import Making, archive_folder, use_options
-from archive.clock import SystemClock
-from archive.errors import MinutebookError, SettingsError
 from compaction.spark.failures import TRIES
+from minutebook.class_archive import Making, archive_folder, use_options
+from minutebook.clock import SystemClock
+from minutebook.errors import MinutebookError, SettingsError
 
 _ENOUGH_JAVA = 17
 _OLD_JAVA = 8
@@ -31,7 +31,7 @@ _RETAINED = {"jobs": 100, "stages": 200, "tasks": 4_000}
 """What the JVM remembers of work that is done, of a stage's tasks each; for its UI, which we do not show."""
 
 
-class SparkFailed(MinutebookError):  # noqa: N818 - the name says what happened, as in archive.errors
+class SparkFailed(MinutebookError):  # noqa: N818 - the name says what happened, as in minutebook.errors
     """Spark gave up on a task for a reason that is not ours."""
 
 

@@ -5,17 +5,17 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
-from archive.access import Access
-from archive.aws import client_config, make_kinesis_client
-from archive.clock import Clock, SystemClock, new_random
-from archive.coverage.topology import ShardRow, hash_range_of
-from archive.errors import StreamUnavailable
-from archive.format.aggregate import UserRecord, deaggregate
-from archive.format.arrival import STREAM_MARGIN_MS
-from archive.format.position import Position
-from archive.kinesis.answers import Answer, Beginning, HeldRecord
-from archive.kinesis.client import StreamClient
 from compaction.stream.pace import MOST_RECORDS, SHARE, Pace
+from minutebook.aws.access import Access
+from minutebook.aws.clients import client_config, make_kinesis_client
+from minutebook.aws.kinesis.answers import Answer, Beginning, HeldRecord
+from minutebook.aws.kinesis.client import StreamClient
+from minutebook.clock import Clock, SystemClock, new_random
+from minutebook.coverage.topology import ShardRow, hash_range_of
+from minutebook.errors import StreamUnavailable
+from minutebook.format.aggregate import UserRecord, deaggregate
+from minutebook.format.arrival import STREAM_MARGIN_MS
+from minutebook.format.position import Position
 
 if TYPE_CHECKING:
     from mypy_boto3_kinesis import KinesisClient

@@ -6,7 +6,7 @@ bounded, too: one that takes 10 MB makes everybody else's calls fail for five se
 
 from typing import Final
 
-from archive.clock import Clock
+from minutebook.clock import Clock
 
 CALLS_A_SECOND: Final = 5
 BYTES_A_SECOND: Final = 2_000_000

@@ -8,10 +8,10 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import IO, Final, NamedTuple
 
-from archive.retry import until_known
-from archive.store.retrying import RetryingStorage
-from archive.store.storage import ObjectChanged, Storage
 from compaction.tasks.plan import RawObject
+from minutebook.retry import until_known
+from minutebook.store.retrying import RetryingStorage
+from minutebook.store.storage import ObjectChanged, Storage
 
 FETCHES: Final = 8
 """Requests at once."""

@@ -27,11 +27,6 @@ import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from archive.errors import FormatError
-from archive.format.position import Position
-from archive.published.inventory import digest_of
-from archive.published.schema import SCHEMA_VERSION
-from archive.store.retrying import RetryingStorage
 from compaction.inventory.facts import Disorder, SegmentFacts
 from compaction.tasks.ids.kept import CachedIds
 from compaction.tasks.parquet import PARQUET_TYPE, read_footer
@@ -39,6 +34,11 @@ from compaction.tasks.plan import RawObject, Task
 from compaction.tasks.taken import CachedTask
 from compaction.typed.arrow_columns import long_column, text_column, with_gaps
 from compaction.typed.counts import StatedCounts, TypedCounts
+from minutebook.errors import FormatError
+from minutebook.format.position import Position
+from minutebook.published.inventory import digest_of
+from minutebook.published.schema import SCHEMA_VERSION
+from minutebook.store.retrying import RetryingStorage
 
 FACTS_FOLDER: Final = "_facts/"
 MOST_COPIED: Final = 5 << 30

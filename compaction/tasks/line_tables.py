@@ -12,9 +12,6 @@ import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from archive.errors import FormatError
-from archive.format.record import Line, Record, decode_block, decode_line
-from archive.native.columns import BlockColumns
 from compaction.typed.arrow_columns import (
     bytes_column,
     column_of,
@@ -24,6 +21,9 @@ from compaction.typed.arrow_columns import (
     text_column,
     with_gaps,
 )
+from minutebook.codec.columns import BlockColumns
+from minutebook.errors import FormatError
+from minutebook.format.record import Line, Record, decode_block, decode_line
 
 LINE_SCHEMA: Final = pa.schema(
     [

@@ -13,10 +13,10 @@ from typing import Final, NamedTuple
 
 import pyarrow as pa
 
-from archive.format.position import Position
 from compaction.tasks.plan import RawObject
 from compaction.tasks.sorting import RowBuffer, positions_of
 from compaction.typed.arrow_columns import text_column
+from minutebook.format.position import Position
 
 _SAMPLES: Final = 20
 

@@ -1,4 +1,4 @@
-"""The Parquet files: how lines become rows of the published columns (`archive.published.schema`).
+"""The Parquet files: how lines become rows of the published columns (`minutebook.published.schema`).
 
 Pages are PLAIN or dictionaries: what every reader takes into vectors (docs/decisions/0033-tasks.md). A file says by
 which columns its rows are sorted, where they are. That is checked, row group by row group: readers rely on it.
@@ -11,14 +11,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from archive.published.schema import SCHEMA
-from archive.store.retrying import RetryingStorage
-from archive.store.storage import Sink, Tail
 from compaction.tasks.line_tables import LINE_SCHEMA
 from compaction.typed.arrow_columns import constant_column
 from compaction.typed.columns import UNFIT, Columns
 from compaction.typed.counts import TypedCounts
 from compaction.typed.payload_columns import PayloadColumns
+from minutebook.published.schema import SCHEMA
+from minutebook.store.retrying import RetryingStorage
+from minutebook.store.storage import Sink, Tail
 
 ROW_GROUP_BYTES: Final = 64 << 20
 """Least bytes of lines in a row group, but for the last: what a task holds in memory, and a reader reads at once."""
@@ -31,7 +31,7 @@ _BLOOM: Final = "bloom_filter_options" in inspect.signature(pq.ParquetWriter).pa
 """Whether this pyarrow can write Bloom filters."""
 
 
-class NotSorted(Exception):  # noqa: N818 - the name says what happened, as in archive.errors
+class NotSorted(Exception):  # noqa: N818 - the name says what happened, as in minutebook.errors
     """Rows do not ascend by the columns that the file, which is begun, says it is sorted by."""
 
 

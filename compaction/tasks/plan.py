@@ -8,10 +8,10 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
-from archive.format.position import Position
 from compaction.inventory.facts import SegmentFacts
 from compaction.inventory.inventory import Row
 from compaction.inventory.segments import Described
+from minutebook.format.position import Position
 
 
 class TaskSizes(NamedTuple):

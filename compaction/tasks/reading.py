@@ -7,15 +7,15 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from archive.compression import compression_of
-from archive.errors import FormatError
-from archive.format.minute import MINUTE_MS
-from archive.format.position import Position
-from archive.format.segment import MAX_LINE_BYTES, inflate_blocks
-from archive.native.columns import BlockColumns, new_column_reader
 from compaction.inventory.facts import Disorder, SegmentFacts
 from compaction.tasks.line_tables import Block, table_of_block, table_of_columns
 from compaction.tasks.plan import RawObject
+from minutebook.codec.columns import BlockColumns, new_column_reader
+from minutebook.compression import compression_of
+from minutebook.errors import FormatError
+from minutebook.format.minute import MINUTE_MS
+from minutebook.format.position import Position
+from minutebook.format.segment import MAX_LINE_BYTES, inflate_blocks
 
 BLOCK_BYTES: Final = 1 << 20
 """Bytes of lines that are parsed at once: what the processor's cache holds."""

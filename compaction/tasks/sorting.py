@@ -12,7 +12,7 @@ from typing import IO, Final, NamedTuple
 
 import pyarrow as pa
 
-from archive.format.position import Position
+from minutebook.format.position import Position
 
 RUN_BYTES: Final = 8 << 20
 """Bytes of lines that are sorted at once; Python's positions of short lines take as much again."""

@@ -5,11 +5,6 @@ from functools import partial
 
 import pyarrow as pa
 
-from archive.compression import compression_of
-from archive.errors import FormatError, ObjectVanished
-from archive.format.record import decode_dropped_line
-from archive.format.segment import inflate
-from archive.store.retrying import RetryingStorage
 from compaction.tasks.fetching import fetch
 from compaction.tasks.ids.dropping import Dropped
 from compaction.tasks.line_tables import table_of_records
@@ -17,6 +12,11 @@ from compaction.tasks.merging import Source
 from compaction.tasks.plan import MergeGroup, RawObject, RestoredLines
 from compaction.tasks.reading import SegmentReader
 from compaction.tasks.sorting import sorted_tables
+from minutebook.compression import compression_of
+from minutebook.errors import FormatError, ObjectVanished
+from minutebook.format.record import decode_dropped_line
+from minutebook.format.segment import inflate
+from minutebook.store.retrying import RetryingStorage
 
 
 def merge_sources(storage: RetryingStorage, group: MergeGroup, dropped: Dropped) -> list[Source]:

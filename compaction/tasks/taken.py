@@ -9,10 +9,10 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
-from archive.format.day import MINUTES_AN_HOUR
-from archive.format.position import Position
-from archive.store.storage import Address
 from compaction.tasks.plan import RawObject, order_of_objects
+from minutebook.format.day import MINUTES_AN_HOUR
+from minutebook.format.position import Position
+from minutebook.store.storage import Address
 
 NOT_TAKEN: Final = -1
 Place = tuple[str, Position, int, str]

@@ -8,10 +8,6 @@ from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
-from archive.clock import new_id
-from archive.errors import FormatError
-from archive.store.retrying import RetryingStorage
-from archive.store.storage import Address
 from compaction.dealing.opened import open_in_task
 from compaction.inventory.facts import SegmentFacts
 from compaction.tasks.fetching import FETCHES, FetchedBody, fetch_ahead
@@ -27,6 +23,10 @@ from compaction.tasks.reading import SegmentReader
 from compaction.tasks.sources import changed, merge_sources
 from compaction.tasks.taken import CachedTask
 from compaction.typed.columns import Columns
+from minutebook.clock import new_id
+from minutebook.errors import FormatError
+from minutebook.store.retrying import RetryingStorage
+from minutebook.store.storage import Address
 
 
 class Order(NamedTuple):

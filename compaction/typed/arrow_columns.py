@@ -13,7 +13,7 @@ from typing import Final
 
 import pyarrow as pa
 
-from archive.native.columns import Texts
+from minutebook.codec.columns import Texts
 
 _MOST_KEPT_BYTES: Final = 1 << 20
 """The longest text of a column that is kept for the next one: about 4,000 lines of a segment's key."""

@@ -8,8 +8,8 @@ from typing import Final, NamedTuple
 import jmespath
 import pyarrow as pa
 
-from archive.errors import SettingsError
 from compaction.typed.types import ColumnType, is_name
+from minutebook.errors import SettingsError
 
 EVENT_TIME: Final = "event_time"
 """The column of `--event-time`, the last one before `_unfit`."""

@@ -7,9 +7,9 @@ import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from archive.format.position import Position
 from compaction.typed.event_window import Days, summed
 from compaction.typed.misfits import Kind, Misfit
+from minutebook.format.position import Position
 
 SAMPLES = 20
 

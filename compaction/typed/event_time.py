@@ -9,9 +9,9 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
-from archive.errors import SettingsError
 from compaction.typed.columns import EVENT_TIME, Column, Columns, EventTime, checked
 from compaction.typed.types import ColumnType, parse_type
+from minutebook.errors import SettingsError
 
 WINDOW_DAYS: Final = 30
 """How many days before its arrival an event may lie, where nobody says."""

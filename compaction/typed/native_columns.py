@@ -9,8 +9,12 @@ from typing import Any, Final, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from archive.native.columns import Texts
-from archive.native.documents import (
+from compaction.typed.arrays import EPOCH_UNITS, FIRST_DAY, LAST_DAY
+from compaction.typed.arrow_columns import column_of, flag_column, with_gaps
+from compaction.typed.columns import Column
+from compaction.typed.types import ColumnType
+from minutebook.codec.columns import Texts
+from minutebook.codec.documents import (
     ColumnsOfDocuments,
     FoundColumn,
     FoundValues,
@@ -19,10 +23,6 @@ from archive.native.documents import (
     WantedValues,
     new_columns_of_documents,
 )
-from compaction.typed.arrays import EPOCH_UNITS, FIRST_DAY, LAST_DAY
-from compaction.typed.arrow_columns import column_of, flag_column, with_gaps
-from compaction.typed.columns import Column
-from compaction.typed.types import ColumnType
 
 _FEW: Final = 8
 """One row in so many may be left. Otherwise both read the same rows, and the second alone is quicker."""

@@ -17,9 +17,9 @@ import msgspec
 from jmespath.functions import Functions, signature
 from jmespath.visitor import Options, TreeInterpreter
 
-from archive.format.payload import names_of
 from compaction.typed.documents import Documents, number_of
 from compaction.typed.misfits import Ambiguous, Misfit, NotANumber, shown
+from minutebook.format.payload import names_of
 
 Names = tuple[str, ...]
 _FAULTS: Final = (

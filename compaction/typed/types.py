@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 
 import pyarrow as pa
 
-from archive.errors import SettingsError
+from minutebook.errors import SettingsError
 
 SIMPLE: Final = ("string", "bool", "int32", "int64", "float64", "json")
 TIMES: Final = ("date", "timestamp", "local_timestamp")

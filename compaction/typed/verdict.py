@@ -15,13 +15,13 @@ Misfits are no defect of the archive: they are warnings, and a day is as clean o
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from archive.format.day import Day
-from archive.format.minute import minute_of, minute_text
 from compaction.typed.columns import UNFIT, Columns
 from compaction.typed.counts import First, Sample, TypedCounts, total
 from compaction.typed.misfits import PAYLOAD
 from compaction.verdict.audit_document import AuditCheck, EventDay, Events, FirstValue, Misfits, Typed, TypedColumn
 from compaction.verdict.findings import Code, Finding, finding
+from minutebook.format.day import Day
+from minutebook.format.minute import minute_of, minute_text
 
 CHECK: Final = "typed_columns"
 _EVENT_CHECK: Final = "event_time"

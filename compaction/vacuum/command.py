@@ -9,13 +9,6 @@ from typing import Final, NamedTuple
 import msgspec
 from rich.console import Console
 
-from archive.clock import SystemClock
-from archive.errors import MinutebookError, SettingsError
-from archive.format.day import Day
-from archive.owner import read_owned
-from archive.store.places import open_retrying
-from archive.store.retrying import RetryingStorage
-from archive.store.tombstones import is_expired
 from compaction.days.outcome import worst
 from compaction.iceberg.catalog import opened_folders
 from compaction.job.checks import iceberg_table
@@ -26,6 +19,13 @@ from compaction.recheck import published_days
 from compaction.vacuum.day import DayLeftovers, delete_leftovers
 from compaction.vacuum.output import find_all
 from compaction.vacuum.table import VacuumTable, table_lines, vacuum_table
+from minutebook.clock import SystemClock
+from minutebook.errors import MinutebookError, SettingsError
+from minutebook.format.day import Day
+from minutebook.owner import read_owned
+from minutebook.store.places import open_retrying
+from minutebook.store.retrying import RetryingStorage
+from minutebook.store.tombstones import is_expired
 
 _AGE: Final = re.compile(r"([1-9][0-9]{0,4})d", re.ASCII)
 _DAY_MS: Final = 86_400_000

@@ -23,9 +23,11 @@ behind the swap (`Publisher.swap_pointer`). Whichever comes last, the audit is t
 from collections.abc import Callable, Mapping
 from typing import Final, NamedTuple
 
-from archive.errors import FormatError, SafetyRefusal
-from archive.format.day import Day
-from archive.published.generation import (
+from compaction.publish.publisher import Publisher
+from compaction.publish.sweep import Retained, leftovers
+from minutebook.errors import FormatError, SafetyRefusal
+from minutebook.format.day import Day
+from minutebook.published.generation import (
     DayFolder,
     Manifest,
     Pointer,
@@ -35,11 +37,9 @@ from archive.published.generation import (
     is_manifest,
     tasks_beside,
 )
-from archive.store.objects import ListedObject
-from archive.store.retrying import RetryingStorage
-from archive.store.storage import Upload
-from compaction.publish.publisher import Publisher
-from compaction.publish.sweep import Retained, leftovers
+from minutebook.store.objects import ListedObject
+from minutebook.store.retrying import RetryingStorage
+from minutebook.store.storage import Upload
 
 _RESTORE: Final = "restore the object from a version of it, or find out who deletes below the output"
 

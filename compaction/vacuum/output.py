@@ -6,15 +6,15 @@ it is not                           an hour is looked at as a day is: what its p
 
 from collections.abc import Callable, Sequence
 
-from archive.errors import FormatError, SafetyRefusal
-from archive.format.day import Day
-from archive.published.generation import DayFolder, is_manifest
-from archive.published.reading import hour_folders
-from archive.store.parallel import in_parallel
-from archive.store.retrying import RetryingStorage
 from compaction.hours.published import whole_day
 from compaction.publish.sweep import Retained, leftovers
 from compaction.vacuum.day import DayLeftovers, find_leftovers, old_uploads
+from minutebook.errors import FormatError, SafetyRefusal
+from minutebook.format.day import Day
+from minutebook.published.generation import DayFolder, is_manifest
+from minutebook.published.reading import hour_folders
+from minutebook.store.parallel import in_parallel
+from minutebook.store.retrying import RetryingStorage
 
 Found = tuple[DayFolder, DayLeftovers | FormatError | SafetyRefusal]
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 from msgspec.structs import replace
 
-from archive.errors import MinutebookError
+from minutebook.errors import MinutebookError
 
 if TYPE_CHECKING:
     from compaction.iceberg.orphans import TableFile, TableFolders

@@ -6,9 +6,9 @@ from typing import Final, Literal
 
 import msgspec
 
-from archive.format.document import encode_document
-from archive.published.verdict import Verdict
 from compaction.verdict.findings import Finding
+from minutebook.format.document import encode_document
+from minutebook.published.verdict import Verdict
 
 SCHEMA: Final = "minutebook-audit/1"
 AuditLevel = Literal["inventory", "keys", "stream"]
@@ -157,7 +157,7 @@ class Scope(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Audit(msgspec.Struct, frozen=True, kw_only=True):
-    """`audit.json`. `audited_at` is UTC in ISO 8601, `rules` are those of the verdict (`archive.store.published`).
+    """`audit.json`. `audited_at` is UTC in ISO 8601, `rules` are those of the verdict (`minutebook.store.published`).
 
     `typed` is null unless the rewrite was given columns.
     """

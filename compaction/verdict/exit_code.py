@@ -9,8 +9,8 @@ otherwise ....................................................... 0
 from collections.abc import Sequence
 from typing import Final, Literal, NamedTuple
 
-from archive.published.verdict import Verdict
 from compaction.verdict.audit_document import EXIT_CODES, Audit
+from minutebook.published.verdict import Verdict
 
 FailOn = Literal["defects", "unknown"]
 FAIL_ON: Final[tuple[FailOn, ...]] = ("defects", "unknown")

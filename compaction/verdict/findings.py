@@ -10,7 +10,7 @@ from typing import Final, Literal
 
 import msgspec
 
-from archive.format.position import Position
+from minutebook.format.position import Position
 
 Severity = Literal["defect", "unknown", "warning"]
 SAMPLES: Final = 20

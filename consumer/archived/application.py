@@ -14,14 +14,14 @@ from typing import Final, NamedTuple
 
 import structlog
 
-from archive.compression import Compression
-from archive.errors import SafetyRefusal
-from archive.format.coverage_markers import SHARDS
-from archive.format.keys import application_key
-from archive.format.markers import ApplicationRecord, decode_marker, encode_marker
-from archive.owner import check_stream, read_application
-from archive.store.retrying import RetryingStore
 from consumer.stream.port import StreamIdentity
+from minutebook.compression import Compression
+from minutebook.errors import SafetyRefusal
+from minutebook.format.coverage_markers import SHARDS
+from minutebook.format.keys import application_key
+from minutebook.format.markers import ApplicationRecord, decode_marker, encode_marker
+from minutebook.owner import check_stream, read_application
+from minutebook.store.retrying import RetryingStore
 
 START_MARGIN_MS: Final = 5 * 60_000
 """How far beyond the age of a buffer a start keeps away from the trim horizon, which moves."""

@@ -1,4 +1,4 @@
-"""Where each shard's chain ends, found by walking the archive backwards, hour by hour (`archive.index`).
+"""Where each shard's chain ends, found by walking the archive backwards, hour by hour (`minutebook.index`).
 
 The tail is the segment with the greatest first position, not the one in the newest minute: arrival times may step
 back inside a shard, and then a later segment lies in an older minute. Kinesis promises no bound for that;
@@ -17,16 +17,16 @@ from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Final, NamedTuple
 
-from archive.coverage.joints import Joint, joint_of
-from archive.errors import FormatError
-from archive.format.arrival import TAIL_REACH_MINUTES
-from archive.format.day import MINUTES_A_DAY, MINUTES_AN_HOUR
-from archive.format.metadata import SegmentMetadata
-from archive.format.position import Position
-from archive.format.tombstone import FOLDER, decode_tombstone, tombstone_key
-from archive.index.names import ArchiveIndex, SegmentName
-from archive.store.commit import stored_segment
-from archive.store.retrying import RetryingStore
+from minutebook.coverage.joints import Joint, joint_of
+from minutebook.errors import FormatError
+from minutebook.format.arrival import TAIL_REACH_MINUTES
+from minutebook.format.day import MINUTES_A_DAY, MINUTES_AN_HOUR
+from minutebook.format.metadata import SegmentMetadata
+from minutebook.format.position import Position
+from minutebook.format.tombstone import FOLDER, decode_tombstone, tombstone_key
+from minutebook.index.names import ArchiveIndex, SegmentName
+from minutebook.store.commit import stored_segment
+from minutebook.store.retrying import RetryingStore
 
 AHEAD_MINUTES: Final = MINUTES_A_DAY
 """How far into the future the walk begins: the minutes are the stream's, and this machine's clock may be slow."""

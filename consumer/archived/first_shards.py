@@ -2,20 +2,20 @@
 
 import structlog
 
-from archive.clock import Clock, IdSource
-from archive.coverage.evidence import SURELY_HELD_MS
-from archive.format.coverage_markers import (
+from consumer.stream.port import StreamFacts
+from minutebook.clock import Clock, IdSource
+from minutebook.coverage.evidence import SURELY_HELD_MS
+from minutebook.format.coverage_markers import (
     SHARDS,
     FirstShard,
     FirstShards,
     encode_coverage_marker,
     first_shards_key,
 )
-from archive.format.document import FORMAT
-from archive.format.markers import ApplicationRecord
-from archive.format.minute import iso_time
-from archive.store.retrying import RetryingStore
-from consumer.stream.port import StreamFacts
+from minutebook.format.document import FORMAT
+from minutebook.format.markers import ApplicationRecord
+from minutebook.format.minute import iso_time
+from minutebook.store.retrying import RetryingStore
 
 
 def settle_first_shards(

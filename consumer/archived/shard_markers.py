@@ -3,13 +3,13 @@
 from datetime import datetime
 from typing import Final, NamedTuple, TypeVar
 
-from archive.errors import FormatError, ObjectVanished
-from archive.format.coverage_markers import SHARDS
-from archive.format.keys import end_marker_key, start_marker_key
-from archive.format.markers import ApplicationRecord, EndMarker, StartMarker
-from archive.format.minute import MINUTE_MS
-from archive.store.markers import read_marker
-from archive.store.retrying import RetryingStore
+from minutebook.errors import FormatError, ObjectVanished
+from minutebook.format.coverage_markers import SHARDS
+from minutebook.format.keys import end_marker_key, start_marker_key
+from minutebook.format.markers import ApplicationRecord, EndMarker, StartMarker
+from minutebook.format.minute import MINUTE_MS
+from minutebook.store.markers import read_marker
+from minutebook.store.retrying import RetryingStore
 
 _DAY_MS: Final = 86_400_000
 LONGEST_RETENTION_MS: Final = 365 * _DAY_MS

@@ -14,12 +14,12 @@ from typing import NamedTuple
 
 import structlog
 
-from archive.clock import Clock, IdSource
-from archive.errors import StoreError
-from archive.format.coverage_markers import SkippedMarker, encode_coverage_marker, skipped_key
-from archive.format.document import FORMAT
-from archive.format.minute import iso_time
-from archive.store.retrying import RetryingStore
+from minutebook.clock import Clock, IdSource
+from minutebook.errors import StoreError
+from minutebook.format.coverage_markers import SkippedMarker, encode_coverage_marker, skipped_key
+from minutebook.format.document import FORMAT
+from minutebook.format.minute import iso_time
+from minutebook.store.retrying import RetryingStore
 
 _MOST_CHARACTERS = 2000
 

@@ -18,7 +18,7 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from archive.clock import SystemClock
+from minutebook.clock import SystemClock
 
 POLL_SECONDS: Final = 0.5
 STARTED: Final = "processor_started"

@@ -8,15 +8,6 @@ from typing import Final
 
 import structlog
 
-from archive.access import Access
-from archive.aws import make_s3_client
-from archive.clock import Clock, SystemClock, new_id, new_random
-from archive.errors import MinutebookError
-from archive.logs import configure_logging
-from archive.properties_file import FILE_VARIABLE, FORKS_VARIABLE, SUPERVISED_VARIABLE, TEXT_VARIABLE
-from archive.retry import Backoff
-from archive.store.retrying import RetryingStore
-from archive.store.s3 import S3Store
 from consumer.archived.application import KclStart
 from consumer.archived.skipped import SkippedBatches
 from consumer.daemon.fork_server import ForkPlan, socket_of, stub_command
@@ -43,6 +34,15 @@ from consumer.settings import shipped
 from consumer.settings.settings import LoadedSettings, Settings, load_with_kcl
 from consumer.worker.state_folder import default_state_folder, file_name, lock_worker, prepare_state
 from consumer.worker.worker_id import stable_worker_id
+from minutebook.aws.access import Access
+from minutebook.aws.clients import make_s3_client
+from minutebook.clock import Clock, SystemClock, new_id, new_random
+from minutebook.errors import MinutebookError
+from minutebook.logs import configure_logging
+from minutebook.properties_file import FILE_VARIABLE, FORKS_VARIABLE, SUPERVISED_VARIABLE, TEXT_VARIABLE
+from minutebook.retry import Backoff
+from minutebook.store.retrying import RetryingStore
+from minutebook.store.s3 import S3Store
 
 _FAILED: Final = "consume_failed"
 _KILL_MARGIN_SECONDS: Final = 15

@@ -12,11 +12,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from archive.errors import SettingsError
 from consumer.child_logs.processor_log import ProcessorEvent
 from consumer.daemon.process import Child, Output
 from consumer.daemon.properties import unsplittable
 from consumer.forks import memory, stub
+from minutebook.errors import SettingsError
 
 _PROGRAM: Final = "consumer.forks.program"
 FORK_SERVER_ENDED: Final = ProcessorEvent(

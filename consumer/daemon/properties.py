@@ -11,10 +11,10 @@ from typing import Final, NamedTuple
 import javaproperties
 import structlog
 
-from archive.errors import SettingsError
-from archive.roles import ROLE_SESSION
 from consumer.archived.application import KclStart
 from consumer.settings.settings import LoadedSettings, Settings
+from minutebook.aws.roles import ROLE_SESSION
+from minutebook.errors import SettingsError
 
 PRESETS: Final[Mapping[str, str]] = {
     # SIGTERM: without it the children are not asked to commit what they hold (the daemon's default is 0).

@@ -9,14 +9,6 @@ from pathlib import Path
 
 import structlog
 
-from archive.aws import make_kinesis_client, make_s3_client
-from archive.clock import Clock, new_id, new_random
-from archive.compression import Compression
-from archive.format.document import FORMAT
-from archive.format.markers import ApplicationRecord
-from archive.retry import Backoff
-from archive.store.retrying import RetryingStore
-from archive.store.s3 import S3Store
 from consumer.archived.application import KclStart, kcl_start, propose_start, settle_application, warn_of_compression
 from consumer.archived.first_shards import settle_first_shards
 from consumer.daemon.properties import write_effective
@@ -25,6 +17,14 @@ from consumer.settings.settings import LoadedSettings, Settings
 from consumer.settings.values import start_text
 from consumer.stream.kinesis import KinesisStream
 from consumer.stream.port import Stream
+from minutebook.aws.clients import make_kinesis_client, make_s3_client
+from minutebook.clock import Clock, new_id, new_random
+from minutebook.compression import Compression
+from minutebook.format.document import FORMAT
+from minutebook.format.markers import ApplicationRecord
+from minutebook.retry import Backoff
+from minutebook.store.retrying import RetryingStore
+from minutebook.store.s3 import S3Store
 
 
 def stream_of(settings: Settings, clock: Clock) -> KinesisStream:

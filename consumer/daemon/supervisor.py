@@ -9,8 +9,6 @@ from typing import BinaryIO, Final
 
 import structlog
 
-from archive.clock import Clock
-from archive.errors import MinutebookError
 from consumer.child_logs.kcl_log import NEXT_STEPS, KclError, KclEvent, Skipped, read_kcl_error, read_kcl_line
 from consumer.child_logs.processor_log import FAILED, POLL_SECONDS, ProcessorEvent, ProcessorWatch, read_event
 from consumer.daemon.fork_server import FORK_SERVER_ENDED, ForkPlan, start_fork_server
@@ -22,6 +20,8 @@ from consumer.leases.hand_over import Leaving
 from consumer.liveness.poll import ReaderPoll
 from consumer.monitoring import log_lines
 from consumer.monitoring.watch import Watch
+from minutebook.clock import Clock
+from minutebook.errors import MinutebookError
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

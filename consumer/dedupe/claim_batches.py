@@ -20,7 +20,7 @@ from collections.abc import Mapping, Sequence
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias
 
-from archive.errors import FormatError, OutcomeUnknown
+from minutebook.errors import FormatError, OutcomeUnknown
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb.type_defs import BatchStatementRequestTypeDef

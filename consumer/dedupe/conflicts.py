@@ -4,8 +4,8 @@ from typing import Final
 
 import structlog
 
-from archive.clock import Clock
 from consumer.dedupe.claim_batches import Claim, Owner
+from minutebook.clock import Clock
 
 _TELL_SECONDS: Final = 60.0
 

@@ -13,17 +13,17 @@ from typing import NamedTuple, Protocol, TypeVar
 
 import structlog
 
-from archive.clock import Clock
-from archive.errors import OutcomeUnknown
-from archive.format.metadata import SegmentMetadata
-from archive.format.payload import PayloadPath
-from archive.format.record import Record
-from archive.retry import Backoff, until_known
 from consumer.dedupe.claim_batches import MOST_STATEMENTS, VERBS, Batch, Claim, Owner, Undecided, Verb
 from consumer.dedupe.conflicts import IdConflicts
 from consumer.dedupe.table import CLAIM_CONNECTIONS, DedupeTable
 from consumer.dedupe.tail_rows import ShardTail
 from consumer.dedupe.watermarks import Watermarks
+from minutebook.clock import Clock
+from minutebook.errors import OutcomeUnknown
+from minutebook.format.metadata import SegmentMetadata
+from minutebook.format.payload import PayloadPath
+from minutebook.format.record import Record
+from minutebook.retry import Backoff, until_known
 
 DAY_SECONDS = 86_400
 _DIGEST_BYTES = 16

@@ -2,11 +2,11 @@
 
 from typing import Final
 
-from archive.errors import ObjectVanished
-from archive.format.keys import watermarks_key
-from archive.format.metadata import SegmentMetadata
-from archive.store.retrying import RetryingStore
 from consumer.dedupe.watermarks import Watermarks
+from minutebook.errors import ObjectVanished
+from minutebook.format.keys import watermarks_key
+from minutebook.format.metadata import SegmentMetadata
+from minutebook.store.retrying import RetryingStore
 
 WATERMARKS_LIMIT: Final = 1000
 WATERMARKS_BESIDE: Final = "beside"

@@ -26,12 +26,12 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 import structlog
 from botocore.exceptions import BotoCoreError, ClientError
 
-from archive.access import Access
-from archive.aws import client_config, error_code, make_dynamodb_client
-from archive.errors import FormatError, OutcomeUnknown, StoreError, StoreRefused
-from archive.store.s3 import translate
 from consumer.dedupe.claim_batches import Answer, Batch, Claim, Owner, Undecided, Verb, owner_in
 from consumer.dedupe.tail_rows import ShardTail, decode_tail, tail_item
+from minutebook.aws.access import Access
+from minutebook.aws.clients import client_config, error_code, make_dynamodb_client
+from minutebook.errors import FormatError, OutcomeUnknown, StoreError, StoreRefused
+from minutebook.store.s3 import translate
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient

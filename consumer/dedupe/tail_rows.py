@@ -13,9 +13,9 @@ row that cannot be read is an absent one, for the same reason.
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from archive.errors import FormatError
-from archive.format.position import Position
 from consumer.dedupe.watermarks import Watermarks
+from minutebook.errors import FormatError
+from minutebook.format.position import Position
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb.type_defs import AttributeValueTypeDef

@@ -16,7 +16,7 @@ from typing import Final
 
 import msgspec
 
-from archive.errors import FormatError
+from minutebook.errors import FormatError
 
 MAX_INTERVALS: Final = 32
 MAX_PRODUCERS: Final = 1000

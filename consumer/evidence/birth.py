@@ -2,16 +2,16 @@
 
 from typing import NamedTuple
 
-from archive.coverage.continuity import judge_birth, unborn_at, was_unborn
-from archive.format.coverage_markers import SHARDS, FirstShards, first_shards_key
-from archive.format.keys import end_marker_key
-from archive.format.markers import ApplicationRecord, EndMarker
-from archive.format.metadata import Continuity
-from archive.store.markers import read_marker
-from archive.store.retrying import RetryingStore
 from consumer.evidence.held import record_at
 from consumer.services import Services
 from consumer.stream.port import ShardInfo
+from minutebook.coverage.continuity import judge_birth, unborn_at, was_unborn
+from minutebook.format.coverage_markers import SHARDS, FirstShards, first_shards_key
+from minutebook.format.keys import end_marker_key
+from minutebook.format.markers import ApplicationRecord, EndMarker
+from minutebook.format.metadata import Continuity
+from minutebook.store.markers import read_marker
+from minutebook.store.retrying import RetryingStore
 
 
 class ShardOrigin(NamedTuple):

@@ -2,12 +2,12 @@
 
 from typing import Final
 
-from archive.clock import Clock
-from archive.format.aggregate import EVERY_HASH_KEY, HashRange
-from archive.format.position import Position
-from archive.kinesis.answers import Answer, Beginning
 from consumer.evidence.tip_walk import Reached, TipWalk
 from consumer.stream.port import StreamReader
+from minutebook.aws.kinesis.answers import Answer, Beginning
+from minutebook.clock import Clock
+from minutebook.format.aggregate import EVERY_HASH_KEY, HashRange
+from minutebook.format.position import Position
 
 # GetRecords may be called five times a second per shard, KCL's own calls included.
 _PAUSE_SECONDS: Final = 0.25

@@ -2,10 +2,10 @@
 
 from typing import Final
 
-from archive.coverage.continuity import OldestHeld
-from archive.format.position import Position
-from archive.kinesis.answers import Beginning, HeldRecord
 from consumer.services import Services
+from minutebook.aws.kinesis.answers import Beginning, HeldRecord
+from minutebook.coverage.continuity import OldestHeld
+from minutebook.format.position import Position
 
 # GetRecords may be called five times a second per shard, KCL's own calls included.
 _PAUSE_SECONDS: Final = 0.25

@@ -6,12 +6,12 @@ KCL leaves another shard's aggregates out by the shard's hash keys, and delivers
 
 from typing import Final
 
-from archive.format.aggregate import deaggregate
-from archive.format.position import Position
-from archive.kinesis.answers import Beginning, HeldRecord
 from consumer.evidence.tip_walk import Withheld, shard_hash_range, withheld_of
 from consumer.services import Services
 from consumer.stream.port import ShardInfo
+from minutebook.aws.kinesis.answers import Beginning, HeldRecord
+from minutebook.format.aggregate import deaggregate
+from minutebook.format.position import Position
 
 # GetRecords may be called five times a second per shard, KCL's own calls included.
 _PAUSE_SECONDS: Final = 0.25

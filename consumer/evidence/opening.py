@@ -1,7 +1,9 @@
 """What is stored when a processor is given a shard: that it was opened, and an adopted checkpoint before that."""
 
-from archive.errors import SafetyRefusal
-from archive.format.coverage_markers import (
+from consumer.services import Services
+from consumer.stream.port import ShardInfo
+from minutebook.errors import SafetyRefusal
+from minutebook.format.coverage_markers import (
     AdoptedMarker,
     OpenedMarker,
     adopted_marker_key,
@@ -9,13 +11,11 @@ from archive.format.coverage_markers import (
     encode_coverage_marker,
     opened_marker_key,
 )
-from archive.format.document import FORMAT
-from archive.format.metadata import ChainStart, Predecessor
-from archive.format.minute import iso_time
-from archive.format.position import Position
-from archive.store.markers import read_marker
-from consumer.services import Services
-from consumer.stream.port import ShardInfo
+from minutebook.format.document import FORMAT
+from minutebook.format.metadata import ChainStart, Predecessor
+from minutebook.format.minute import iso_time
+from minutebook.format.position import Position
+from minutebook.store.markers import read_marker
 
 
 def mark_opened(services: Services, shard_id: str, info: ShardInfo | None, tail: Predecessor) -> None:

@@ -10,19 +10,19 @@ from typing import Final
 
 import structlog
 
-from archive.coverage.continuity import first_from, is_mark_due, read_until
-from archive.errors import MinutebookError
-from archive.format.arrival import ARRIVAL_STEP_BACK_MS
-from archive.format.keys import start_marker_key
-from archive.format.metadata import Predecessor
-from archive.format.position import Position
-from archive.format.read_mark import MarkKind, ReadMark, encode_read_mark, mark_days, read_mark_key
-from archive.kinesis.answers import Answer, Beginning
 from consumer.evidence.shard_evidence import ShardEvidence, position_of
 from consumer.evidence.tip_walk import Reached, TipWalk, shard_hash_range
 from consumer.evidence.undelivered import keep_undelivered
 from consumer.evidence.worker_lock import WorkerLock
 from consumer.services import Services
+from minutebook.aws.kinesis.answers import Answer, Beginning
+from minutebook.coverage.continuity import first_from, is_mark_due, read_until
+from minutebook.errors import MinutebookError
+from minutebook.format.arrival import ARRIVAL_STEP_BACK_MS
+from minutebook.format.keys import start_marker_key
+from minutebook.format.metadata import Predecessor
+from minutebook.format.position import Position
+from minutebook.format.read_mark import MarkKind, ReadMark, encode_read_mark, mark_days, read_mark_key
 
 _CALL_SECONDS: Final = 1.0
 _MAX_CALLS: Final = 20

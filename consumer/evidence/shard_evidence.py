@@ -7,7 +7,7 @@
                                 today and yesterday at that position. Else the application's start, or the birth of
                                 a shard without a segment: mostly too long ago to prove anything
 
-Claims are judged after the records were delivered, by the service's time (`archive.coverage.continuity`).
+Claims are judged after the records were delivered, by the service's time (`minutebook.coverage.continuity`).
 """
 
 from contextlib import suppress
@@ -15,21 +15,21 @@ from typing import Final, NamedTuple
 
 import structlog
 
-from archive.coverage.continuity import Base, Held, first_from, is_young, judge_continuity, must_state
-from archive.coverage.evidence import SURELY_HELD_MS, adopted_evidence, segment_link
-from archive.errors import FormatError
-from archive.format.arrival import ARRIVAL_STEP_BACK_MS
-from archive.format.coverage_markers import AdoptedMarker, adopted_marker_key
-from archive.format.day import Day, day_of_ms
-from archive.format.metadata import ChainStart, Continuity, Predecessor, SegmentMetadata
-from archive.format.minute import MINUTE_MS, minute_of
-from archive.format.position import Position
-from archive.format.read_mark import ReadMark, parse_read_mark_key, read_mark_folder
-from archive.store.markers import read_marker
 from consumer.evidence.birth import ShardOrigin, is_child, prove_birth
 from consumer.evidence.held import oldest_record, record_at
 from consumer.evidence.tip_walk import TipWalk
 from consumer.services import Services
+from minutebook.coverage.continuity import Base, Held, first_from, is_young, judge_continuity, must_state
+from minutebook.coverage.evidence import SURELY_HELD_MS, adopted_evidence, segment_link
+from minutebook.errors import FormatError
+from minutebook.format.arrival import ARRIVAL_STEP_BACK_MS
+from minutebook.format.coverage_markers import AdoptedMarker, adopted_marker_key
+from minutebook.format.day import Day, day_of_ms
+from minutebook.format.metadata import ChainStart, Continuity, Predecessor, SegmentMetadata
+from minutebook.format.minute import MINUTE_MS, minute_of
+from minutebook.format.position import Position
+from minutebook.format.read_mark import ReadMark, parse_read_mark_key, read_mark_folder
+from minutebook.store.markers import read_marker
 
 SEEN_MS: Final = 5 * MINUTE_MS
 

@@ -8,10 +8,10 @@ the position lies in counts as behind it, so a walk that begins at the position 
 import enum
 from typing import Literal, NamedTuple
 
-from archive.format.aggregate import EVERY_HASH_KEY, Delivery, Fault, HashRange, deaggregate
-from archive.format.position import Position
-from archive.kinesis.answers import Answer, HeldRecord
 from consumer.stream.port import ShardInfo
+from minutebook.aws.kinesis.answers import Answer, HeldRecord
+from minutebook.format.aggregate import EVERY_HASH_KEY, Delivery, Fault, HashRange, deaggregate
+from minutebook.format.position import Position
 
 WithheldReason = Literal["empty", "malformed", "outside_hash_range"]
 _REASONS: dict[Fault | None, WithheldReason] = {

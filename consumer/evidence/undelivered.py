@@ -5,11 +5,11 @@ from collections.abc import Iterable
 
 import structlog
 
-from archive.format.coverage_markers import UndeliveredRecord, encode_coverage_marker, undelivered_key
-from archive.format.document import FORMAT
-from archive.format.minute import iso_time
 from consumer.evidence.tip_walk import Withheld
 from consumer.services import Services
+from minutebook.format.coverage_markers import UndeliveredRecord, encode_coverage_marker, undelivered_key
+from minutebook.format.document import FORMAT
+from minutebook.format.minute import iso_time
 
 
 def keep_undelivered(services: Services, shard_id: str, withheld: Iterable[Withheld]) -> tuple[int, ...]:

@@ -12,12 +12,14 @@ import itertools
 from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
 
-from archive.clock import Clock, IdSource
-from archive.errors import SafetyRefusal
-from archive.format.document import FORMAT
-from archive.format.metadata import SegmentMetadata
-from archive.format.minute import iso_time
-from archive.format.tombstone import (
+from consumer.expire.coverage import DayProof
+from consumer.expire.plan import DayPlan
+from minutebook.clock import Clock, IdSource
+from minutebook.errors import SafetyRefusal
+from minutebook.format.document import FORMAT
+from minutebook.format.metadata import SegmentMetadata
+from minutebook.format.minute import iso_time
+from minutebook.format.tombstone import (
     ExpiredRun,
     ExpiredShard,
     Tombstone,
@@ -25,9 +27,7 @@ from archive.format.tombstone import (
     encode_tombstone,
     tombstone_key,
 )
-from archive.store.retrying import RetryingStorage
-from consumer.expire.coverage import DayProof
-from consumer.expire.plan import DayPlan
+from minutebook.store.retrying import RetryingStorage
 
 _BATCH: Final = 1000
 """The most keys that one DeleteObjects takes."""

@@ -10,19 +10,6 @@ import structlog
 from rich.console import Console
 from rich.table import Table
 
-from archive.aws import make_kinesis_client, make_s3_client
-from archive.clock import Clock, IdSource, SystemClock, new_id, new_random
-from archive.errors import FormatError, MinutebookError, SafetyRefusal, SettingsError
-from archive.format.day import MINUTES_A_DAY, Day
-from archive.format.markers import ApplicationRecord
-from archive.index.names import ArchiveIndex
-from archive.logs import configure_logging
-from archive.owner import check_stream, read_application
-from archive.retry import Backoff
-from archive.store.places import StorePrefix, open_storage, parse_place
-from archive.store.retrying import RetryingStorage, RetryingStore
-from archive.store.s3_storage import S3Storage
-from archive.store.tombstones import read_tombstone
 from consumer.expire.apply import DayDeleter, delete_all
 from consumer.expire.coverage import DayProver
 from consumer.expire.plan import DayPlan, greatest_firsts, plan_day
@@ -32,9 +19,22 @@ from consumer.requests import ExpireRequest
 from consumer.settings.settings import Settings, load_settings
 from consumer.stream.kinesis import KinesisStream
 from consumer.stream.port import StreamIdentity
+from minutebook.aws.clients import make_kinesis_client, make_s3_client
+from minutebook.clock import Clock, IdSource, SystemClock, new_id, new_random
+from minutebook.errors import FormatError, MinutebookError, SafetyRefusal, SettingsError
+from minutebook.format.day import MINUTES_A_DAY, Day
+from minutebook.format.markers import ApplicationRecord
+from minutebook.index.names import ArchiveIndex
+from minutebook.logs import configure_logging
+from minutebook.owner import check_stream, read_application
+from minutebook.retry import Backoff
+from minutebook.store.places import StorePrefix, open_storage, parse_place
+from minutebook.store.retrying import RetryingStorage, RetryingStore
+from minutebook.store.s3_storage import S3Storage
+from minutebook.store.tombstones import read_tombstone
 
 if TYPE_CHECKING:
-    from archive.format.position import Position
+    from minutebook.format.position import Position
 
 MARGIN_MS: Final = 86_400_000
 """How much older than the stream's retention a record must be: more than a buffer may live, clocks and doubt."""

@@ -8,19 +8,19 @@ from collections import defaultdict
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from archive.clock import Clock
-from archive.coverage.evidence import EvidenceLink, segment_link
-from archive.coverage.verdict import State, day_scope
-from archive.errors import SafetyRefusal
-from archive.format.day import Day
-from archive.format.metadata import SegmentMetadata
-from archive.format.minute import iso_time
-from archive.proof.evidence_set import ProofQuery
-from archive.proof.reading import Judged, days_of, judge_facts, read_facts
-from archive.proof.statements import read_statements
-from archive.store.commit import stored_segment
-from archive.store.retrying import RetryingStore
 from consumer.expire.plan import DayPlan
+from minutebook.clock import Clock
+from minutebook.coverage.evidence import EvidenceLink, segment_link
+from minutebook.coverage.verdict import State, day_scope
+from minutebook.errors import SafetyRefusal
+from minutebook.format.day import Day
+from minutebook.format.metadata import SegmentMetadata
+from minutebook.format.minute import iso_time
+from minutebook.proof.evidence_set import ProofQuery
+from minutebook.proof.reading import Judged, days_of, judge_facts, read_facts
+from minutebook.proof.statements import read_statements
+from minutebook.store.commit import stored_segment
+from minutebook.store.retrying import RetryingStore
 
 
 class DayProof(NamedTuple):

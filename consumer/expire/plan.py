@@ -16,14 +16,14 @@ import datetime as dt
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from archive.errors import FormatError
-from archive.format.keys import SegmentKey, parse_segment_key
-from archive.format.position import Position
-from archive.format.tombstone import Tombstone
-from archive.index.names import SegmentName
-from archive.published.verdict import CLEAN, RULES
-from archive.store.objects import ListedObject
 from consumer.expire.published_day import PublishedDay
+from minutebook.errors import FormatError
+from minutebook.format.keys import SegmentKey, parse_segment_key
+from minutebook.format.position import Position
+from minutebook.format.tombstone import Tombstone
+from minutebook.index.names import SegmentName
+from minutebook.published.verdict import CLEAN, RULES
+from minutebook.store.objects import ListedObject
 
 
 class DayPlan(NamedTuple):

@@ -7,9 +7,9 @@ import datetime as dt
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
-from archive.errors import FormatError
-from archive.format.day import Day
-from archive.published.generation import (
+from minutebook.errors import FormatError
+from minutebook.format.day import Day
+from minutebook.published.generation import (
     DayFolder,
     Manifest,
     Pointer,
@@ -18,9 +18,9 @@ from archive.published.generation import (
     is_judged_by_these_rules,
     is_judged_today,
 )
-from archive.published.inventory import digest_of
-from archive.published.reading import PublishedReader
-from archive.store.retrying import RetryingStore
+from minutebook.published.inventory import digest_of
+from minutebook.published.reading import PublishedReader
+from minutebook.store.retrying import RetryingStore
 
 _NEXT_STEP: Final = "run minutebook compact for the day"
 

@@ -13,15 +13,15 @@ import datetime as dt
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from archive.compression import compression_of
-from archive.errors import FormatError
-from archive.format.day import Day
-from archive.format.keys import DUPLICATES, WATERMARKS, slot_beside, slot_of
-from archive.format.record import decode_dropped_line, original_of
-from archive.format.segment import inflate
-from archive.index.names import ArchiveIndex
-from archive.store.retrying import RetryingStore
-from archive.store.tombstones import read_tombstone
+from minutebook.compression import compression_of
+from minutebook.errors import FormatError
+from minutebook.format.day import Day
+from minutebook.format.keys import DUPLICATES, WATERMARKS, slot_beside, slot_of
+from minutebook.format.record import decode_dropped_line, original_of
+from minutebook.format.segment import inflate
+from minutebook.index.names import ArchiveIndex
+from minutebook.store.retrying import RetryingStore
+from minutebook.store.tombstones import read_tombstone
 
 
 class SideObjects(NamedTuple):

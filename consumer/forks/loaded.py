@@ -7,7 +7,6 @@ from typing import BinaryIO
 
 import structlog
 
-from archive.clock import SystemClock
 from consumer.exit_line import live
 from consumer.forks.certificates import share_certificates
 from consumer.forks.child import become_processor, find_title
@@ -15,6 +14,7 @@ from consumer.forks.memory import MemoryThrift, give_back
 from consumer.forks.server import ForkServer, Pipes
 from consumer.forks.warm_up import warm_up
 from consumer.serving import Prepared, log_level, prepare, serve
+from minutebook.clock import SystemClock
 
 
 def serve_forks(listener: socket.socket, path: str, parent: int) -> None:

@@ -9,7 +9,7 @@ import os
 from pathlib import Path
 from typing import Final
 
-from archive.clock import Clock
+from minutebook.clock import Clock
 
 ENVIRONMENT: Final = {
     "MALLOC_ARENA_MAX": "1",

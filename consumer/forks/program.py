@@ -28,8 +28,8 @@ def main() -> NoReturn:
     listener.set_inheritable(False)
     # structlog renders tracebacks with rich where it finds it; in these processes that is memory for nothing.
     sys.modules.setdefault("rich", None)  # type: ignore[arg-type] # None makes the import fail (importlib)
-    from archive.logs import configure_logging  # noqa: PLC0415 - after the guard
     from consumer.exit_line import exit_line  # noqa: PLC0415 - after the guard
+    from minutebook.logs import configure_logging  # noqa: PLC0415 - after the guard
 
     configure_logging()
     code = exit_line(lambda: _serve(listener, parent))

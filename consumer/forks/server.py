@@ -23,8 +23,8 @@ from typing import Final
 
 import structlog
 
-from archive.clock import SystemClock
 from consumer.forks.stub import REQUEST
+from minutebook.clock import SystemClock
 
 PIPES: Final = 3
 _SIGNALLED: Final = 128

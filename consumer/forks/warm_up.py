@@ -22,14 +22,14 @@ import structlog
 from botocore.awsrequest import AWSResponse
 from urllib3 import HTTPResponse
 
-from archive.clock import Clock, new_id, new_random
-from archive.format.keys import application_key
-from archive.logs import configure_logging
-from archive.store.s3 import S3Store
 from consumer.pipe.messages import Initialize
 from consumer.processor.processor import ShardProcessor
 from consumer.serving import Prepared
 from consumer.stream.kinesis import KinesisStream
+from minutebook.clock import Clock, new_id, new_random
+from minutebook.format.keys import application_key
+from minutebook.logs import configure_logging
+from minutebook.store.s3 import S3Store
 
 if TYPE_CHECKING:
     from botocore.awsrequest import AWSPreparedRequest

@@ -18,11 +18,11 @@ from typing import Final, Protocol
 
 import structlog
 
-from archive.clock import Clock
-from archive.errors import TableRefused, TableUnavailable
 from consumer.leases.leader_lock import release_own_lock
 from consumer.leases.next_owner import REPORT_SECONDS, HandOver, living, plan_hand_over
 from consumer.leases.rows import LeaseTable
+from minutebook.clock import Clock
+from minutebook.errors import TableRefused, TableUnavailable
 
 LONGEST_SECONDS: Final = 5.0
 """Within the time that a container is given to stop."""

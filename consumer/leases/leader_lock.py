@@ -11,8 +11,8 @@ a danger.
 
 import structlog
 
-from archive.errors import TableRefused, TableUnavailable
 from consumer.leases.rows import LeaseTable
+from minutebook.errors import TableRefused, TableUnavailable
 
 
 def release_own_lock(table: LeaseTable, worker_id: str) -> None:

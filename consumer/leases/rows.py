@@ -9,8 +9,8 @@ the migration state, told apart by `entityType`; before that, those lived in two
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Protocol
 
-from archive.errors import FormatError
-from archive.format.position import Position, is_sequence_number
+from minutebook.errors import FormatError
+from minutebook.format.position import Position, is_sequence_number
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb.type_defs import AttributeValueTypeDef

@@ -6,10 +6,6 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from botocore.exceptions import ClientError
 
-from archive.aws import DYNAMODB, ask, client_config, error_code, make_dynamodb_client
-from archive.clock import Clock
-from archive.errors import TableRefused, TableUnavailable
-from archive.retry import Backoff
 from consumer.leases.next_owner import HandOver
 from consumer.leases.rows import (
     LeaderLock,
@@ -23,6 +19,10 @@ from consumer.leases.rows import (
     put_condition,
 )
 from consumer.settings.settings import LoadedSettings
+from minutebook.aws.clients import DYNAMODB, ask, client_config, error_code, make_dynamodb_client
+from minutebook.clock import Clock
+from minutebook.errors import TableRefused, TableUnavailable
+from minutebook.retry import Backoff
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient

@@ -13,8 +13,8 @@ from typing import Final, Protocol
 
 import structlog
 
-from archive.errors import TableRefused, TableUnavailable
 from consumer.leases.rows import LeaseRows
+from minutebook.errors import TableRefused, TableUnavailable
 
 _WAITS: Final = {
     b"Lease table is still empty": "KCL waits for up to 30 s whether another worker fills the table of the leases",

@@ -6,13 +6,13 @@ from typing import Final, Protocol
 
 import structlog
 
-from archive.clock import Clock
-from archive.errors import MinutebookError, SafetyRefusal
 from consumer.child_logs.processor_log import ProcessorEvent
 from consumer.leases.rows import LeaderLock, Lease, LeaseRows
 from consumer.liveness.first_start import FirstStart
 from consumer.liveness.lock_memory import LockMemory, SeenLock
 from consumer.liveness.rules import Finding, Look, ReaderWatch, used_twice
+from minutebook.clock import Clock
+from minutebook.errors import MinutebookError, SafetyRefusal
 
 POLL_SECONDS: Final = 15.0
 _JOIN_SECONDS: Final = 2

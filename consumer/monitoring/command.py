@@ -5,11 +5,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from archive.clock import SystemClock
 from consumer.monitoring.health_file import health_path, read_verdict
 from consumer.settings.settings import load_with_kcl
 from consumer.worker.state_folder import default_state_folder, file_name
 from consumer.worker.worker_id import stable_worker_id
+from minutebook.clock import SystemClock
 
 UNHEALTHY: Final = 7
 

@@ -18,8 +18,8 @@ A shard that another worker leaves without a reader is said, and no reason to re
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from archive.wording import some_of
 from consumer.monitoring.shards import ShardView
+from minutebook.wording import some_of
 
 SILENT_SECONDS: Final = 150.0
 BLIND_SECONDS: Final = 300.0

@@ -10,9 +10,9 @@ from typing import Final
 import msgspec
 import structlog
 
-from archive.clock import Clock
 from consumer.monitoring.health import Verdict
 from consumer.worker.state_folder import boot_id, draft_of, write_whole
+from minutebook.clock import Clock
 
 WRITE_SECONDS: Final = 5.0
 _STALE_SECONDS: Final = 30.0

@@ -7,10 +7,10 @@ from typing import BinaryIO, Final, NamedTuple, Self
 
 import structlog
 
-from archive.clock import Clock
-from consumer.monitoring.emf import EmfLines
+from consumer.monitoring.cloudwatch import EmfLines
 from consumer.monitoring.health_file import WRITE_SECONDS, HealthFile
 from consumer.monitoring.watch import Watch
+from minutebook.clock import Clock
 
 _JOIN_SECONDS: Final = 2
 

@@ -11,11 +11,11 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
-from archive.clock import Clock
 from consumer.child_logs.kcl_log import KclEvent, Skipped
 from consumer.child_logs.processor_log import FAILED, OPENED, ProcessorEvent
 from consumer.monitoring.health import Look, Verdict
 from consumer.monitoring.shards import COMMITTED
+from minutebook.clock import Clock
 
 _BUCKETS: Final = (0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300)
 _EXIT_CODES: Final = ("1", "2", "5", "6")

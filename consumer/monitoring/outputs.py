@@ -9,12 +9,12 @@ from typing import Final
 
 import structlog
 
-from archive.clock import Clock
-from consumer.monitoring.emf import EmfLines
+from consumer.monitoring.cloudwatch import EmfLines
 from consumer.monitoring.health_file import HealthFile
 from consumer.monitoring.health_writer import HealthWriter, MetricLines
 from consumer.monitoring.watch import LIMIT_SECONDS, Watch
 from consumer.settings.settings import Settings
+from minutebook.clock import Clock
 
 _MINUTE_SECONDS: Final = 60
 

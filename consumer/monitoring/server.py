@@ -9,8 +9,8 @@ from typing import Final
 
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
 
-from archive.errors import SettingsError
 from consumer.monitoring.health import Verdict
+from minutebook.errors import SettingsError
 
 LOOPBACK: Final = "127.0.0.1"
 _REQUEST_SECONDS: Final = 10

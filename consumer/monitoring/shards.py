@@ -9,8 +9,8 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from archive.clock import Clock
 from consumer.child_logs.processor_log import OPENED, ProcessorEvent
+from minutebook.clock import Clock
 
 PROGRESS: Final = "progress"
 COMMITTED: Final = "segment_committed"

@@ -3,11 +3,11 @@
 import threading
 from typing import TYPE_CHECKING, Final
 
-from archive.clock import Clock
 from consumer.child_logs.kcl_log import KclEvent
 from consumer.child_logs.processor_log import ProcessorEvent
 from consumer.monitoring.health import Look, Verdict, judge
 from consumer.monitoring.shards import Shards
+from minutebook.clock import Clock
 
 if TYPE_CHECKING:
     from consumer.monitoring.metrics import Metrics

@@ -13,8 +13,8 @@ import os
 from collections.abc import Callable
 from typing import BinaryIO, Final, cast
 
-from archive.native.library import native_library
-from archive.native.pipe import PipeReading
+from minutebook.codec.library import native_library
+from minutebook.codec.pipe import PipeReading
 
 LEAST_BYTES: Final = 64 << 10
 """What is kept between short lines."""
@@ -24,7 +24,7 @@ _memchr.restype, _memchr.argtypes = ctypes.c_void_p, (ctypes.c_void_p, ctypes.c_
 
 
 class _StreamReading:
-    """Reads any stream, a piece at a time: the twin of `archive.native.pipe`, and what it does."""
+    """Reads any stream, a piece at a time: the twin of `minutebook.codec.pipe`, and what it does."""
 
     def __init__(self, stream: BinaryIO) -> None:
         self._stream = stream

@@ -1,4 +1,4 @@
-"""The daemon's messages, decoded. A batch becomes `archive.format.record.Record`s, some hundred at a time.
+"""The daemon's messages, decoded. A batch becomes `minutebook.format.record.Record`s, some hundred at a time.
 
 The daemon writes (MultiLangProtocol.java, ProcessRecordsMessage.java, JsonFriendlyRecord.java):
 
@@ -19,10 +19,10 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from archive.errors import DeliveryDoubt
-from archive.format.record import Record, SubSequenceNumber
-from archive.native.lines import LineWriter
 from consumer.pipe.pieces import PROTOCOL_STEP, Piece, WrittenPiece, make_piece
+from minutebook.codec.lines import LineWriter
+from minutebook.errors import DeliveryDoubt
+from minutebook.format.record import Record, SubSequenceNumber
 
 PIECE_BYTES: Final = 192 << 10
 """A longer line is decoded in pieces of about this length. What one of them takes, its records and their lines too,

@@ -8,9 +8,9 @@ from collections.abc import Callable
 from operator import lt
 from typing import Final, NamedTuple
 
-from archive.errors import DeliveryDoubt
-from archive.format.position import is_sequence_number
-from archive.format.record import Record, WrittenLines
+from minutebook.errors import DeliveryDoubt
+from minutebook.format.position import is_sequence_number
+from minutebook.format.record import Record, WrittenLines
 
 PROTOCOL_STEP: Final = "the line came from the MultiLangDaemon: compare the versions of amazon-kclpy and of its jars"
 _USUAL_DIGITS: Final = 56

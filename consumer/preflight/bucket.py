@@ -5,10 +5,10 @@ from typing import TYPE_CHECKING, Final
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from archive.errors import StoreRefused
-from archive.store.s3 import translate
 from consumer.preflight.check import Check
 from consumer.preflight.probe import PROBE_TYPE, Probe
+from minutebook.errors import StoreRefused
+from minutebook.store.s3 import translate
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -9,9 +9,9 @@ from typing import Any, Final
 
 from botocore.exceptions import ClientError
 
-from archive.errors import StoreRefused
 from consumer.preflight.check import Check
 from consumer.preflight.probe import Probe
+from minutebook.errors import StoreRefused
 
 _SAMPLE: Final = 10
 _EXPIRY_STEP: Final = "take the prefix out of the rule; minutebook expire deletes what is safe to delete"

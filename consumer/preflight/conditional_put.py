@@ -11,11 +11,11 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 from typing import Final
 
-from archive.errors import ObjectVanished, OutcomeUnknown, StoreRefused
-from archive.format.keys import application_key
-from archive.store.objects import PutOutcome
 from consumer.preflight.check import Check
 from consumer.preflight.probe import PROBE_TYPE, Probe
+from minutebook.errors import ObjectVanished, OutcomeUnknown, StoreRefused
+from minutebook.format.keys import application_key
+from minutebook.store.objects import PutOutcome
 
 _NAME: Final = "If-None-Match"
 _NEXT_STEP: Final = "use Amazon S3, or a server whose conditional PUTs are exact; without them records would double"

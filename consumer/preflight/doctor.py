@@ -9,10 +9,10 @@ from typing import Final
 from rich.console import Console
 from rich.table import Table
 
-from archive.clock import SystemClock, new_id, new_random
 from consumer.preflight.check import Check, Outcome
 from consumer.preflight.preflight import exit_code, preflight
 from consumer.settings.settings import load_with_kcl
+from minutebook.clock import SystemClock, new_id, new_random
 
 _MARKS: Final = {
     Outcome.OK: "[green]ok[/]",

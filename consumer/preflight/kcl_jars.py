@@ -10,9 +10,9 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Final
 
-from archive.wording import some_of
 from consumer.preflight.check import Check
 from consumer.preflight.java import kcl_version
+from minutebook.wording import some_of
 
 _NAME: Final = "java"
 _REINSTALL: Final = "pip install --force-reinstall --no-cache-dir amazon_kclpy downloads them again"

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from archive.aws import error_code, is_passing
 from consumer.preflight.check import Check
 from consumer.settings.settings import LoadedSettings
+from minutebook.aws.clients import error_code, is_passing
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient

@@ -4,11 +4,11 @@ from collections.abc import Mapping
 
 from botocore.exceptions import BotoCoreError
 
-from archive.aws import aws_session
-from archive.native.library import native_library
 from consumer.preflight.check import Check
 from consumer.preflight.java import find_jars, find_java, find_shims
 from consumer.preflight.kcl_jars import check_jar_digests, known_digests
+from minutebook.aws.clients import aws_session
+from minutebook.codec.library import native_library
 
 
 def check_java(environ: Mapping[str, str]) -> Check:

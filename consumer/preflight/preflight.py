@@ -8,8 +8,6 @@ import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final
 
-from archive.clock import Clock, IdSource
-from archive.errors import MinutebookError
 from consumer.preflight.bucket import check_listing, check_reachable, check_requests, check_stale_clock
 from consumer.preflight.bucket_rules import check_lifecycle, check_replication, check_versioning
 from consumer.preflight.check import Check, Outcome
@@ -24,6 +22,8 @@ from consumer.preflight.stream import (
     check_table,
 )
 from consumer.settings.settings import LoadedSettings
+from minutebook.clock import Clock, IdSource
+from minutebook.errors import MinutebookError
 
 _SEVERITY: Final = (6, 2, 5, 1)
 """Which failure names the exit code when several checks failed: what a person must decide comes first."""

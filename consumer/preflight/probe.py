@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from archive.aws import make_kinesis_client, make_s3_client
-from archive.clock import Clock, IdSource
-from archive.retry import Backoff, until_known
-from archive.store.retrying import RetryingStore
-from archive.store.s3 import S3Store, translate
 from consumer.preflight.check import Check
 from consumer.settings.settings import LoadedSettings
 from consumer.stream.kinesis import KinesisStream
+from minutebook.aws.clients import make_kinesis_client, make_s3_client
+from minutebook.clock import Clock, IdSource
+from minutebook.retry import Backoff, until_known
+from minutebook.store.retrying import RetryingStore
+from minutebook.store.s3 import S3Store, translate
 
 if TYPE_CHECKING:
     from mypy_boto3_kinesis import KinesisClient

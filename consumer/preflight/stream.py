@@ -4,14 +4,14 @@ from typing import TYPE_CHECKING
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from archive.aws import client_config, error_code, is_passing, make_dynamodb_client
-from archive.errors import StreamRefused
-from archive.owner import check_stream as check_same_stream
-from archive.owner import read_application
 from consumer.archived.application import check_unbegun
 from consumer.preflight.check import Check
 from consumer.preflight.lease_actions import check_actions, tables_of
 from consumer.preflight.probe import PATIENCE_SECONDS, Probe
+from minutebook.aws.clients import client_config, error_code, is_passing, make_dynamodb_client
+from minutebook.errors import StreamRefused
+from minutebook.owner import check_stream as check_same_stream
+from minutebook.owner import read_application
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient

@@ -9,12 +9,6 @@ from typing import Final
 
 import structlog
 
-from archive.format.metadata import ChainStart, Continuity, SegmentMetadata
-from archive.format.minute import minute_of, minute_text
-from archive.format.position import Position
-from archive.format.record import Measured, Record, WrittenLines
-from archive.native.lines import new_line_writer
-from archive.store.commit import Committed
 from consumer.dedupe.deduplicator import Deduplicator
 from consumer.evidence.shard_evidence import Claim, ShardEvidence
 from consumer.pipe.messages import Delivery
@@ -25,6 +19,12 @@ from consumer.processor.chain_tail import ChainTail
 from consumer.processor.cutting import check_order, find_slice, slices_behind
 from consumer.processor.sequence_store import SequenceStore
 from consumer.services import Services
+from minutebook.codec.lines import new_line_writer
+from minutebook.format.metadata import ChainStart, Continuity, SegmentMetadata
+from minutebook.format.minute import minute_of, minute_text
+from minutebook.format.position import Position
+from minutebook.format.record import Measured, Record, WrittenLines
+from minutebook.store.commit import Committed
 
 _JUDGED_AT_ONCE: Final = 250
 """Records whose claims are asked for together: a table that holds them back must not hold a buffer beyond its age."""
@@ -93,7 +93,7 @@ class Archiver:
         Raises:
             DeliveryDoubt: a record does not lie after the one before it, or the message is malformed.
             BufferTooOld: the buffer outlived its guarantee.
-            StoreError, FormatError: see `archive.store.commit`.
+            StoreError, FormatError: see `minutebook.store.commit`.
         """
         self._fresh_at = received_at
         self._unread = delivery

@@ -7,12 +7,12 @@ first record and that it follows the chain's tail (docs/decisions/0003).
 from collections.abc import Sequence
 from typing import Literal
 
-from archive.compression import Compression
-from archive.errors import BufferTooOld
-from archive.format.minute import MINUTE_MS
-from archive.format.record import Measured, Record
-from archive.format.segment import SegmentWriter
 from consumer.settings.settings import Settings
+from minutebook.compression import Compression
+from minutebook.errors import BufferTooOld
+from minutebook.format.minute import MINUTE_MS
+from minutebook.format.record import Measured, Record
+from minutebook.format.segment import SegmentWriter
 
 Reason = Literal["minute", "size", "stored_range", "near_retention", "flush", "age", "idle", "shutdown", "shard_end"]
 """Why a buffer is committed."""

@@ -2,9 +2,9 @@
 
 from typing import TYPE_CHECKING
 
-from archive.format.metadata import Continuity, SegmentMetadata
-from archive.format.position import Position
 from consumer.processor.chain_tail import ChainTail
+from minutebook.format.metadata import Continuity, SegmentMetadata
+from minutebook.format.position import Position
 
 if TYPE_CHECKING:
     from structlog.typing import FilteringBoundLogger

@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
-from archive.format.metadata import ChainStart, Continuity, Predecessor
-from archive.format.position import Position
+from minutebook.format.metadata import ChainStart, Continuity, Predecessor
+from minutebook.format.position import Position
 
 
 @dataclass

@@ -8,12 +8,12 @@ It always names the sub-sequence number: without it KCL takes 0 and delivers the
 import structlog
 from amazon_kclpy.kcl import CheckpointError
 
-from archive.errors import CheckpointFailed, LeaseLost, StoreUnavailable
-from archive.format.metadata import Predecessor
-from archive.format.position import Position
-from archive.retry import Backoff
 from consumer.processor.protocol import Checkpointer
 from consumer.services import Services
+from minutebook.errors import CheckpointFailed, LeaseLost, StoreUnavailable
+from minutebook.format.metadata import Predecessor
+from minutebook.format.position import Position
+from minutebook.retry import Backoff
 
 _RETRYABLE = frozenset({"ThrottlingException", "KinesisClientLibDependencyException"})
 _LEASE_LOST = "ShutdownException"

@@ -10,11 +10,11 @@ from itertools import islice
 from operator import itemgetter
 from typing import NamedTuple
 
-from archive.errors import DeliveryDoubt
-from archive.format.minute import MINUTE_MS
-from archive.format.position import Position
-from archive.format.record import Measured, Record
-from archive.format.segment import SegmentWriter, measure, read_dropped, read_records
+from minutebook.errors import DeliveryDoubt
+from minutebook.format.minute import MINUTE_MS
+from minutebook.format.position import Position
+from minutebook.format.record import Measured, Record
+from minutebook.format.segment import SegmentWriter, measure, read_dropped, read_records
 
 _SLICE_BYTES = 1 << 20
 """Payload that is encoded in one go: bounds what a large batch adds to the process's memory."""

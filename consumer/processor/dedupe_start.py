@@ -9,18 +9,6 @@ from collections.abc import Callable
 
 import structlog
 
-from archive.compression import Compression
-from archive.errors import FormatError, ObjectVanished, SettingsError, StoreUnavailable
-from archive.format.day import day_of_ms
-from archive.format.keys import end_marker_key, segment_key
-from archive.format.markers import EndMarker
-from archive.format.metadata import Predecessor, SegmentMetadata
-from archive.format.payload import PayloadPath
-from archive.format.position import Position
-from archive.index.names import ArchiveIndex
-from archive.retry import until_known
-from archive.store.commit import stored_segment
-from archive.store.markers import read_marker
 from consumer.dedupe.deduplicator import DAY_SECONDS, ClaimMap, Claims, Deduplicator, WatermarkDedupe, WatermarkPaths
 from consumer.dedupe.stored_watermarks import load_watermarks
 from consumer.dedupe.table import DedupeTable, DynamoDedupeTable, make_claims_client
@@ -28,6 +16,18 @@ from consumer.dedupe.tail_rows import ShardTail
 from consumer.dedupe.watermarks import Watermarks
 from consumer.services import Services
 from consumer.settings.settings import Settings
+from minutebook.compression import Compression
+from minutebook.errors import FormatError, ObjectVanished, SettingsError, StoreUnavailable
+from minutebook.format.day import day_of_ms
+from minutebook.format.keys import end_marker_key, segment_key
+from minutebook.format.markers import EndMarker
+from minutebook.format.metadata import Predecessor, SegmentMetadata
+from minutebook.format.payload import PayloadPath
+from minutebook.format.position import Position
+from minutebook.index.names import ArchiveIndex
+from minutebook.retry import until_known
+from minutebook.store.commit import stored_segment
+from minutebook.store.markers import read_marker
 
 _TABLE_SECONDS = 120
 _POLL_SECONDS = 0.5

@@ -15,10 +15,6 @@ from dataclasses import dataclass
 
 import structlog
 
-from archive.clock import Clock, IdSource, numbered_ids
-from archive.errors import DeliveryDoubt, LeaseLost
-from archive.format.keys import check_shard_id
-from archive.store.objects import ObjectStore
 from consumer.dedupe.deduplicator import ClaimMap
 from consumer.dedupe.table import DedupeTable
 from consumer.evidence.read_marks import ReadMarks
@@ -37,6 +33,10 @@ from consumer.processor.shard_start import ShardStarter
 from consumer.services import Services
 from consumer.settings.settings import Settings
 from consumer.stream.port import Stream
+from minutebook.clock import Clock, IdSource, numbered_ids
+from minutebook.errors import DeliveryDoubt, LeaseLost
+from minutebook.format.keys import check_shard_id
+from minutebook.store.objects import ObjectStore
 
 SHUTDOWN_SECONDS = 22.0
 """What a stop may take: `shutdownGraceMillis` is 25 s, a graceful hand-over waits 30 s."""

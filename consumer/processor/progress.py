@@ -10,7 +10,7 @@ from typing import Final
 
 import structlog
 
-from archive.clock import Clock
+from minutebook.clock import Clock
 
 EVENT: Final = "progress"
 _HEARTBEAT_SECONDS: Final = 5.0

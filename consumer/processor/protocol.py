@@ -16,7 +16,6 @@ from typing import IO, Any, BinaryIO, Final, NamedTuple, Protocol
 import msgspec
 from amazon_kclpy import kcl, messages
 
-from archive.errors import DaemonGone, DeliveryDoubt
 from consumer.pipe.line_reader import LineReader
 from consumer.pipe.messages import (
     Action,
@@ -29,6 +28,7 @@ from consumer.pipe.messages import (
     read_message,
 )
 from consumer.pipe.pieces import PROTOCOL_STEP
+from minutebook.errors import DaemonGone, DeliveryDoubt
 
 _LINE_BREAK: Final = ord("\n")
 MAX_MESSAGE_BYTES: Final = 512 << 20

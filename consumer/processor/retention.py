@@ -6,12 +6,12 @@ from typing import Final, NamedTuple
 
 import structlog
 
-from archive.errors import DeliveryDoubt, StreamUnavailable
-from archive.format.minute import MINUTE_MS, minute_of
-from archive.format.position import Position
-from archive.format.record import Record
 from consumer.services import Services
 from consumer.stream.port import SURELY_KEPT_MS, StreamIdentity
+from minutebook.errors import DeliveryDoubt, StreamUnavailable
+from minutebook.format.minute import MINUTE_MS, minute_of
+from minutebook.format.position import Position
+from minutebook.format.record import Record
 
 RETENTION_MARGIN_SECONDS: Final = 300.0
 FLIGHT_SECONDS: Final = 900.0

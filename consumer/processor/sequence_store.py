@@ -8,18 +8,18 @@ from bisect import insort
 
 import structlog
 
-from archive.compression import Compression, compression_of
-from archive.errors import SafetyRefusal, StoreUnavailable
-from archive.format.keys import application_key, duplicates_key, minute_prefix, segment_key, watermarks_key
-from archive.format.metadata import Predecessor, SegmentMetadata
-from archive.format.minute import MINUTE_MS, minute_text
-from archive.format.position import Position
-from archive.format.segment import SegmentWriter
-from archive.store.commit import AlreadyStored, Committed, commit_segment, stored_segment
 from consumer.dedupe.stored_watermarks import WATERMARKS_BESIDE, load_watermarks, store_watermarks
 from consumer.dedupe.watermarks import Watermarks
 from consumer.evidence.shard_evidence import Claim
 from consumer.services import Services
+from minutebook.compression import Compression, compression_of
+from minutebook.errors import SafetyRefusal, StoreUnavailable
+from minutebook.format.keys import application_key, duplicates_key, minute_prefix, segment_key, watermarks_key
+from minutebook.format.metadata import Predecessor, SegmentMetadata
+from minutebook.format.minute import MINUTE_MS, minute_text
+from minutebook.format.position import Position
+from minutebook.format.segment import SegmentWriter
+from minutebook.store.commit import AlreadyStored, Committed, commit_segment, stored_segment
 
 SKEW_MS = 5 * MINUTE_MS
 """How far the clocks of two writers may be apart: minutes that began later than this need no LIST."""
@@ -98,7 +98,7 @@ class SequenceStore:
         watermarks: Watermarks | None,
         budget_seconds: float,
     ) -> tuple[str, SegmentMetadata, Committed | AlreadyStored]:
-        """Commit a segment at its slot; returns the key, our metadata and the outcome. See `archive.store.commit`.
+        """Commit a segment at its slot; returns the key, our metadata and the outcome. See `minutebook.store.commit`.
 
         What goes with the segment is written before it, under keys that carry `writer`: dropped duplicates, and
         watermarks that do not fit into the metadata. They mean nothing until the segment exists.

@@ -18,17 +18,6 @@ from typing import Literal
 
 import structlog
 
-from archive.coverage.continuity import first_from, read_until
-from archive.errors import ObjectVanished, SafetyRefusal, ShardEndUnproven
-from archive.format.arrival import ARRIVAL_STEP_BACK_MS
-from archive.format.document import FORMAT
-from archive.format.keys import application_key, end_marker_key, start_marker_key
-from archive.format.markers import ApplicationRecord, EndMarker, decode_marker, encode_marker
-from archive.format.metadata import Continuity, Predecessor
-from archive.format.minute import iso_time
-from archive.format.position import Position
-from archive.format.read_mark import MarkKind, ReadMark
-from archive.owner import check_stream, read_application
 from consumer.evidence.end_walk import walk_to_end
 from consumer.evidence.read_marks import store_mark
 from consumer.evidence.shard_evidence import ShardEvidence, position_of
@@ -36,6 +25,17 @@ from consumer.evidence.tip_walk import TipWalk, shard_hash_range
 from consumer.evidence.undelivered import keep_undelivered
 from consumer.services import Services
 from consumer.stream.port import ShardInfo
+from minutebook.coverage.continuity import first_from, read_until
+from minutebook.errors import ObjectVanished, SafetyRefusal, ShardEndUnproven
+from minutebook.format.arrival import ARRIVAL_STEP_BACK_MS
+from minutebook.format.document import FORMAT
+from minutebook.format.keys import application_key, end_marker_key, start_marker_key
+from minutebook.format.markers import ApplicationRecord, EndMarker, decode_marker, encode_marker
+from minutebook.format.metadata import Continuity, Predecessor
+from minutebook.format.minute import iso_time
+from minutebook.format.position import Position
+from minutebook.format.read_mark import MarkKind, ReadMark
+from minutebook.owner import check_stream, read_application
 
 _STEP = "nothing was checkpointed; after a restart KCL asks the stream again"
 

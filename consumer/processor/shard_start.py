@@ -13,16 +13,6 @@ from typing import NamedTuple
 
 import structlog
 
-from archive.compression import Compression
-from archive.errors import DeliveryDoubt, FormatError, SafetyRefusal, SettingsError
-from archive.format.document import FORMAT
-from archive.format.keys import start_marker_key
-from archive.format.markers import ApplicationRecord, StartMarker, decode_marker, encode_marker
-from archive.format.metadata import ChainStart, Continuity, Predecessor
-from archive.format.minute import iso_time
-from archive.format.position import Position, is_sequence_number
-from archive.owner import read_application
-from archive.store.markers import read_marker
 from consumer.archived.application import settle_application, warn_of_compression
 from consumer.evidence.birth import ShardOrigin
 from consumer.evidence.held_back import held_back
@@ -32,6 +22,16 @@ from consumer.evidence.undelivered import keep_undelivered
 from consumer.processor.chain_tail import ChainTail
 from consumer.services import Services
 from consumer.stream.port import ShardInfo, StreamIdentity
+from minutebook.compression import Compression
+from minutebook.errors import DeliveryDoubt, FormatError, SafetyRefusal, SettingsError
+from minutebook.format.document import FORMAT
+from minutebook.format.keys import start_marker_key
+from minutebook.format.markers import ApplicationRecord, StartMarker, decode_marker, encode_marker
+from minutebook.format.metadata import ChainStart, Continuity, Predecessor
+from minutebook.format.minute import iso_time
+from minutebook.format.position import Position, is_sequence_number
+from minutebook.owner import read_application
+from minutebook.store.markers import read_marker
 
 
 class ShardStart(NamedTuple):

@@ -7,14 +7,6 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from archive.aws import make_kinesis_client, make_s3_client
-from archive.clock import Clock, SystemClock, new_random
-from archive.errors import SafetyRefusal, SettingsError
-from archive.format.minute import parse_iso_time
-from archive.logs import configure_logging
-from archive.retry import Backoff
-from archive.store.retrying import RetryingStore
-from archive.store.s3 import S3Store
 from consumer.leases.rows import LeaseRows, LeaseTable, signs_of_life
 from consumer.leases.table import failover_seconds, lease_table_of
 from consumer.requests import RestoreRequest
@@ -23,6 +15,14 @@ from consumer.restore.plan import Action, Facts, PlannedRow, plan_rows
 from consumer.settings.settings import LoadedSettings, load_with_kcl
 from consumer.stream.kinesis import KinesisStream
 from consumer.stream.port import ShardInfo
+from minutebook.aws.clients import make_kinesis_client, make_s3_client
+from minutebook.clock import Clock, SystemClock, new_random
+from minutebook.errors import SafetyRefusal, SettingsError
+from minutebook.format.minute import parse_iso_time
+from minutebook.logs import configure_logging
+from minutebook.retry import Backoff
+from minutebook.store.retrying import RetryingStore
+from minutebook.store.s3 import S3Store
 
 _MARGIN_SECONDS: Final = 1
 _EMPTY: Final = LeaseRows({})

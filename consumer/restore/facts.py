@@ -2,15 +2,15 @@
 
 from collections.abc import Mapping
 
-from archive.errors import SafetyRefusal
-from archive.format.minute import MINUTE_MS
-from archive.owner import check_stream, read_application
-from archive.store.retrying import RetryingStore
 from consumer.archived.application import kcl_start
 from consumer.archived.chain_ends import AHEAD_MINUTES, find_ends
 from consumer.archived.shard_markers import read_archived_shards
 from consumer.restore.plan import Facts
 from consumer.stream.port import ShardInfo, StreamIdentity
+from minutebook.errors import SafetyRefusal
+from minutebook.format.minute import MINUTE_MS
+from minutebook.owner import check_stream, read_application
+from minutebook.store.retrying import RetryingStore
 
 
 def gather_facts(

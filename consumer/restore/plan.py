@@ -17,14 +17,14 @@ import enum
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from archive.errors import SafetyRefusal
-from archive.format.metadata import ChainStart
-from archive.format.position import Position
 from consumer.archived.application import KclStart
 from consumer.archived.chain_ends import ChainEnd
 from consumer.archived.shard_markers import ArchivedShard
 from consumer.leases.rows import Checkpoint, Lease
 from consumer.stream.port import ShardInfo
+from minutebook.errors import SafetyRefusal
+from minutebook.format.metadata import ChainStart
+from minutebook.format.position import Position
 
 
 class Action(enum.Enum):

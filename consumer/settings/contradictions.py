@@ -4,8 +4,8 @@ import math
 from collections.abc import Mapping
 from typing import Any, Final
 
-from archive.access import Access
-from archive.access import contradictions as access_contradictions
+from minutebook.aws.access import Access
+from minutebook.aws.access import contradictions as access_contradictions
 
 _IDLE_SECONDS: Final = 60
 

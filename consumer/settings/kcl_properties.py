@@ -8,8 +8,8 @@ somebody a night, so both are errors here.
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
-from archive.properties_file import flag
 from consumer.settings.values import Parse, endpoint, name, one_of, region, threads, whole, word
+from minutebook.properties_file import flag
 
 _INT: Final = 2_147_483_647
 _DAY_MS: Final = 86_400_000

@@ -11,19 +11,6 @@ from dataclasses import MISSING, dataclass, fields
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple
 
-from archive.access import ACCESS_PROPERTIES, PLAIN, Access
-from archive.compression import Compression
-from archive.errors import SettingsError
-from archive.native.library import SWITCH
-from archive.properties_file import (
-    FILE_VARIABLE,
-    FORKS_VARIABLE,
-    KCL_VARIABLES,
-    SUPERVISED_VARIABLE,
-    TEXT_VARIABLE,
-    flag,
-    read_settings,
-)
 from consumer.settings.contradictions import contradictions, reached_by
 from consumer.settings.kcl_properties import INEFFECTIVE, KCL_PROPERTIES, refuse
 from consumer.settings.values import (
@@ -39,6 +26,19 @@ from consumer.settings.values import (
     start,
     whole,
     word,
+)
+from minutebook.aws.access import ACCESS_PROPERTIES, PLAIN, Access
+from minutebook.codec.library import SWITCH
+from minutebook.compression import Compression
+from minutebook.errors import SettingsError
+from minutebook.properties_file import (
+    FILE_VARIABLE,
+    FORKS_VARIABLE,
+    KCL_VARIABLES,
+    SUPERVISED_VARIABLE,
+    TEXT_VARIABLE,
+    flag,
+    read_settings,
 )
 
 _OURS: Final = "minutebook."

@@ -8,7 +8,7 @@ import re
 from pathlib import Path
 from typing import Final
 
-from archive.errors import SettingsError
+from minutebook.errors import SettingsError
 
 _INSTALLED: Final = Path(__file__).resolve().parents[1] / "shipped"
 _CHECKOUT: Final = Path(__file__).resolve().parents[2]

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Literal
 from urllib.parse import urlsplit
 
-from archive.compression import Compression
+from minutebook.compression import Compression
 
 Parse = Callable[[str], object]
 

@@ -8,13 +8,6 @@ import msgspec
 from rich.console import Console
 from rich.live import Live
 
-from archive.aws import make_kinesis_client, make_s3_client
-from archive.clock import SystemClock, new_random
-from archive.errors import SettingsError
-from archive.logs import configure_logging
-from archive.retry import Backoff
-from archive.store.retrying import RetryingStore
-from archive.store.s3 import S3Store
 from consumer.leases.table import failover_seconds, lease_table_of
 from consumer.requests import StatusRequest
 from consumer.settings.settings import LoadedSettings, load_with_kcl
@@ -25,6 +18,13 @@ from consumer.status.limit import judge, parse_span
 from consumer.status.report import LeaseWatch, StatusReport, shard_statuses, unread
 from consumer.status.screen import render
 from consumer.stream.kinesis import KinesisStream
+from minutebook.aws.clients import make_kinesis_client, make_s3_client
+from minutebook.clock import SystemClock, new_random
+from minutebook.errors import SettingsError
+from minutebook.logs import configure_logging
+from minutebook.retry import Backoff
+from minutebook.store.retrying import RetryingStore
+from minutebook.store.s3 import S3Store
 
 _PATIENCE_SECONDS: Final = 10
 """How long one service is asked before it is called unavailable."""

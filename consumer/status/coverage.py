@@ -5,20 +5,20 @@ from typing import Final
 
 import msgspec
 
-from archive.clock import Clock
-from archive.coverage.intervals import Interval
-from archive.coverage.topology import ShardRow, hash_range_of
-from archive.coverage.verdict import SO_FAR_MARGIN_MS, ShardVerdict, Verdict
-from archive.errors import FormatError
-from archive.format.aggregate import HashRange
-from archive.format.markers import ApplicationRecord
-from archive.format.minute import MINUTE_MS, iso_time
-from archive.proof.evidence_set import ProofQuery
-from archive.proof.reading import judge_archive
-from archive.proof.sources import Stream
-from archive.store.retrying import RetryingStore
 from consumer.leases.rows import Lease
 from consumer.stream.port import ShardInfo
+from minutebook.clock import Clock
+from minutebook.coverage.intervals import Interval
+from minutebook.coverage.topology import ShardRow, hash_range_of
+from minutebook.coverage.verdict import SO_FAR_MARGIN_MS, ShardVerdict, Verdict
+from minutebook.errors import FormatError
+from minutebook.format.aggregate import HashRange
+from minutebook.format.markers import ApplicationRecord
+from minutebook.format.minute import MINUTE_MS, iso_time
+from minutebook.proof.evidence_set import ProofQuery
+from minutebook.proof.reading import judge_archive
+from minutebook.proof.sources import Stream
+from minutebook.store.retrying import RetryingStore
 
 _HOUR_MS: Final = 60 * MINUTE_MS
 _FRESH_SECONDS: Final = 60.0

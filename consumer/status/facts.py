@@ -5,15 +5,6 @@ from typing import Final, NamedTuple, TypeVar
 
 from botocore.exceptions import ClientError
 
-from archive.clock import Clock
-from archive.errors import MinutebookError
-from archive.format.day import MINUTES_A_DAY
-from archive.format.document import RESTORE
-from archive.format.markers import ApplicationRecord
-from archive.format.minute import MINUTE_MS
-from archive.format.position import Position
-from archive.owner import check_stream, read_application
-from archive.store.retrying import RetryingStore
 from consumer.archived.application import KclStart, kcl_start
 from consumer.archived.chain_ends import AHEAD_MINUTES, ChainEnd, find_end_keys, read_end
 from consumer.archived.shard_markers import ArchivedShard, read_archived_shards
@@ -23,6 +14,15 @@ from consumer.status.coverage import Coverage, CoverageWatch
 from consumer.status.lag import LagReader
 from consumer.status.report import Lag, Observation, Problem
 from consumer.stream.port import ShardInfo, StreamIdentity
+from minutebook.clock import Clock
+from minutebook.errors import MinutebookError
+from minutebook.format.day import MINUTES_A_DAY
+from minutebook.format.document import RESTORE
+from minutebook.format.markers import ApplicationRecord
+from minutebook.format.minute import MINUTE_MS
+from minutebook.format.position import Position
+from minutebook.owner import check_stream, read_application
+from minutebook.store.retrying import RetryingStore
 
 T = TypeVar("T")
 

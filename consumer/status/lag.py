@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from archive.format.position import Position
 from consumer.archived.application import KclStart
 from consumer.status.report import Lag
+from minutebook.format.position import Position
 
 if TYPE_CHECKING:
     from mypy_boto3_kinesis import KinesisClient

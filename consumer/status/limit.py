@@ -3,8 +3,8 @@
 import re
 from typing import Final, NamedTuple
 
-from archive.errors import SettingsError
 from consumer.status.report import StatusReport
+from minutebook.errors import SettingsError
 
 BEHIND: Final = 7
 UNKNOWN: Final = 4

@@ -5,14 +5,14 @@ from typing import Final, Literal, NamedTuple
 
 import msgspec
 
-from archive.format.minute import minute_text
-from archive.format.position import Position
-from archive.wording import some_of
 from consumer.archived.chain_ends import ChainEnd
 from consumer.archived.shard_markers import ArchivedShard
 from consumer.leases.rows import Lease, LeaseRows
 from consumer.status.coverage import Coverage
 from consumer.stream.port import ShardInfo
+from minutebook.format.minute import minute_text
+from minutebook.format.position import Position
+from minutebook.wording import some_of
 
 FORMAT: Final = 1
 _SHOWN: Final = 5

@@ -6,12 +6,12 @@ KCL reads the records. Beside it, `status.lag` and the pre-flight read one recor
 from collections import defaultdict
 from typing import Final
 
-from archive.aws import error_code
-from archive.errors import StreamRefused
-from archive.format.position import Position
-from archive.kinesis.answers import Answer, Beginning
-from archive.kinesis.client import StreamClient
 from consumer.stream.port import ShardInfo, StreamIdentity
+from minutebook.aws.clients import error_code
+from minutebook.aws.kinesis.answers import Answer, Beginning
+from minutebook.aws.kinesis.client import StreamClient
+from minutebook.errors import StreamRefused
+from minutebook.format.position import Position
 
 _TRIMMED_CODES: Final = frozenset({"InvalidArgumentException", "ResourceNotFoundException"})
 # GetRecords may be called five times a second per shard, KCL's own calls included.

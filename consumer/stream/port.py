@@ -6,8 +6,8 @@ Used at the start of a shard and at its end, and now and then where a shard is q
 from collections.abc import Mapping
 from typing import Final, NamedTuple, Protocol, Self
 
-from archive.format.position import Position
-from archive.kinesis.answers import Answer, Beginning
+from minutebook.aws.kinesis.answers import Answer, Beginning
+from minutebook.format.position import Position
 
 SURELY_KEPT_MS: Final = 23 * 3_600_000
 """Kinesis keeps every record for a day at least, whatever the retention is or was; an hour is left to clocks."""

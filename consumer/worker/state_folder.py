@@ -12,8 +12,8 @@ import tempfile
 from pathlib import Path
 from typing import Final
 
-from archive.clock import Clock
-from archive.errors import SettingsError
+from minutebook.clock import Clock
+from minutebook.errors import SettingsError
 
 _BOOT: Final = Path("/proc/sys/kernel/random/boot_id")
 _WAIT_SECONDS: Final = 35

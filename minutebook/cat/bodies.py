@@ -4,13 +4,13 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Final, NamedTuple
 
-from archive.errors import FormatError, OutcomeUnknown, StoreUnavailable
-from archive.format.position import Position
-from archive.format.record import Record
-from archive.format.segment import read_chunks
-from archive.store.retrying import RetryingStorage
 from minutebook.cat.ahead import Ahead, Requests, Source, each
 from minutebook.cat.listing import Segment
+from minutebook.errors import FormatError, OutcomeUnknown, StoreUnavailable
+from minutebook.format.position import Position
+from minutebook.format.record import Record
+from minutebook.format.segment import read_chunks
+from minutebook.store.retrying import RetryingStorage
 
 FETCHES: Final = 12
 """Requests at once: with the LISTs as many as a client has connections."""

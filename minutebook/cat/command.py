@@ -7,19 +7,19 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, BinaryIO, Final
 
-from archive.archive_settings import ArchiveSettings, load_archive_settings
-from archive.clock import SystemClock
-from archive.errors import MinutebookError
-from archive.format.minute import iso_time, minute_of
-from archive.logs import configure_logging
-from archive.owner import StreamOwner, read_owned
-from archive.store.places import StorePrefix, open_retrying
-from archive.store.retrying import RetryingStorage
+from minutebook.archive_settings import ArchiveSettings, load_archive_settings
 from minutebook.cat.bodies import FETCHES, Body, fetch_bodies, read_body
 from minutebook.cat.listing import Listed, Segments
 from minutebook.cat.merging import Found, Troubles, merge
 from minutebook.cat.output import Output, open_output, printable
 from minutebook.cat.request import CatRequest, checked_request
+from minutebook.clock import SystemClock
+from minutebook.errors import MinutebookError
+from minutebook.format.minute import iso_time, minute_of
+from minutebook.logs import configure_logging
+from minutebook.owner import StreamOwner, read_owned
+from minutebook.store.places import StorePrefix, open_retrying
+from minutebook.store.retrying import RetryingStorage
 
 if TYPE_CHECKING:
     from minutebook.cat.options import CatOptions

@@ -9,14 +9,14 @@ from concurrent.futures import ThreadPoolExecutor
 from itertools import zip_longest
 from typing import Final, NamedTuple
 
-from archive.errors import FormatError
-from archive.format.day import MINUTES_A_DAY, MINUTES_AN_HOUR, Day
-from archive.format.keys import SegmentKey, minute_prefix, parse_segment_key, segment_sort_key
-from archive.format.minute import minute_path
-from archive.format.position import Position
-from archive.store.retrying import RetryingStorage
-from archive.store.tombstones import is_expired
 from minutebook.cat.ahead import Ahead, Ready, Requests, State
+from minutebook.errors import FormatError
+from minutebook.format.day import MINUTES_A_DAY, MINUTES_AN_HOUR, Day
+from minutebook.format.keys import SegmentKey, minute_prefix, parse_segment_key, segment_sort_key
+from minutebook.format.minute import minute_path
+from minutebook.format.position import Position
+from minutebook.store.retrying import RetryingStorage
+from minutebook.store.tombstones import is_expired
 
 _AHEAD: Final = Ahead(4, 0)
 

@@ -10,12 +10,12 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from archive.errors import FormatError
-from archive.format.position import Position
-from archive.format.record import Record
-from archive.store.storage import ObjectChanged
 from minutebook.cat.bodies import Body
 from minutebook.cat.listing import Segment
+from minutebook.errors import FormatError
+from minutebook.format.position import Position
+from minutebook.format.record import Record
+from minutebook.store.storage import ObjectChanged
 
 
 class Found(NamedTuple):

@@ -5,7 +5,7 @@ from typing import Annotated, NamedTuple
 
 import typer
 
-from archive.options import PropertiesFile
+from minutebook.options import PropertiesFile
 
 
 class CatOptions(NamedTuple):

@@ -8,11 +8,11 @@ import json
 from collections.abc import Callable
 from typing import Any, BinaryIO, Final, Protocol
 
-from archive.errors import SettingsError
-from archive.format.record import encode_lines
-from archive.store.directory_storage import FileSink
 from minutebook.cat.merging import Found
 from minutebook.cat.request import CatRequest
+from minutebook.errors import SettingsError
+from minutebook.format.record import encode_lines
+from minutebook.store.directory_storage import FileSink
 
 
 class Output(Protocol):

@@ -5,9 +5,9 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from archive.published.schema import SCHEMA
-from archive.store.directory_storage import FileSink
 from minutebook.cat.merging import Found
+from minutebook.published.schema import SCHEMA
+from minutebook.store.directory_storage import FileSink
 
 _GROUP_BYTES: Final = 16 << 20
 _NAMES: Final = (

@@ -3,9 +3,9 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple, get_args
 
-from archive.errors import FormatError, SettingsError
-from archive.format.keys import check_shard_id
-from archive.format.minute import MINUTE_MS, iso_time, minute_of, parse_iso_time
+from minutebook.errors import FormatError, SettingsError
+from minutebook.format.keys import check_shard_id
+from minutebook.format.minute import MINUTE_MS, iso_time, minute_of, parse_iso_time
 
 if TYPE_CHECKING:  # a library that reads records needs no typer
     from minutebook.cat.options import CatOptions

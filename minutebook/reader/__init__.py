@@ -15,7 +15,7 @@ days were published together.
 `read` needs pyarrow, `read_day` and `read_days` a Spark session; `published` neither.
 """
 
-from archive.errors import DayNotPublished, ObjectVanished
+from minutebook.errors import DayNotPublished, ObjectVanished
 from minutebook.reader.days import Missing, PublishedDays, published
 from minutebook.reader.published_day import PublishedDay, PublishedFile
 from minutebook.reader.tables import read, read_day, read_days

@@ -13,13 +13,13 @@ import pyarrow.dataset as ds
 import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 
-from archive.aws import aws_session
-from archive.errors import ObjectVanished, SettingsError, StoreRefused
-from archive.published.schema import SCHEMA
-from archive.store.parallel import in_parallel
-from archive.store.storage import Address
+from minutebook.aws.clients import aws_session
+from minutebook.errors import ObjectVanished, SettingsError, StoreRefused
+from minutebook.published.schema import SCHEMA
 from minutebook.reader.days import PublishedDays
 from minutebook.reader.published_day import PublishedDay
+from minutebook.store.parallel import in_parallel
+from minutebook.store.storage import Address
 
 _DAY: Final = pa.field("dt", pa.string())
 _REFRESHED: Final = frozenset({"container-role", "iam-role", "assume-role-with-web-identity"})

@@ -4,17 +4,17 @@ import datetime as dt
 from collections.abc import Collection
 from typing import Final, Literal, NamedTuple
 
-from archive.aws import aws_session
-from archive.errors import DayNotPublished, FormatError, SettingsError
-from archive.format.day import Day, day_range
-from archive.published.generation import DayFolder, Manifest, Pointer, is_judged_by_these_rules
-from archive.published.reading import PublishedReader
-from archive.store.parallel import in_parallel
-from archive.store.places import StorePrefix, open_retrying, parse_place
-from archive.store.retrying import RetryingStorage
-from archive.store.storage import Address
+from minutebook.aws.clients import aws_session
+from minutebook.errors import DayNotPublished, FormatError, SettingsError
+from minutebook.format.day import Day, day_range
+from minutebook.published.generation import DayFolder, Manifest, Pointer, is_judged_by_these_rules
+from minutebook.published.reading import PublishedReader
 from minutebook.reader.hours import day_with_hours
 from minutebook.reader.published_day import WORST_FIRST, PublishedDay, PublishedFile
+from minutebook.store.parallel import in_parallel
+from minutebook.store.places import StorePrefix, open_retrying, parse_place
+from minutebook.store.retrying import RetryingStorage
+from minutebook.store.storage import Address
 
 Missing = Literal["error", "skip"]
 """What becomes of a day that is not published, or whose verdict is not among those asked for."""

@@ -3,12 +3,12 @@
 from collections.abc import Callable
 from typing import NamedTuple
 
-from archive.errors import FormatError, StoreUnavailable
-from archive.format.minute import iso_time, parse_iso_time
-from archive.published.generation import DayFolder
-from archive.published.reading import hour_folders
-from archive.store.retrying import RetryingStorage
+from minutebook.errors import FormatError, StoreUnavailable
+from minutebook.format.minute import iso_time, parse_iso_time
+from minutebook.published.generation import DayFolder
+from minutebook.published.reading import hour_folders
 from minutebook.reader.published_day import WORST_FIRST, PublishedDay
+from minutebook.store.retrying import RetryingStorage
 
 _LOOKS = 5
 Read = Callable[[DayFolder], PublishedDay | None]

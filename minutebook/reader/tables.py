@@ -4,7 +4,7 @@ import datetime as dt
 from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Final
 
-from archive.errors import DayNotPublished
+from minutebook.errors import DayNotPublished
 from minutebook.reader.days import VERDICTS, Missing, published
 from minutebook.reader.published_day import PublishedDay
 

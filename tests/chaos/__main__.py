@@ -13,8 +13,8 @@ from pathlib import Path
 from types import FrameType
 from typing import NoReturn
 
-from archive.clock import SystemClock
-from archive.errors import MinutebookError
+from minutebook.clock import SystemClock
+from minutebook.errors import MinutebookError
 from tests.chaos.report import table
 from tests.chaos.run import Run
 

@@ -8,7 +8,7 @@ import threading
 from collections.abc import Callable
 from typing import Final
 
-from archive.errors import MinutebookError
+from minutebook.errors import MinutebookError
 from tests.witness.ledger import Producer, Sent
 
 _BATCH: Final = 6

@@ -14,9 +14,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from archive.format.aggregate import Delivery, Fault, HashRange
 from demo.ledger import RecordRef
 from demo.readback import StoredSegment
+from minutebook.format.aggregate import Delivery, Fault, HashRange
 from tests.chaos.feeder import Feeder
 from tests.fakes.aggregates import BOMB, poison_aggregate, random_aggregate
 from tests.witness.aggregate import EMPTY, aggregate

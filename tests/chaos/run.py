@@ -6,10 +6,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from archive.clock import Clock, SystemClock
-from archive.errors import MinutebookError
 from demo.embedded import EmbeddedAws
 from demo.readback import compare, read_archive
+from minutebook.clock import Clock, SystemClock
+from minutebook.errors import MinutebookError
 from tests.chaos.acts import BACKGROUND_DYNAMODB, BACKGROUND_S3, Acts, Play
 from tests.chaos.faults import CALM
 from tests.chaos.feeder import Feeder

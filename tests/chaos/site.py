@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from botocore.exceptions import ClientError
 
-from archive.clock import Clock
 from demo.embedded import EmbeddedAws
 from demo.processes import Process, descendants, send
 from demo.readback import count_archived
+from minutebook.clock import Clock
 from tests.chaos.proxy import FaultProxy
 from tests.chaos.timeline import Timeline
 from tests.e2e.harness import PREFIX, Application

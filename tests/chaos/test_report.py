@@ -5,9 +5,9 @@ from dataclasses import replace
 
 import pytest
 
-from archive.format.position import Position
 from demo.ledger import RecordRef
 from demo.readback import Verdict
+from minutebook.format.position import Position
 from tests.chaos.faults import Fault
 from tests.chaos.hostile import Hostile, Withheld
 from tests.chaos.report import Findings, recoveries, table

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple, Self
 
-from archive.clock import Clock
+from minutebook.clock import Clock
 
 
 class Strike(NamedTuple):

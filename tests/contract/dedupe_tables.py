@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING
 
 from botocore.exceptions import ConnectionClosedError, EndpointConnectionError
 
-from archive.clock import SystemClock
-from archive.retry import Backoff, until_known
 from consumer.dedupe.table import DynamoDedupeTable
+from minutebook.clock import SystemClock
+from minutebook.retry import Backoff, until_known
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient

@@ -3,10 +3,10 @@
 import random
 from typing import TYPE_CHECKING
 
-from archive.clock import SystemClock, new_id
-from archive.format.position import Position
 from consumer.leases.rows import Lease
 from consumer.leases.table import DynamoDBLeaseTable
+from minutebook.clock import SystemClock, new_id
+from minutebook.format.position import Position
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient

@@ -21,7 +21,7 @@ from botocore.auth import S3SigV4Auth
 from botocore.awsrequest import AWSRequest
 from botocore.credentials import Credentials
 
-from archive.clock import SystemClock
+from minutebook.clock import SystemClock
 from tests.witness.waiting import PATIENCE_SECONDS
 
 if TYPE_CHECKING:

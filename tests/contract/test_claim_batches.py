@@ -8,12 +8,12 @@ from typing import Any, NamedTuple
 import pytest
 from structlog.testing import capture_logs
 
-from archive.access import PLAIN
-from archive.clock import new_id
-from archive.errors import FormatError, OutcomeUnknown, StoreRefused
 from consumer.dedupe.claim_batches import VERBS, Answer, Batch, Claim, Owner, Undecided, Verb
 from consumer.dedupe.table import DedupeTable, DynamoDedupeTable, make_claims_client
 from demo.embedded import REGION, EmbeddedAws
+from minutebook.aws.access import PLAIN
+from minutebook.clock import new_id
+from minutebook.errors import FormatError, OutcomeUnknown, StoreRefused
 from tests.contract.dedupe_tables import ClientFaults, ready
 from tests.fakes.dedupe_table import MemoryDedupeTable
 from tests.fakes.denying_dynamodb import deny

@@ -5,15 +5,15 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from archive.access import PLAIN
-from archive.clock import new_id
-from archive.errors import FormatError, StoreRefused
-from archive.format.position import Position
 from consumer.dedupe.claim_batches import Claim, Owner
 from consumer.dedupe.table import DedupeTable, DynamoDedupeTable, make_claims_client
 from consumer.dedupe.tail_rows import LONGEST_STATE_BYTES, ShardTail, tail_item
 from consumer.dedupe.watermarks import Watermarks
 from demo.embedded import REGION, EmbeddedAws
+from minutebook.aws.access import PLAIN
+from minutebook.clock import new_id
+from minutebook.errors import FormatError, StoreRefused
+from minutebook.format.position import Position
 from tests.contract.dedupe_tables import ready
 from tests.fakes.dedupe_table import ITEM_BYTES, MemoryDedupeTable
 

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any, Final
 import pytest
 from botocore.exceptions import ClientError
 
-from archive.access import PLAIN
-from archive.aws import error_code, make_dynamodb_client
-from archive.errors import TableRefused, TableUnavailable
-from archive.format.position import Position
 from consumer.leases.hand_over import HandedTable
 from consumer.leases.next_owner import HandOver
 from consumer.leases.rows import Lease, LeaseRows
 from demo.embedded import REGION, EmbeddedAws
+from minutebook.aws.access import PLAIN
+from minutebook.aws.clients import error_code, make_dynamodb_client
+from minutebook.errors import TableRefused, TableUnavailable
+from minutebook.format.position import Position
 from tests.contract.lease_tables import LEASE, dynamodb_table, make_table
 from tests.fakes.lease_table import MemoryLeaseTable
 

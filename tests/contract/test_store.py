@@ -7,10 +7,10 @@ from typing import Protocol
 
 import pytest
 
-from archive.clock import SystemClock, new_id
-from archive.errors import StoreRefused
-from archive.store.objects import ObjectStore, PutOutcome
-from archive.store.s3 import S3Store
+from minutebook.clock import SystemClock, new_id
+from minutebook.errors import StoreRefused
+from minutebook.store.objects import ObjectStore, PutOutcome
+from minutebook.store.s3 import S3Store
 from tests.fakes.memory_store import MemoryBucket, MemoryStore
 from tests.witness.waiting import PATIENCE_SECONDS
 

@@ -8,13 +8,6 @@ from email.utils import format_datetime, parsedate_to_datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from archive.clock import Clock
-from archive.format.position import Position
-from archive.owner import parse_stream_arn
-from archive.retry import Backoff
-from archive.store.places import StorePrefix, open_storage
-from archive.store.retrying import RetryingStorage
-from archive.store.storage import Address
 from compaction.inventory.checkpoints import Checkpoints
 from compaction.job.context import Engine, JobContext, Shuffle
 from compaction.tasks.ids.copies import Layout, ShardTally, Tallies, find_copies
@@ -22,6 +15,13 @@ from compaction.tasks.ids.dropping import pack_drops
 from compaction.tasks.plan import TaskSizes
 from compaction.tasks.task import Order, TaskResult, leaving_out, run, run_collecting
 from compaction.verdict.findings import Finding
+from minutebook.clock import Clock
+from minutebook.format.position import Position
+from minutebook.owner import parse_stream_arn
+from minutebook.retry import Backoff
+from minutebook.store.places import StorePrefix, open_storage
+from minutebook.store.retrying import RetryingStorage
+from minutebook.store.storage import Address
 from tests.corpus.expected import Expected, Seen
 from tests.corpus.model import PREFIX, STREAM_ARN
 from tests.fakes.clock import ManualClock

@@ -2,11 +2,11 @@
 
 import msgspec
 
-from archive.compression import compression_of
-from archive.format.keys import end_marker_key, start_marker_key
-from archive.format.metadata import SegmentMetadata
-from archive.format.position import Position
 from compaction.verdict.findings import Code
+from minutebook.compression import compression_of
+from minutebook.format.keys import end_marker_key, start_marker_key
+from minutebook.format.metadata import SegmentMetadata
+from minutebook.format.position import Position
 from tests.corpus.expected import Expected, Seen
 from tests.corpus.model import BEGIN_MS, PREFIX, Corpus, Shard, copy_of, make_segment
 from tests.fakes.archive_scene import end_marker

@@ -8,19 +8,19 @@ import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from archive.clock import SystemClock
-from archive.coverage.evidence import segment_link
-from archive.format.day import Day, Hour
-from archive.format.position import Position
-from archive.published.generation import DayFolder, Manifest
-from archive.store.places import StorePrefix, open_storage
-from archive.store.retrying import RetryingStorage
-from archive.store.storage import Address, Storage
 from compaction.job.context import MAX_REPEATS, AuditOptions, JobContext
 from compaction.publish.publisher import GRACE_MS, Publisher
 from compaction.rewrite import Compacted, CompactOptions, compact_day
 from compaction.tasks.parquet import ZSTD_LEVEL
 from compaction.typed.columns import Columns
+from minutebook.clock import SystemClock
+from minutebook.coverage.evidence import segment_link
+from minutebook.format.day import Day, Hour
+from minutebook.format.position import Position
+from minutebook.published.generation import DayFolder, Manifest
+from minutebook.store.places import StorePrefix, open_storage
+from minutebook.store.retrying import RetryingStorage
+from minutebook.store.storage import Address, Storage
 from tests.corpus.auditing import job_context
 from tests.corpus.event_defects import (
     repeated_after_midnight,

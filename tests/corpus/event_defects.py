@@ -4,11 +4,11 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from archive.compression import compression_of
-from archive.coverage.evidence import run_of
-from archive.format.keys import duplicates_key
-from archive.format.segment import SegmentWriter
 from compaction.verdict.findings import Code
+from minutebook.compression import compression_of
+from minutebook.coverage.evidence import run_of
+from minutebook.format.keys import duplicates_key
+from minutebook.format.segment import SegmentWriter
 from tests.corpus.expected import Expected, Seen
 from tests.corpus.model import PREFIX, Corpus, Shard, Stored
 

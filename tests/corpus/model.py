@@ -9,19 +9,19 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import NamedTuple
 
-from archive.compression import Compression, compression_of
-from archive.coverage.evidence import segment_link
-from archive.format.day import Day
-from archive.format.keys import segment_key
-from archive.format.markers import EndMarker
-from archive.format.metadata import ChainStart, Continuity, Predecessor, SegmentMetadata
-from archive.format.minute import MINUTE_MS
-from archive.format.position import Position
-from archive.format.read_mark import MarkKind, ReadMark
-from archive.format.record import Record
-from archive.format.segment import SegmentWriter
-from archive.store.objects import ObjectStore
 from consumer.stream.port import StreamIdentity
+from minutebook.compression import Compression, compression_of
+from minutebook.coverage.evidence import segment_link
+from minutebook.format.day import Day
+from minutebook.format.keys import segment_key
+from minutebook.format.markers import EndMarker
+from minutebook.format.metadata import ChainStart, Continuity, Predecessor, SegmentMetadata
+from minutebook.format.minute import MINUTE_MS
+from minutebook.format.position import Position
+from minutebook.format.read_mark import MarkKind, ReadMark
+from minutebook.format.record import Record
+from minutebook.format.segment import SegmentWriter
+from minutebook.store.objects import ObjectStore
 from tests.fakes.archive_scene import ArchiveScene, end_marker, stated
 from tests.fakes.stream import DAY_MS
 

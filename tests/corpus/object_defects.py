@@ -2,10 +2,10 @@
 
 import msgspec
 
-from archive.compression import Compression, compression_of
-from archive.format.keys import segment_key, slot_of
-from archive.format.minute import MINUTE_MS
 from compaction.verdict.findings import Code
+from minutebook.compression import Compression, compression_of
+from minutebook.format.keys import segment_key, slot_of
+from minutebook.format.minute import MINUTE_MS
 from tests.corpus.expected import Expected, Seen
 from tests.corpus.model import PREFIX, Corpus, Shard, body_of, copy_of
 

@@ -5,10 +5,10 @@ from collections.abc import Iterator
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from archive.format.payload import PayloadPath
-from archive.format.position import Position
-from archive.published.generation import Manifest
-from archive.store.storage import Storage
+from minutebook.format.payload import PayloadPath
+from minutebook.format.position import Position
+from minutebook.published.generation import Manifest
+from minutebook.store.storage import Storage
 
 
 def published_rows(storage: Storage, manifest: Manifest) -> Iterator[tuple[str, Position, bytes]]:

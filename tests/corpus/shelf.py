@@ -9,16 +9,16 @@ import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from archive.clock import SystemClock, new_id
-from archive.format.day import Day
-from archive.format.minute import iso_time
-from archive.published.generation import DayFolder, File, Manifest
-from archive.published.schema import SCHEMA
-from archive.retry import Backoff
-from archive.store.places import StorePrefix, open_storage
-from archive.store.retrying import RetryingStorage
 from compaction.iceberg.commit import DayTable, TableCommit, TableCommitter
 from compaction.publish.publisher import Publisher
+from minutebook.clock import SystemClock, new_id
+from minutebook.format.day import Day
+from minutebook.format.minute import iso_time
+from minutebook.published.generation import DayFolder, File, Manifest
+from minutebook.published.schema import SCHEMA
+from minutebook.retry import Backoff
+from minutebook.store.places import StorePrefix, open_storage
+from minutebook.store.retrying import RetryingStorage
 from tests.fakes.clock import ManualClock
 
 Row = dict[str, object]

@@ -6,8 +6,8 @@ from itertools import count, cycle
 
 import msgspec
 
-from archive.format.day import Day
 from demo.flights import read_flights
+from minutebook.format.day import Day
 from tests.corpus.model import Corpus, Shape
 
 COLUMNS = {

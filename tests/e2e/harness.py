@@ -7,15 +7,15 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from archive.clock import new_id
-from archive.format.keys import end_marker_key, start_marker_key
-from archive.format.markers import EndMarker, StartMarker, decode_marker
-from archive.store.s3 import S3Store
 from consumer.daemon.prepared.classes import Classes, find_classes
 from consumer.daemon.process import daemon_command
 from consumer.preflight.java import find_jars, find_java
 from demo.embedded import REGION, EmbeddedAws
 from demo.readback import StoredSegment, Verdict, compare, read_archive
+from minutebook.clock import new_id
+from minutebook.format.keys import end_marker_key, start_marker_key
+from minutebook.format.markers import EndMarker, StartMarker, decode_marker
+from minutebook.store.s3 import S3Store
 from tests.e2e.leases import LeaseRow, assign_lease, read_leases, seed_leases
 from tests.e2e.worker import Worker
 from tests.witness.ledger import Producer

@@ -21,11 +21,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, Literal, NamedTuple, get_args
 
-from archive.clock import SystemClock
-from archive.format.position import Position
 from demo.embedded import EmbeddedAws
 from demo.processes import descendants, send
 from demo.readback import Verdict, count_archived
+from minutebook.clock import SystemClock
+from minutebook.format.position import Position
 from tests.chaos.feeder import Feeder
 from tests.e2e.harness import PREFIX, Application
 from tests.e2e.worker import Worker, is_running

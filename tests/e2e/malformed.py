@@ -19,9 +19,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from archive.clock import SystemClock
-from archive.format.aggregate import HashRange
 from demo.embedded import EmbeddedAws
+from minutebook.clock import SystemClock
+from minutebook.format.aggregate import HashRange
 from tests.e2e.harness import Application
 from tests.e2e.malformed_outcome import Life, Outcome, Withheld, look
 from tests.e2e.worker import Worker

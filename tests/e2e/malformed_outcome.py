@@ -6,21 +6,21 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from archive.clock import SystemClock
-from archive.format.aggregate import Fault
-from archive.format.coverage_markers import SKIPPED, UNDELIVERED
-from archive.format.day import Day
-from archive.format.markers import EndMarker
-from archive.format.minute import MINUTE_MS
-from archive.format.position import Position
-from archive.owner import StreamOwner
-from archive.store.storage import Address
 from compaction.audit.audit import audit_day
 from compaction.job.context import AuditOptions
 from compaction.stream.kinesis import StreamReader
 from compaction.verdict.findings import Code, Finding
 from demo.embedded import REGION, EmbeddedAws
 from demo.readback import StoredSegment, Verdict, compare
+from minutebook.clock import SystemClock
+from minutebook.format.aggregate import Fault
+from minutebook.format.coverage_markers import SKIPPED, UNDELIVERED
+from minutebook.format.day import Day
+from minutebook.format.markers import EndMarker
+from minutebook.format.minute import MINUTE_MS
+from minutebook.format.position import Position
+from minutebook.owner import StreamOwner
+from minutebook.store.storage import Address
 from tests.corpus.auditing import answer_later, job_context
 from tests.e2e.harness import PREFIX, Application
 from tests.witness.events import EventLog

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from archive.format.markers import EndMarker, StartMarker
 from demo.ledger import RecordRef, fingerprint
 from demo.readback import StoredSegment, Verdict, compare
+from minutebook.format.markers import EndMarker, StartMarker
 from tests.e2e.harness import Application
 from tests.e2e.leases import LeaseRow
 from tests.witness.aggregate import EMPTY, aggregate

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from archive.clock import SystemClock
-from archive.format.position import Position
 from demo.readback import Verdict
+from minutebook.clock import SystemClock
+from minutebook.format.position import Position
 from tests.e2e.harness import Application
 from tests.e2e.leases import LeaseRow
 from tests.e2e.worker import Worker, is_running, kill

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from archive.format.position import Position
 from demo.ledger import RecordRef
 from demo.readback import StoredSegment, Verdict, compare
 from demo.retries import Mode, Retries, count_retries
+from minutebook.format.position import Position
 from tests.e2e.harness import Application
 from tests.e2e.worker import Worker, kill
 from tests.witness.events import Event

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from archive.format.aggregate import Fault
+from minutebook.format.aggregate import Fault
 from tests.e2e.malformed import Run
 from tests.e2e.malformed_outcome import Outcome
 from tests.fakes.malformed import KINDS

@@ -24,12 +24,12 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import pytest
 
-from archive.clock import SystemClock
-from archive.format.minute import MINUTE_MS
 from demo.nightly import days_so_far
 from demo.readback import compare
 from demo.serve import environment as environment_of
 from demo.serve import for_a_shell
+from minutebook.clock import SystemClock
+from minutebook.format.minute import MINUTE_MS
 from tests.e2e.harness import PREFIX, Application
 from tests.e2e.worker import Worker
 from tests.fakes.denying_dynamodb import deny

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from archive.clock import SystemClock, new_random
-from archive.format.document import FORMAT
-from archive.format.keys import application_key
-from archive.format.markers import JSON_TYPE, ApplicationRecord, encode_marker
 from consumer.stream.kinesis import KinesisStream
+from minutebook.clock import SystemClock, new_random
+from minutebook.format.document import FORMAT
+from minutebook.format.keys import application_key
+from minutebook.format.markers import JSON_TYPE, ApplicationRecord, encode_marker
 from tests.e2e.harness import PREFIX, Application
 from tests.witness.readback import assert_exactly_once
 

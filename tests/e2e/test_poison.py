@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from archive.format.aggregate import Delivery, Fault
 from demo.readback import Verdict
+from minutebook.format.aggregate import Delivery, Fault
 from tests.e2e.harness import Application
 from tests.fakes.aggregates import BOMB, field, poison_aggregate, random_aggregate, record, seal
 from tests.witness.events import EventLog

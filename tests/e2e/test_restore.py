@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from archive.clock import SystemClock
 from consumer.status.report import StatusReport
 from demo.readback import Verdict
+from minutebook.clock import SystemClock
 from tests.e2e.commands import Answer, counting_worker, restore, settled_status, status
 from tests.e2e.harness import Application
 from tests.e2e.leases import LeaseRow

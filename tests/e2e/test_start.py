@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from archive.clock import SystemClock
-from archive.format.keys import application_key
-from archive.format.markers import ApplicationRecord, decode_marker
 from demo.ledger import RecordRef
 from demo.readback import Verdict, compare
+from minutebook.clock import SystemClock
+from minutebook.format.keys import application_key
+from minutebook.format.markers import ApplicationRecord, decode_marker
 from tests.e2e.harness import PREFIX, Application
 from tests.witness.events import Event
 from tests.witness.readback import assert_exactly_once

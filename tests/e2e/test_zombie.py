@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from archive.format.position import Position
 from demo.processes import Frozen
 from demo.readback import Verdict
+from minutebook.format.position import Position
 from tests.e2e.harness import Application
 from tests.e2e.worker import Worker, unread_bytes
 from tests.witness.events import Event

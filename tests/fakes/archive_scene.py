@@ -10,10 +10,11 @@ from typing import Generic, NamedTuple, TypeVar
 
 import msgspec
 
-from archive.compression import Compression
-from archive.coverage.evidence import SURELY_HELD_MS, segment_link
-from archive.format.aggregate import LAST_HASH_KEY
-from archive.format.coverage_markers import (
+from consumer.stream.port import StreamIdentity
+from minutebook.compression import Compression
+from minutebook.coverage.evidence import SURELY_HELD_MS, segment_link
+from minutebook.format.aggregate import LAST_HASH_KEY
+from minutebook.format.coverage_markers import (
     FirstShard,
     FirstShards,
     OpenedMarker,
@@ -21,19 +22,18 @@ from archive.format.coverage_markers import (
     first_shards_key,
     opened_marker_key,
 )
-from archive.format.document import FORMAT
-from archive.format.keys import application_key, duplicates_key, end_marker_key, segment_key, start_marker_key
-from archive.format.markers import JSON_TYPE, ApplicationRecord, EndMarker, StartMarker, encode_marker
-from archive.format.metadata import ChainStart, Continuity, Predecessor, SegmentMetadata
-from archive.format.minute import MINUTE_MS
-from archive.format.position import Position
-from archive.format.read_mark import MarkKind, ReadMark, encode_read_mark, mark_days, read_mark_key
-from archive.format.record import Record
-from archive.format.segment import SegmentWriter
-from archive.retry import Backoff
-from archive.store.objects import ObjectStore, PutOutcome
-from archive.store.retrying import RetryingStore
-from consumer.stream.port import StreamIdentity
+from minutebook.format.document import FORMAT
+from minutebook.format.keys import application_key, duplicates_key, end_marker_key, segment_key, start_marker_key
+from minutebook.format.markers import JSON_TYPE, ApplicationRecord, EndMarker, StartMarker, encode_marker
+from minutebook.format.metadata import ChainStart, Continuity, Predecessor, SegmentMetadata
+from minutebook.format.minute import MINUTE_MS
+from minutebook.format.position import Position
+from minutebook.format.read_mark import MarkKind, ReadMark, encode_read_mark, mark_days, read_mark_key
+from minutebook.format.record import Record
+from minutebook.format.segment import SegmentWriter
+from minutebook.retry import Backoff
+from minutebook.store.objects import ObjectStore, PutOutcome
+from minutebook.store.retrying import RetryingStore
 from tests.fakes.clock import START_MS, ManualClock
 from tests.fakes.memory_store import MemoryBucket, MemoryStore
 from tests.fakes.shard import FakeShard

@@ -10,7 +10,7 @@ SleepHook = Callable[[float], None]
 
 
 class ManualClock:
-    """Implements `archive.clock.Clock`. Sleeping moves it; nothing else does unless asked.
+    """Implements `minutebook.clock.Clock`. Sleeping moves it; nothing else does unless asked.
 
     `on_sleep` is called before each sleep with its seconds: the place where a test lets others work while one
     process waits.

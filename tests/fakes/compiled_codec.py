@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from archive.native import documents
+from minutebook.codec import documents
 
 COMPILER = shutil.which("gcc") or shutil.which("cc")
-SOURCES = Path(__file__).parents[2] / "archive" / "native" / "src"
+SOURCES = Path(__file__).parents[2] / "minutebook" / "codec" / "src"
 
 
 def compiled_codec(folder: Path, *flags: str) -> ctypes.CDLL:

@@ -19,8 +19,8 @@ What it knows of KCL 3 (ShardRecordProcessorCheckpointer.java, MultiLangProtocol
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, BinaryIO, Final, NamedTuple, cast
 
-from archive.format.position import Position
 from consumer.processor.protocol import Processor, run_process
+from minutebook.format.position import Position
 from tests.fakes.shard import FakeShard, UserRecord
 from tests.fakes.wire import ProtocolViolationError, Wire, delivered_record, line_of
 

@@ -4,9 +4,9 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any, Final
 
-from archive.errors import FormatError, OutcomeUnknown, StoreRefused
 from consumer.dedupe.claim_batches import Answer, Batch, Claim, Owner, Undecided
 from consumer.dedupe.tail_rows import ShardTail, decode_tail, tail_item
+from minutebook.errors import FormatError, OutcomeUnknown, StoreRefused
 
 ITEM_BYTES: Final = 400 << 10
 """What an item may have, names and values together: DynamoDB's own limit."""

@@ -5,11 +5,11 @@ from collections.abc import Callable, Iterable, Sequence
 
 from rich.console import Console
 
-from archive.format.minute import MINUTE_MS
-from archive.format.tombstone import Tombstone, decode_tombstone, tombstone_key
-from archive.published.verdict import RULES
-from archive.store.retrying import RetryingStorage
 from consumer.expire.command import Archive, parse_age, run
+from minutebook.format.minute import MINUTE_MS
+from minutebook.format.tombstone import Tombstone, decode_tombstone, tombstone_key
+from minutebook.published.verdict import RULES
+from minutebook.store.retrying import RetryingStorage
 from tests.fakes.archive_scene import PREFIX, MemoryScene
 from tests.fakes.clock import START_MS
 from tests.fakes.memory_store import MemoryBucket, MemoryStore

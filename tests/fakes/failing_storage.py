@@ -4,10 +4,10 @@ import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TypeVar
 
-from archive.errors import OutcomeUnknown
-from archive.retry import Backoff
-from archive.store.objects import ListedObject, Listing, ObjectHead, PutOutcome, StoredObject
-from archive.store.storage import ObjectBody, Sink, Storage, Tail, Upload
+from minutebook.errors import OutcomeUnknown
+from minutebook.retry import Backoff
+from minutebook.store.objects import ListedObject, Listing, ObjectHead, PutOutcome, StoredObject
+from minutebook.store.storage import ObjectBody, Sink, Storage, Tail, Upload
 from tests.fakes.failing_s3 import IS_DEEP
 
 T = TypeVar("T")

@@ -30,7 +30,7 @@ class Call(NamedTuple):
 
 
 class HeldKinesis:
-    """Implements the calls of `archive.kinesis.client.StreamClient` for a stream of one shard.
+    """Implements the calls of `minutebook.aws.kinesis.client.StreamClient` for a stream of one shard.
 
     `most` bounds the records of one answer, as the service's own limit does.
     """

@@ -3,9 +3,9 @@
 from collections.abc import Callable
 from typing import Any
 
-from archive.errors import TableUnavailable
 from consumer.leases.next_owner import HandOver
 from consumer.leases.rows import LeaderLock, Lease, LeaseRows, lease_item, parse_lease, parse_rows
+from minutebook.errors import TableUnavailable
 
 PutHook = Callable[[str], None]
 

@@ -1,6 +1,6 @@
 """Malformed aggregates, drawn by a seed: every kind that a hostile or a broken producer could send, by its name.
 
-Not every drawn one is malformed for KCL: what a kind delivers, and what not, only `archive.format.aggregate` says.
+Not every drawn one is malformed for KCL: what a kind delivers, and what not, only `minutebook.format.aggregate` says.
 """
 
 import hashlib
@@ -8,7 +8,7 @@ import random
 from collections.abc import Callable, Mapping
 from typing import Final, NamedTuple
 
-from archive.format.aggregate import HashRange
+from minutebook.format.aggregate import HashRange
 from tests.fakes.aggregates import LARGEST_HASH_KEY, MAGIC, field, poison_aggregate, record, seal, varint
 
 _GROUP, _GROUP_END, _BYTES = 3, 4, 2

@@ -12,8 +12,8 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import NamedTuple, Protocol
 
-from archive.errors import OutcomeUnknown, StoreRefused
-from archive.store.objects import ListedObject, Listing, ObjectHead, PutOutcome, StoredObject
+from minutebook.errors import OutcomeUnknown, StoreRefused
+from minutebook.store.objects import ListedObject, Listing, ObjectHead, PutOutcome, StoredObject
 from tests.fakes.clock import ManualClock
 
 PAGE_KEYS = 1000
@@ -156,7 +156,7 @@ class MemoryBucket:
 
 
 class MemoryStore:
-    """One client of a bucket; implements `archive.store.objects.ObjectStore`.
+    """One client of a bucket; implements `minutebook.store.objects.ObjectStore`.
 
     `before` and `after` are called with (verb, key) around the moment a request takes effect, so that a test can let
     another writer work in between. `requests` counts by verb and `log` keeps them in order.

@@ -5,12 +5,12 @@ from pathlib import Path
 
 from rich.console import Console
 
-from archive.retry import Backoff
-from archive.store.places import StorePrefix, open_storage
-from archive.store.retrying import RetryingStorage, RetryingStore
-from archive.store.storage import Address
 from consumer.expire.command import Archive, parse_age, run
 from consumer.stream.port import StreamIdentity
+from minutebook.retry import Backoff
+from minutebook.store.places import StorePrefix, open_storage
+from minutebook.store.retrying import RetryingStorage, RetryingStore
+from minutebook.store.storage import Address
 from tests.corpus.model import PREFIX, STREAM_ARN
 from tests.fakes.clock import ManualClock
 

@@ -4,10 +4,10 @@ import gzip
 import json
 from collections.abc import Iterable
 
-from archive.format.document import FORMAT
-from archive.published.generation import GENERATION
-from archive.published.inventory import digest_of
-from archive.published.verdict import RULES
+from minutebook.format.document import FORMAT
+from minutebook.published.generation import GENERATION
+from minutebook.published.inventory import digest_of
+from minutebook.published.verdict import RULES
 
 PARQUET = b"PAR1 a few rows PAR1"
 

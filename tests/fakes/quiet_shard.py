@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from archive.format.read_mark import FOLDER, ReadMark, decode_read_mark
+from minutebook.format.read_mark import FOLDER, ReadMark, decode_read_mark
 from tests.fakes.archive_scene import PREFIX
 from tests.fakes.world import Worker, World
 

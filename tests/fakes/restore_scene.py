@@ -2,10 +2,10 @@
 
 from collections.abc import Sequence
 
-from archive.format.position import Position
 from consumer.leases.rows import Checkpoint, Lease
 from consumer.restore.facts import gather_facts
 from consumer.restore.plan import PlannedRow, plan_rows
+from minutebook.format.position import Position
 from tests.fakes.archive_scene import PREFIX, MemoryScene
 from tests.fakes.clock import START_MS
 from tests.fakes.stream import DAY_MS

@@ -6,9 +6,9 @@ Shared by the stream double and by the daemon doubles, which deliver from it.
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from archive.format.aggregate import EVERY_HASH_KEY
-from archive.format.position import Position
-from archive.kinesis.answers import HeldRecord
+from minutebook.aws.kinesis.answers import HeldRecord
+from minutebook.format.aggregate import EVERY_HASH_KEY
+from minutebook.format.position import Position
 
 SHARD = "shardId-000000000000"
 FIRST_SEQUENCE = 49_680_000_000_000_000_000_000_000_000_000_000_000_000_000_000_000_000_000

@@ -3,14 +3,14 @@
 from collections.abc import Collection
 from typing import Any
 
-from archive.format.metadata import Continuity
-from archive.format.position import Position
 from consumer.leases.rows import Lease
 from consumer.status.command import iter_reports
 from consumer.status.coverage import CoverageWatch
 from consumer.status.facts import Sources
 from consumer.status.report import ShardStatus, StatusReport
 from consumer.stream.port import ShardInfo
+from minutebook.format.metadata import Continuity
+from minutebook.format.position import Position
 from tests.fakes.archive_scene import PREFIX, MemoryScene
 from tests.fakes.clock import START_MS
 from tests.fakes.lease_table import MemoryLeaseTable

@@ -4,12 +4,12 @@ from email.utils import formatdate
 from itertools import groupby
 from typing import TYPE_CHECKING, Self
 
-from archive.clock import Clock
-from archive.errors import StreamRefused, StreamUnavailable
-from archive.format.position import Position
-from archive.kinesis.answers import Answer, Beginning, HeldRecord
-from archive.kinesis.service_time import ServiceTime
 from consumer.stream.port import ShardInfo, StreamIdentity
+from minutebook.aws.kinesis.answers import Answer, Beginning, HeldRecord
+from minutebook.aws.kinesis.service_time import ServiceTime
+from minutebook.clock import Clock
+from minutebook.errors import StreamRefused, StreamUnavailable
+from minutebook.format.position import Position
 from tests.fakes.clock import START_MS
 from tests.fakes.shard import FakeShard
 from tests.witness.aggregate import aggregate

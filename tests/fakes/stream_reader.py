@@ -3,9 +3,9 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from archive.coverage.topology import ShardRow
-from archive.format.record import Record
 from compaction.stream.kinesis import ListedShards, Reach, ReadLog, Sent
+from minutebook.coverage.topology import ShardRow
+from minutebook.format.record import Record
 
 
 class HeldStream(NamedTuple):

@@ -11,13 +11,6 @@ from pathlib import Path
 
 import structlog
 
-from archive.access import PLAIN
-from archive.aws import make_s3_client
-from archive.clock import SystemClock, new_id, new_random
-from archive.logs import configure_logging
-from archive.retry import Backoff
-from archive.store.retrying import RetryingStore
-from archive.store.s3 import S3Store
 from consumer.archived.skipped import SkippedBatches
 from consumer.daemon.fork_server import ForkPlan
 from consumer.daemon.restart_policy import RestartLimits
@@ -25,6 +18,13 @@ from consumer.daemon.supervisor import DaemonPlan, Supervisor
 from consumer.leases.hand_over import Leaving
 from consumer.leases.rows import Lease
 from consumer.monitoring.watch import Watch
+from minutebook.aws.access import PLAIN
+from minutebook.aws.clients import make_s3_client
+from minutebook.clock import SystemClock, new_id, new_random
+from minutebook.logs import configure_logging
+from minutebook.retry import Backoff
+from minutebook.store.retrying import RetryingStore
+from minutebook.store.s3 import S3Store
 from tests.fakes.lease_table import MemoryLeaseTable
 from tests.fakes.memory_store import MemoryBucket, MemoryStore
 

@@ -6,13 +6,13 @@ from typing import Any
 
 import pyarrow as pa
 
-from archive.format.record import Record
-from archive.published.schema import SCHEMA
 from compaction.tasks.line_tables import table_of_records
 from compaction.typed.columns import Columns
 from compaction.typed.counts import TypedCounts
 from compaction.typed.files.columns_file import parse_columns
 from compaction.typed.payload_columns import PayloadColumns
+from minutebook.format.record import Record
+from minutebook.published.schema import SCHEMA
 
 
 def lines_of(payloads: Sequence[bytes]) -> pa.Table:

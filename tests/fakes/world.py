@@ -4,12 +4,12 @@ import itertools
 import random
 from typing import Any, NamedTuple
 
-from archive.clock import Clock
-from archive.format.metadata import SegmentMetadata
 from consumer.evidence.worker_lock import WorkerLock
 from consumer.processor.processor import ShardProcessor
 from consumer.settings.settings import Settings
 from demo.readback import StoredSegment
+from minutebook.clock import Clock
+from minutebook.format.metadata import SegmentMetadata
 from tests.fakes.archive_scene import PREFIX, ArchiveScene
 from tests.fakes.clock import ManualClock
 from tests.fakes.daemon_double import DaemonDouble, Lease

@@ -9,7 +9,7 @@ import os
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
-from archive.errors import MinutebookError
+from minutebook.errors import MinutebookError
 
 _DEEP = os.environ.get("MINUTEBOOK_SEARCH") == "deep"
 

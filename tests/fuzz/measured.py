@@ -15,10 +15,10 @@ from collections.abc import Callable, Iterable, Iterator
 from types import SimpleNamespace
 from typing import cast
 
-from archive.errors import MinutebookError
-from archive.format.payload import PayloadPath
-from archive.format.segment import inflate, read_records
 from consumer.processor.protocol import Processor, run_process
+from minutebook.errors import MinutebookError
+from minutebook.format.payload import PayloadPath
+from minutebook.format.segment import inflate, read_records
 
 GIB = 1 << 30
 CPU_SECONDS = 120

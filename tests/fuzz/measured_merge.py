@@ -8,11 +8,11 @@ import resource
 import sys
 from pathlib import Path
 
-from archive.format.keys import parse_segment_key
-from archive.store.places import open_storage
-from archive.store.storage import Address
 from compaction.tasks.plan import MergeGroup, RawObject, Task
 from compaction.tasks.task import Order, run
+from minutebook.format.keys import parse_segment_key
+from minutebook.store.places import open_storage
+from minutebook.store.storage import Address
 
 
 def peak_mib() -> int:

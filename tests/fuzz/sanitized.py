@@ -19,10 +19,10 @@ from itertools import accumulate
 
 import msgspec
 
-from archive.format.record import Record, decode_block, encode_lines
-from archive.native.columns import BYTES, FIELDS, FLAGS, LONGS, OFFSETS, SLACK_BYTES, Columns, Shown, Texts, reading
-from archive.native.documents import ColumnsOfDocuments, Kind, MappedMemory, WantedColumn, WantedValues
-from archive.native.lines import Stretch, writing
+from minutebook.codec.columns import BYTES, FIELDS, FLAGS, LONGS, OFFSETS, SLACK_BYTES, Columns, Shown, Texts, reading
+from minutebook.codec.documents import ColumnsOfDocuments, Kind, MappedMemory, WantedColumn, WantedValues
+from minutebook.codec.lines import Stretch, writing
+from minutebook.format.record import Record, decode_block, encode_lines
 from tests.fuzz import payloads
 
 SHARD = "s"

@@ -9,13 +9,13 @@ from time import process_time
 
 import pytest
 
-from archive.errors import DeliveryDoubt, FormatError, SettingsError
-from archive.format.payload import PayloadPath
-from archive.format.record import decode_line
-from archive.format.segment import inflate
 from consumer.processor.processor import ShardProcessor
 from consumer.processor.protocol import run_process
 from consumer.settings.settings import load_settings
+from minutebook.errors import DeliveryDoubt, FormatError, SettingsError
+from minutebook.format.payload import PayloadPath
+from minutebook.format.record import decode_line
+from minutebook.format.segment import inflate
 from tests.fakes.memory_store import MemoryStore
 from tests.fakes.world import World, settings
 

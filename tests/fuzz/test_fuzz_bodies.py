@@ -6,10 +6,10 @@ from backports import zstd
 from hypothesis import given
 from hypothesis import strategies as st
 
-from archive.compression import Compression
-from archive.errors import FormatError
-from archive.format.record import Record, decode_dropped_line, decode_line, encode_dropped_line, encode_lines
-from archive.format.segment import SegmentWriter, inflate, read_dropped, read_records
+from minutebook.compression import Compression
+from minutebook.errors import FormatError
+from minutebook.format.record import Record, decode_dropped_line, decode_line, encode_dropped_line, encode_lines
+from minutebook.format.segment import SegmentWriter, inflate, read_dropped, read_records
 from tests.fakes.shard import SHARD
 from tests.fuzz.hostile import damaged, search
 from tests.fuzz.valid import MINUTE, runs

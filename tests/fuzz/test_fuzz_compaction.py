@@ -9,14 +9,14 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from archive.errors import FormatError
-from archive.format.minute import MINUTE_MS
-from archive.format.position import Position
-from archive.format.record import Record, decode_line, encode_lines
 from compaction.inventory.facts import Disorder, SegmentFacts
 from compaction.tasks.line_tables import LINE_SCHEMA
 from compaction.tasks.plan import RawObject
 from compaction.tasks.reading import SegmentReader
+from minutebook.errors import FormatError
+from minutebook.format.minute import MINUTE_MS
+from minutebook.format.position import Position
+from minutebook.format.record import Record, decode_line, encode_lines
 from tests.fakes.shard import SHARD
 from tests.fuzz.hostile import damaged, search
 from tests.fuzz.valid import MINUTE, keys, payloads, runs

@@ -21,7 +21,7 @@ def test_damaged_text_under_sanitizers(level: str, tmp_path: Path) -> None:
     """Compiled with AddressSanitizer and UndefinedBehaviorSanitizer, which end the program."""
     library = tmp_path / "codec.so"
     words = ["-std=c11", level, "-g", "-fPIC", "-shared", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
-    sources = [str(path) for path in (ROOT / "archive" / "native" / "src").glob("*.c")]
+    sources = [str(path) for path in (ROOT / "minutebook" / "codec" / "src").glob("*.c")]
     subprocess.run([str(COMPILER), *words, "-Wall", "-Wextra", "-Werror", *sources, "-o", str(library)], check=True)
     runtimes = [
         subprocess.run(

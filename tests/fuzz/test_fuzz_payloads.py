@@ -5,9 +5,9 @@ import json
 from hypothesis import given
 from hypothesis import strategies as st
 
-from archive.errors import FormatError
-from archive.format.payload import PayloadPath
 from consumer.dedupe.watermarks import Watermarks
+from minutebook.errors import FormatError
+from minutebook.format.payload import PayloadPath
 from tests.fuzz.hostile import damaged, search
 
 EXPRESSIONS = (

@@ -6,9 +6,9 @@ import random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from archive.errors import MinutebookError
 from consumer.processor.processor import ShardProcessor
 from consumer.processor.protocol import run_process
+from minutebook.errors import MinutebookError
 from tests.fakes.archive_scene import PREFIX
 from tests.fakes.memory_store import MemoryStore
 from tests.fakes.shard import SHARD

@@ -4,17 +4,17 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from archive.errors import FormatError
-from archive.format.keys import parse_segment_key, segment_key
-from archive.format.markers import (
+from minutebook.errors import FormatError
+from minutebook.format.keys import parse_segment_key, segment_key
+from minutebook.format.markers import (
     ApplicationRecord,
     EndMarker,
     StartMarker,
     decode_marker,
     encode_marker,
 )
-from archive.format.metadata import LIMIT_BYTES, SegmentMetadata, parse_predecessor
-from archive.format.position import Position
+from minutebook.format.metadata import LIMIT_BYTES, SegmentMetadata, parse_predecessor
+from minutebook.format.position import Position
 from tests.fakes.shard import SHARD
 from tests.fuzz.hostile import check_printable, damaged, damaged_text, search
 from tests.fuzz.valid import application_records, end_markers, positions, segment_metadata, start_markers

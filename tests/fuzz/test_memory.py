@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from archive.format.keys import segment_key
-from archive.format.position import Position
-from archive.format.record import Record
-from archive.store.objects import PutOutcome
-from archive.store.places import open_storage
-from archive.store.storage import Address
 from consumer.processor.protocol import MAX_MESSAGE_BYTES
+from minutebook.format.keys import segment_key
+from minutebook.format.position import Position
+from minutebook.format.record import Record
+from minutebook.store.objects import PutOutcome
+from minutebook.store.places import open_storage
+from minutebook.store.storage import Address
 from tests.corpus.model import body_of
 
 ROOT = Path(__file__).parents[2]

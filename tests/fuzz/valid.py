@@ -5,10 +5,10 @@ from base64 import b64encode
 
 from hypothesis import strategies as st
 
-from archive.format.markers import ApplicationRecord, EndMarker, StartMarker
-from archive.format.metadata import ChainStart, Continuity, Predecessor, SegmentMetadata
-from archive.format.position import Position
-from archive.format.record import Record
+from minutebook.format.markers import ApplicationRecord, EndMarker, StartMarker
+from minutebook.format.metadata import ChainStart, Continuity, Predecessor, SegmentMetadata
+from minutebook.format.position import Position
+from minutebook.format.record import Record
 from tests.fakes.clock import START_MS
 from tests.fakes.shard import SHARD
 

@@ -6,14 +6,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from archive.clock import Clock, SystemClock, new_id
-from archive.format.minute import MINUTE_MS
-from archive.store.s3 import S3Store
 from consumer.processor.processor import ShardProcessor
 from consumer.settings.settings import Settings
 from consumer.stream.kinesis import KinesisStream
 from demo.embedded import REGION, EmbeddedAws
 from demo.readback import StoredSegment, compare, read_archive
+from minutebook.clock import Clock, SystemClock, new_id
+from minutebook.format.minute import MINUTE_MS
+from minutebook.store.s3 import S3Store
 from tests.fakes.daemon_double import DaemonDouble, Lease
 from tests.fakes.shard import FakeShard, UserRecord
 from tests.integration.fork_site import Forks

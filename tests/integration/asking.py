@@ -4,12 +4,12 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
-from archive.clock import SystemClock
-from archive.store.s3 import S3Store
-from archive.store.storage import Address
 from consumer.daemon.start import stream_of
 from consumer.settings.settings import load_with_kcl
 from demo.embedded import REGION, EmbeddedAws
+from minutebook.clock import SystemClock
+from minutebook.store.s3 import S3Store
+from minutebook.store.storage import Address
 from tests.corpus.model import PREFIX
 from tests.fakes.archive_scene import ArchiveScene
 from tests.fakes.stream import DAY_MS

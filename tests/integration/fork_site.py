@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Self
 
-from archive.properties_file import FORKS_VARIABLE, SUPERVISED_VARIABLE
 from consumer.daemon.fork_server import ForkPlan, start_fork_server, stub_command
 from consumer.daemon.process import Child, Output
 from demo.processes import Process, descendants
+from minutebook.properties_file import FORKS_VARIABLE, SUPERVISED_VARIABLE
 from tests.fakes.daemon_double import Lease
 from tests.integration.process_daemon import PROGRAM, ProcessDaemon
 from tests.witness.events import EventLog

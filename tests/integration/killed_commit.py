@@ -10,8 +10,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
-from archive.store.places import StorePrefix
-from archive.store.storage import Address
+from minutebook.store.places import StorePrefix
+from minutebook.store.storage import Address
 from tests.fakes.failing_catalog import Kill
 from tests.integration.lake import DAY, Lake
 

@@ -6,10 +6,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from archive.format.day import Day
-from archive.store.places import StorePrefix
-from archive.store.storage import Address
 from compaction.iceberg.table import IcebergTable
+from minutebook.format.day import Day
+from minutebook.store.places import StorePrefix
+from minutebook.store.storage import Address
 from tests.corpus.shelf import Row, Shelf
 from tests.fakes.failing_catalog import FailingCatalog, FailingRestCatalog, Fault
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pyspark
 
-from archive.clock import SystemClock
 from demo.child import Child
 from demo.embedded import free_ports, status
+from minutebook.clock import SystemClock
 
 _CLASS = "org.apache.iceberg.rest.RESTCatalogServer"
 

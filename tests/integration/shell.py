@@ -5,8 +5,8 @@ import subprocess
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from archive.store.storage import Address
 from demo.embedded import REGION, EmbeddedAws
+from minutebook.store.storage import Address
 from tests.corpus.model import PREFIX, Corpus
 from tests.integration.forked import run_forked
 

@@ -7,9 +7,9 @@ from typing import Any
 import duckdb
 import msgspec
 
-from archive.clock import SystemClock
 from compaction.iceberg.orphans import TableFolders
 from compaction.vacuum.table import VacuumTable, vacuum_table
+from minutebook.clock import SystemClock
 from tests.corpus.shelf import keys_of
 from tests.integration.lake import DAY, NEXT, Lake
 

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import pytest
 
-from archive.clock import new_id
 from demo.embedded import REGION
+from minutebook.clock import new_id
 from tests.fakes.denying_dynamodb import deny
 from tests.fakes.lax_s3 import LaxBucket, serve
 from tests.integration.forked import run_forked

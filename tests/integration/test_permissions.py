@@ -10,15 +10,6 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 
-from archive.access import PLAIN
-from archive.aws import make_kinesis_client, make_s3_client
-from archive.clock import Clock, SystemClock, new_id, new_random
-from archive.format.day import Day, day_of_ms
-from archive.format.minute import MINUTE_MS, minute_of, minute_path
-from archive.format.record import Record
-from archive.retry import Backoff
-from archive.store.places import StorePrefix, open_storage
-from archive.store.s3 import S3Store
 from compaction.audit.audit import audit_day
 from compaction.command import _checkpoints, audit
 from compaction.job.context import AuditOptions, JobContext
@@ -38,6 +29,15 @@ from consumer.restore.command import restore
 from consumer.settings.settings import load_with_kcl
 from consumer.status.command import status
 from demo.embedded import REGION, EmbeddedAws
+from minutebook.aws.access import PLAIN
+from minutebook.aws.clients import make_kinesis_client, make_s3_client
+from minutebook.clock import Clock, SystemClock, new_id, new_random
+from minutebook.format.day import Day, day_of_ms
+from minutebook.format.minute import MINUTE_MS, minute_of, minute_path
+from minutebook.format.record import Record
+from minutebook.retry import Backoff
+from minutebook.store.places import StorePrefix, open_storage
+from minutebook.store.s3 import S3Store
 from tests.corpus.auditing import answer_later, job_context
 from tests.corpus.model import PREFIX
 from tests.fakes.archive_scene import ArchiveScene

@@ -7,15 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from archive.format.minute import iso_time
-from archive.store.places import StorePrefix
-from archive.store.s3 import S3Store
 from compaction.ddl import print_ddl
 from compaction.job.request import DdlRequest
 from demo.embedded import REGION, EmbeddedAws
 from minutebook.cat.command import cat
 from minutebook.cat.options import CatOptions
+from minutebook.format.minute import iso_time
 from minutebook.reader import published
+from minutebook.store.places import StorePrefix
+from minutebook.store.s3 import S3Store
 from tests.corpus.shelf import Shelf
 from tests.fakes.archive_scene import PREFIX, ArchiveScene
 from tests.integration.asking import Home, check

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 
-from archive.clock import new_id
 from demo.embedded import REGION
+from minutebook.clock import new_id
 from tests.witness.waiting import PATIENCE_SECONDS
 
 if TYPE_CHECKING:

@@ -2,8 +2,8 @@
 
 import pytest
 
-from archive.errors import DeliveryDoubt
-from archive.format.metadata import Continuity
+from minutebook.errors import DeliveryDoubt
+from minutebook.format.metadata import Continuity
 from tests.fakes.world import World
 
 

@@ -19,7 +19,7 @@ class Concerned(NamedTuple):
 
 
 def concerned_by(module: str) -> Concerned:
-    """Return the tests that concern a module, which is a path such as `archive/coverage/chain.py`."""
+    """Return the tests that concern a module, which is a path such as `minutebook/coverage/chain.py`."""
     distances = _distances(importers(), module)
     path = Path(module)
     folder = ROOT / "tests/unit" / path.parent

@@ -1,4 +1,4 @@
-"""The search for generated mutants that no test notices: `python -m tests.mutations --generate archive/coverage`."""
+"""The search for generated mutants that no test notices: `python -m tests.mutations --generate minutebook/coverage`."""
 
 import random
 import subprocess
@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterator
 from typing import Final
 
-from archive.clock import SystemClock
+from minutebook.clock import SystemClock
 from tests.mutations.concerned import Concerned, concerned_by
 from tests.mutations.generated import Mutant, mutants_of
 from tests.mutations.tree import ROOT, Tree

@@ -79,7 +79,7 @@ def test_what_only_words_a_message_stays() -> None:
 
 def test_every_mutant_of_a_module_is_other_code() -> None:
     """It parses, differs from the module, and is named by its line."""
-    source = (ROOT / "archive/retry.py").read_text()
+    source = (ROOT / "minutebook/retry.py").read_text()
     mutants = mutants_of(source)
     assert len(mutants) > 10
     assert ast.dump(ast.parse(source)) not in {ast.dump(ast.parse(mutant.text)) for mutant in mutants}
@@ -139,7 +139,7 @@ class Notices(Tree):
 
 def test_what_no_test_notices_is_printed_with_its_line(capsys: pytest.CaptureFixture[str]) -> None:
     """And counted; the rest was noticed by the tests that concern the file."""
-    path = "archive/store/commit.py"
+    path = "minutebook/store/commit.py"
     line = "    if winner.writer == metadata.writer:\n"
     count = len(mutants_of((ROOT / path).read_text()))
     survived = search(Notices(line), path, minutes=5, seed=1)
@@ -152,7 +152,7 @@ def test_what_no_test_notices_is_printed_with_its_line(capsys: pytest.CaptureFix
 
 def test_the_tests_that_mirror_a_module_come_first() -> None:
     """Then those of its folder and those that import it; who imports it by others is asked about what they missed."""
-    near, far = concerned_by("archive/coverage/chain.py")
-    assert near[0] == "tests/unit/archive/coverage/test_chain.py"
+    near, far = concerned_by("minutebook/coverage/chain.py")
+    assert near[0] == "tests/unit/minutebook/coverage/test_chain.py"
     assert "tests/unit/compaction/audit/test_coverage.py" in [*near, *far]
     assert not set(near) & set(far)

@@ -19,8 +19,8 @@ from pathlib import Path
 from types import FrameType
 from typing import NoReturn
 
-from archive.clock import SystemClock
 from demo.embedded import EmbeddedAws
+from minutebook.clock import SystemClock
 from tests.corpus.model import make_segment
 from tests.nights.house import DAY, DAYS, House
 

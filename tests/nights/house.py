@@ -12,17 +12,17 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from archive.clock import SystemClock, new_id, new_random
-from archive.format.day import Day
-from archive.format.record import Record
-from archive.published.generation import DayFolder
-from archive.retry import Backoff
-from archive.store.places import open_storage
-from archive.store.retrying import RetryingStorage
-from archive.store.storage import Address
 from compaction.publish.publisher import Publisher
 from compaction.vacuum.command import Output, vacuum_output
 from demo.embedded import REGION, EmbeddedAws
+from minutebook.clock import SystemClock, new_id, new_random
+from minutebook.format.day import Day
+from minutebook.format.record import Record
+from minutebook.published.generation import DayFolder
+from minutebook.retry import Backoff
+from minutebook.store.places import open_storage
+from minutebook.store.retrying import RetryingStorage
+from minutebook.store.storage import Address
 from tests.corpus.model import PREFIX, Corpus, Shape
 
 ROOT = Path(__file__).parents[2]

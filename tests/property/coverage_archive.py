@@ -2,9 +2,9 @@
 
 from typing import NamedTuple
 
-from archive.coverage.evidence import EvidenceLink, Kind
-from archive.format.position import Position
-from archive.format.read_mark import MarkKind, ReadMark
+from minutebook.coverage.evidence import EvidenceLink, Kind
+from minutebook.format.position import Position
+from minutebook.format.read_mark import MarkKind, ReadMark
 from tests.property.coverage_stream import MINUTE, StreamRecord
 
 

@@ -4,15 +4,15 @@ from collections.abc import Iterator
 from itertools import groupby
 from typing import NamedTuple
 
-from archive.coverage.chain import Chain, ChainView
-from archive.coverage.evidence import Evidence, EvidenceLink, expired_evidence, expired_link, mark_evidence
-from archive.coverage.intervals import Interval
-from archive.coverage.shard_coverage import ShardCoverage, ShardFacts, Skip
-from archive.coverage.topology import ShardRow, Sources, Topology
-from archive.coverage.verdict import State, Verdict, day_scope, judge
-from archive.format.day import Day, day_of_ms
-from archive.format.position import Position
-from archive.format.read_mark import mark_days, parse_read_mark_key, read_mark_key
+from minutebook.coverage.chain import Chain, ChainView
+from minutebook.coverage.evidence import Evidence, EvidenceLink, expired_evidence, expired_link, mark_evidence
+from minutebook.coverage.intervals import Interval
+from minutebook.coverage.shard_coverage import ShardCoverage, ShardFacts, Skip
+from minutebook.coverage.topology import ShardRow, Sources, Topology
+from minutebook.coverage.verdict import State, Verdict, day_scope, judge
+from minutebook.format.day import Day, day_of_ms
+from minutebook.format.position import Position
+from minutebook.format.read_mark import mark_days, parse_read_mark_key, read_mark_key
 from tests.property.coverage_history import History
 from tests.property.coverage_stream import DAY, FIRST_DAY, MINUTE, StreamShard
 

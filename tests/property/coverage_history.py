@@ -4,8 +4,8 @@ import itertools
 import random
 from typing import Final, NamedTuple
 
-from archive.format.metadata import Continuity
-from archive.format.read_mark import MarkKind, ReadMark
+from minutebook.format.metadata import Continuity
+from minutebook.format.read_mark import MarkKind, ReadMark
 from tests.property.coverage_archive import ShardArchive
 from tests.property.coverage_reader import Reader
 from tests.property.coverage_runs import Pauses, ShardRuns, Weather

@@ -8,7 +8,7 @@ import random
 from collections.abc import Generator
 from typing import TYPE_CHECKING
 
-from archive.coverage.continuity import (
+from minutebook.coverage.continuity import (
     AFTER_MIDNIGHT_MS,
     RETRY_MS,
     Base,
@@ -22,14 +22,14 @@ from archive.coverage.continuity import (
     spread_of,
     unborn_at,
 )
-from archive.coverage.evidence import EvidenceLink, Kind
-from archive.format.metadata import ChainStart, Continuity
-from archive.format.read_mark import BIRTH, MarkKind, ReadMark
+from minutebook.coverage.evidence import EvidenceLink, Kind
+from minutebook.format.metadata import ChainStart, Continuity
+from minutebook.format.read_mark import BIRTH, MarkKind, ReadMark
 from tests.property.coverage_archive import ShardArchive
 from tests.property.coverage_stream import DAY, HOUR, MINUTE, Stream, StreamRecord, StreamShard
 
 if TYPE_CHECKING:
-    from archive.format.position import Position
+    from minutebook.format.position import Position
 
 Step = Generator[int, int, int]
 _SIGNED = 15 * MINUTE

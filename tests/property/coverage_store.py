@@ -2,9 +2,9 @@
 
 import random
 
-from archive.coverage.evidence import EvidenceLink
-from archive.coverage.topology import ShardRow, Sources
-from archive.format.coverage_markers import (
+from minutebook.coverage.evidence import EvidenceLink
+from minutebook.coverage.topology import ShardRow, Sources
+from minutebook.format.coverage_markers import (
     FirstShard,
     FirstShards,
     OpenedMarker,
@@ -13,17 +13,17 @@ from archive.format.coverage_markers import (
     opened_marker_key,
     skipped_key,
 )
-from archive.format.document import FORMAT
-from archive.format.keys import end_marker_key, segment_key, start_marker_key
-from archive.format.markers import EndMarker, StartMarker, encode_marker
-from archive.format.metadata import SegmentMetadata
-from archive.format.minute import MINUTE_MS
-from archive.format.read_mark import encode_read_mark, mark_days, read_mark_key
-from archive.proof.evidence_set import ProofQuery
-from archive.proof.reading import Judged, judge_archive
-from archive.proof.sources import Stream
-from archive.retry import Backoff
-from archive.store.retrying import RetryingStore
+from minutebook.format.document import FORMAT
+from minutebook.format.keys import end_marker_key, segment_key, start_marker_key
+from minutebook.format.markers import EndMarker, StartMarker, encode_marker
+from minutebook.format.metadata import SegmentMetadata
+from minutebook.format.minute import MINUTE_MS
+from minutebook.format.read_mark import encode_read_mark, mark_days, read_mark_key
+from minutebook.proof.evidence_set import ProofQuery
+from minutebook.proof.reading import Judged, judge_archive
+from minutebook.proof.sources import Stream
+from minutebook.retry import Backoff
+from minutebook.store.retrying import RetryingStore
 from tests.fakes.clock import ManualClock
 from tests.fakes.memory_store import MemoryBucket, MemoryStore
 from tests.property.coverage_archive import ShardArchive

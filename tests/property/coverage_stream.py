@@ -8,8 +8,8 @@ import random
 from bisect import bisect_right
 from typing import Final, NamedTuple
 
-from archive.format.aggregate import EVERY_HASH_KEY, HashRange
-from archive.format.position import Position
+from minutebook.format.aggregate import EVERY_HASH_KEY, HashRange
+from minutebook.format.position import Position
 
 MINUTE: Final = 60_000
 HOUR: Final = 60 * MINUTE

@@ -7,7 +7,7 @@ one unbroken chain. The real processor runs; only what lies outside of it is a d
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, precondition, rule
 
-from archive.format.position import Position
+from minutebook.format.position import Position
 from tests.fakes.clock import START_MS, SkewedClock
 from tests.fakes.daemon_double import SHARD_END
 from tests.fakes.memory_store import RandomFaults

@@ -6,10 +6,10 @@ from typing import Any
 
 from hypothesis.stateful import RuleBasedStateMachine, invariant
 
-from archive.compression import Compression
-from archive.errors import BufferTooOld, ShardEndUnproven, StoreUnavailable
-from archive.format.metadata import SegmentMetadata
-from archive.format.position import Position
+from minutebook.compression import Compression
+from minutebook.errors import BufferTooOld, ShardEndUnproven, StoreUnavailable
+from minutebook.format.metadata import SegmentMetadata
+from minutebook.format.position import Position
 from tests.fakes.archive_scene import PREFIX
 from tests.fakes.clock import SkewedClock
 from tests.fakes.daemon_double import Checkpoint

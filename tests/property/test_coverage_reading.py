@@ -5,9 +5,9 @@ from typing import Final
 
 import pytest
 
-from archive.coverage.verdict import State
-from archive.format.day import Day
-from archive.proof.reading import Judged
+from minutebook.coverage.verdict import State
+from minutebook.format.day import Day
+from minutebook.proof.reading import Judged
 from tests.property.coverage_audit import Audit, Looked, View
 from tests.property.coverage_history import ALL, CALM, Faults, History
 from tests.property.coverage_store import StoredHistory

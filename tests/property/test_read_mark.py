@@ -3,12 +3,12 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from archive.errors import FormatError
-from archive.format.coverage_markers import parse_skipped_key, skipped_key
-from archive.format.day import Day
-from archive.format.metadata import Continuity
-from archive.format.position import Position
-from archive.format.read_mark import MarkKind, ReadMark, mark_days, parse_read_mark_key, read_mark_key
+from minutebook.errors import FormatError
+from minutebook.format.coverage_markers import parse_skipped_key, skipped_key
+from minutebook.format.day import Day
+from minutebook.format.metadata import Continuity
+from minutebook.format.position import Position
+from minutebook.format.read_mark import MarkKind, ReadMark, mark_days, parse_read_mark_key, read_mark_key
 
 _NAME = st.from_regex(r"\A[a-zA-Z0-9_.-]{1,20}\Z").filter(lambda text: text.strip("."))
 _TIMES = st.integers(0, 253_370_764_799_999)

@@ -10,11 +10,11 @@ from typing import NamedTuple
 from hypothesis import event, given
 from hypothesis import strategies as st
 
-from archive.retry import Backoff
-from archive.store.retrying import RetryingStore
 from consumer.leases.rows import Checkpoint
 from consumer.restore.facts import gather_facts
 from consumer.restore.plan import plan_rows
+from minutebook.retry import Backoff
+from minutebook.store.retrying import RetryingStore
 from tests.fakes.archive_scene import PREFIX
 from tests.fakes.memory_store import MemoryStore
 from tests.fakes.shard import SHARD

@@ -10,18 +10,18 @@ from typing import NamedTuple
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from archive.format.day import Day
-from archive.format.minute import MINUTE_MS, minute_of, minute_text
-from archive.format.position import Position
-from archive.format.record import Record
-from archive.store.places import open_storage
-from archive.store.storage import Address
 from compaction.comparison.level import Asked, StreamResult, check_stream
 from compaction.inventory.heads import head_rows, sort_out
 from compaction.inventory.inventory import list_day
 from compaction.inventory.shard_markers import read_markers
 from compaction.stream.kinesis import StreamReader
 from consumer.stream.port import StreamIdentity
+from minutebook.format.day import Day
+from minutebook.format.minute import MINUTE_MS, minute_of, minute_text
+from minutebook.format.position import Position
+from minutebook.format.record import Record
+from minutebook.store.places import open_storage
+from minutebook.store.storage import Address
 from tests.corpus.auditing import job_context
 from tests.corpus.model import PREFIX, STREAM_ARN
 from tests.fakes.archive_scene import ArchiveScene

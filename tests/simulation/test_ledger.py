@@ -6,13 +6,13 @@ from typing import Final
 
 import pytest
 
-from archive.compression import Compression
-from archive.format.day import Day
-from archive.format.keys import segment_key
-from archive.format.metadata import ChainStart, Continuity, SegmentMetadata
-from archive.format.minute import minute_of
-from archive.format.position import Position
-from archive.format.read_mark import MarkKind, ReadMark, encode_read_mark, read_mark_key
+from minutebook.compression import Compression
+from minutebook.format.day import Day
+from minutebook.format.keys import segment_key
+from minutebook.format.metadata import ChainStart, Continuity, SegmentMetadata
+from minutebook.format.minute import minute_of
+from minutebook.format.position import Position
+from minutebook.format.read_mark import MarkKind, ReadMark, encode_read_mark, read_mark_key
 from tests.fakes.archive_scene import PREFIX
 from tests.simulation.promises.ledger import Ledger
 from tests.simulation.services.bucket import Stored

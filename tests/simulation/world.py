@@ -15,7 +15,7 @@ from greenlet import GreenletExit, getcurrent, greenlet  # type: ignore[import-u
 from tests.simulation.histories.compressions import compressions_of
 
 if TYPE_CHECKING:
-    from archive.compression import Compression
+    from minutebook.compression import Compression
     from tests.simulation.services.aggregates import Troubles
 
 REQUEST_SECONDS: Final = 0.02
@@ -131,7 +131,7 @@ class Task:
 
 
 class Host:
-    """One processor's machine: its clock (`archive.clock.Clock`), its luck, and the places where it is held up.
+    """One processor's machine: its clock (`minutebook.clock.Clock`), its luck, and the places where it is held up.
 
     `skew` is what its wall clock is off by, in seconds. `holdup` is the probability of being held up at a point;
     `fault_rate` that of a failing request.

@@ -6,9 +6,9 @@ The tests' own witness. A place is (shard, position); KPL aggregates count their
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from archive.format.aggregate import Delivery, HashRange, deaggregate
-from archive.format.position import Position
 from demo.ledger import RecordRef, fingerprint
+from minutebook.format.aggregate import Delivery, HashRange, deaggregate
+from minutebook.format.position import Position
 from tests.witness.aggregate import aggregate
 
 if TYPE_CHECKING:

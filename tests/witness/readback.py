@@ -2,10 +2,10 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from archive.format.position import Position
-from archive.store.objects import ObjectStore
 from demo.ledger import RecordRef, fingerprint
 from demo.readback import StoredSegment, Verdict, broken_links, read_archive
+from minutebook.format.position import Position
+from minutebook.store.objects import ObjectStore
 from tests.fakes.shard import UserRecord
 
 

@@ -5,8 +5,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Final
 
-from archive.aws import aws_session
-from archive.store.places import open_storage
+from minutebook.aws.clients import aws_session
+from minutebook.store.places import open_storage
 from tests.witness.policies import Names, Request
 
 # The actions that are named otherwise than their operations (Service Authorization Reference, Amazon S3).

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Final
 
-from archive.clock import SystemClock
+from minutebook.clock import SystemClock
 
 PATIENCE_SECONDS: Final = 180
 """After which a test calls something broken that it waits for. No claim: a busy machine may take its time.

@@ -15,9 +15,9 @@ from typing import Final, NamedTuple
 
 import pyarrow as pa
 
-from archive.format.payload import PayloadPath
 from compaction.tasks.ids.copies import EventCopies
 from compaction.tasks.ids.rows import DIGEST_BYTES, digest_of
+from minutebook.format.payload import PayloadPath
 
 _DROP: Final = struct.Struct(">II16s")
 _BY_LINE: Final = bytes(DIGEST_BYTES)

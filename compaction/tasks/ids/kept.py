@@ -19,18 +19,18 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from archive.clock import new_id
-from archive.errors import FormatError
-from archive.store.retrying import RetryingStorage
-from archive.store.storage import ObjectChanged, Sink
 from compaction.tasks.fetching import local_copy
 from compaction.tasks.ids.rows import DIGEST_BYTES, ROW_BYTES, IdCollector, IdOrder, Rows
 from compaction.tasks.parquet import PARQUET_TYPE
 from compaction.tasks.plan import Task
+from minutebook.clock import new_id
+from minutebook.errors import FormatError
+from minutebook.store.retrying import RetryingStorage
+from minutebook.store.storage import ObjectChanged, Sink
 
 IDS_FOLDER: Final = "_ids/"
 _VERSION: Final = "ids-1"
-"""Of the file, and of what counts as an id (`archive.format.payload`)."""
+"""Of the file, and of what counts as an id (`minutebook.format.payload`)."""
 _SCHEMA: Final = pa.schema(
     [("object", pa.int32()), ("digest", pa.binary(DIGEST_BYTES)), ("line", pa.uint32()), ("last", pa.int64())]
 )

@@ -6,11 +6,11 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from archive.store.retrying import RetryingStorage
 from compaction.tasks.fetching import local_copy
 from compaction.tasks.ids.dropping import Dropped, payloads
 from compaction.tasks.ids.rows import IdCollector
 from compaction.tasks.parquet import ParquetPart
+from minutebook.store.retrying import RetryingStorage
 
 _ROWS: Final = 10_000
 

@@ -25,8 +25,8 @@ from typing import IO, Final, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from archive.errors import SafetyRefusal
-from archive.format.payload import PayloadPath
+from minutebook.errors import SafetyRefusal
+from minutebook.format.payload import PayloadPath
 
 DIGEST_BYTES: Final = 16
 """At a billion ids, the chance that any two are mistaken for one another is below 1 in 10^20."""

@@ -10,9 +10,9 @@ record, array, map                               struct, list, json
 from collections.abc import Mapping
 from typing import Any, Final
 
-from archive.errors import SettingsError
 from compaction.typed.columns import Column, quoted
 from compaction.typed.types import MAX_PRECISION, ColumnType, Field
+from minutebook.errors import SettingsError
 
 _SIMPLE: Final = {
     "boolean": ColumnType("bool"),

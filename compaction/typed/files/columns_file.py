@@ -12,11 +12,11 @@ from typing import Any, Final
 
 import msgspec
 
-from archive.errors import SettingsError
 from compaction.typed.columns import Column, Columns, checked, quoted
 from compaction.typed.files.avro import columns_of_record
 from compaction.typed.files.json_schema import columns_of_schema
 from compaction.typed.types import parse_type
+from minutebook.errors import SettingsError
 
 MAX_FILE_BYTES: Final = 4 << 20
 _KEYS: Final = frozenset({"path", "type", "required"})

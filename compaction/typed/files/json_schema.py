@@ -11,9 +11,9 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
-from archive.errors import SettingsError
 from compaction.typed.columns import Column, quoted
 from compaction.typed.types import ColumnType, Field, is_name
+from minutebook.errors import SettingsError
 
 _JSON: Final = ColumnType("json")
 _SIMPLE: Final = {

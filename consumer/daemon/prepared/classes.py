@@ -9,8 +9,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from archive.class_archive import archive_folder, use_options
 from consumer.preflight.java import find_shims
+from minutebook.class_archive import archive_folder, use_options
 
 MAIN_CLASS: Final = "software.amazon.kinesis.multilang.BoundedMultiLangDaemon"
 """KCL's MultiLangDaemon, with a bound on what one aggregate may become; in `consumer/daemon/classes`."""

@@ -13,12 +13,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from archive.class_archive import Making, filled
-from archive.clock import Clock
-from archive.errors import MinutebookError
 from consumer.daemon.prepared.classes import MAIN_CLASS, make_jar, prepared_folder
 from consumer.preflight.java import find_jars, find_java
 from consumer.settings import shipped
+from minutebook.class_archive import Making, filled
+from minutebook.clock import Clock
+from minutebook.errors import MinutebookError
 
 _REFUSED: Final = b"Caught exception when initializing LeaseCoordinator"
 """KCL's log at the first answer that it does not get (seen with 3.1.3)."""

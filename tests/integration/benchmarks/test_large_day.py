@@ -7,17 +7,17 @@ from pathlib import Path
 
 import pytest
 
-from archive.clock import SystemClock, new_random
-from archive.compression import Compression, new_compressor
-from archive.format.segment import read_records
-from archive.retry import Backoff
-from archive.store.objects import PutOutcome
-from archive.store.places import open_storage
-from archive.store.s3_storage import PART_BYTES
-from archive.store.storage import Address, Storage
 from benchmarks.archives import DAY
 from benchmarks.day_on_disk import Shape, lines_of, metadata_of
 from benchmarks.disk_s3 import Bucket, Handler
+from minutebook.clock import SystemClock, new_random
+from minutebook.compression import Compression, new_compressor
+from minutebook.format.segment import read_records
+from minutebook.retry import Backoff
+from minutebook.store.objects import PutOutcome
+from minutebook.store.places import open_storage
+from minutebook.store.s3_storage import PART_BYTES
+from minutebook.store.storage import Address, Storage
 
 _SHAPE = Shape(shards=2, records=7)
 

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from archive.store.places import StorePrefix
-from archive.store.storage import Address
 from demo.embedded import ACCESS_KEY, REGION, SECRET_KEY, EmbeddedAws
+from minutebook.store.places import StorePrefix
+from minutebook.store.storage import Address
 from tests.integration.lake import REST_JARS, Lake, local_lake
 from tests.integration.rest_catalog import rest_catalog
 

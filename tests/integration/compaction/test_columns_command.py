@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from archive.format.day import Day
-from archive.published.schema import SCHEMA
-from archive.store.places import open_storage
 from compaction.typed.files.columns_file import parse_columns
 from demo.embedded import EmbeddedAws
+from minutebook.format.day import Day
+from minutebook.published.schema import SCHEMA
+from minutebook.store.places import open_storage
 from tests.corpus.typed_day import typed_day
 from tests.integration.shell import Shell
 

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from archive.format.day import Day
-from archive.store.places import open_storage
 from compaction.verdict.audit_document import decode_audit
 from demo.embedded import EmbeddedAws
+from minutebook.format.day import Day
+from minutebook.store.places import open_storage
 from tests.corpus.chain_defects import missing_object, unproven_end
 from tests.corpus.model import PREFIX, Corpus
 from tests.corpus.object_defects import swapped_lines

@@ -3,19 +3,19 @@
 import random
 from typing import TYPE_CHECKING, NamedTuple
 
-from archive.clock import SystemClock
-from archive.compression import Compression
-from archive.format.day import Day, day_of_ms
-from archive.format.minute import MINUTE_MS
-from archive.format.position import Position
-from archive.owner import StreamOwner
-from archive.store.places import StorePrefix, open_storage
-from archive.store.storage import Address
 from compaction.audit.audit import audit_day
 from compaction.job.context import AuditOptions, JobContext
 from compaction.rewrite import CompactOptions, compact_day
 from consumer.stream.kinesis import KinesisStream
 from demo.embedded import REGION, EmbeddedAws
+from minutebook.clock import SystemClock
+from minutebook.compression import Compression
+from minutebook.format.day import Day, day_of_ms
+from minutebook.format.minute import MINUTE_MS
+from minutebook.format.position import Position
+from minutebook.owner import StreamOwner
+from minutebook.store.places import StorePrefix, open_storage
+from minutebook.store.storage import Address
 from tests.corpus.auditing import job_context
 from tests.fakes.archive_scene import ArchiveScene
 from tests.fakes.daemon_double import DaemonDouble

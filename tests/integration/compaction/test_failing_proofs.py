@@ -8,18 +8,18 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from archive.errors import StoreError
-from archive.format.day import Day
-from archive.format.metadata import Continuity
-from archive.format.read_mark import FOLDER, MarkKind, decode_read_mark, encode_read_mark, read_mark_key
-from archive.format.tombstone import decode_tombstone
-from archive.store.storage import Address
 from compaction.audit.audit import audit_day
 from compaction.job.context import AuditOptions
 from compaction.stream.kinesis import StreamReader
 from consumer.expire.command import Archive, parse_age, run
 from consumer.stream.port import StreamIdentity
 from demo.embedded import REGION
+from minutebook.errors import StoreError
+from minutebook.format.day import Day
+from minutebook.format.metadata import Continuity
+from minutebook.format.read_mark import FOLDER, MarkKind, decode_read_mark, encode_read_mark, read_mark_key
+from minutebook.format.tombstone import decode_tombstone
+from minutebook.store.storage import Address
 from tests.corpus.desk import DAY, OUT, Desk
 from tests.corpus.model import BEGIN_MS, PREFIX, STREAM_ARN, Corpus, Shape
 from tests.fakes.failing_s3 import CHOSEN, IS_DEEP, IS_FINAL, FailingS3, WriteFault, serve

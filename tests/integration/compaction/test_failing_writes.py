@@ -9,11 +9,11 @@ from typing import NamedTuple
 
 import pytest
 
-from archive.errors import StoreError, StoreRefused
-from archive.store.storage import Address
 from compaction.rewrite import Compacted
 from compaction.verdict.audit_document import decode_audit
 from demo.embedded import REGION
+from minutebook.errors import StoreError, StoreRefused
+from minutebook.store.storage import Address
 from tests.corpus.desk import DAY, OUT, Desk
 from tests.corpus.model import Corpus, Shape
 from tests.fakes.failing_s3 import IS_DEEP, IS_FINAL, FailingS3, Stored, WriteFault, faults_of, serve

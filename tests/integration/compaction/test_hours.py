@@ -2,10 +2,10 @@
 
 from typing import Any
 
-from archive.aws import aws_session
-from archive.store.places import open_storage
-from archive.store.storage import Address
 from demo.embedded import REGION, EmbeddedAws
+from minutebook.aws.clients import aws_session
+from minutebook.store.places import open_storage
+from minutebook.store.storage import Address
 from tests.corpus.desk import DAY, Desk
 from tests.corpus.model import PREFIX, Corpus, Shape
 from tests.witness.policies import Names, bucket_policy, command_policy, is_allowed

@@ -11,10 +11,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from archive.clock import SystemClock
-from archive.published.schema import SCHEMA
 from compaction.iceberg.table import IcebergTable
 from compaction.publish.publisher import GRACE_MS
+from minutebook.clock import SystemClock
+from minutebook.published.schema import SCHEMA
 from tests.corpus.shelf import Row, keys_of
 from tests.fakes.failing_catalog import Fault
 from tests.fakes.failing_storage import Crash, crash_points

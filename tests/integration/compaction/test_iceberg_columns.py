@@ -8,16 +8,16 @@ import pyarrow as pa
 import pytest
 from rich.console import Console
 
-from archive.format.day import Day
-from archive.format.minute import minute_of, minute_text
-from archive.published.generation import DayFolder
-from archive.store.retrying import RetryingStorage
 from compaction.iceberg.table import IcebergTable
 from compaction.publish.publisher import Publisher
 from compaction.report.page import render
 from compaction.report.screen import show_audit
 from compaction.rewrite import Compacted
 from compaction.verdict.audit_document import Audit, decode_audit
+from minutebook.format.day import Day
+from minutebook.format.minute import minute_of, minute_text
+from minutebook.published.generation import DayFolder
+from minutebook.store.retrying import RetryingStorage
 from tests.corpus.desk import OUT, Desk
 from tests.corpus.typed_day import payload_day
 from tests.fakes.typed_lines import mapping

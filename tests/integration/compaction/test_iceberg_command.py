@@ -13,15 +13,15 @@ import pytest
 from pyiceberg.catalog.rest import SNAPSHOT_LOADING_MODE
 from pyiceberg.catalog.sql import SqlCatalog
 
-from archive.clock import SystemClock
-from archive.format.day import Day
-from archive.published.schema import SCHEMA
-from archive.store.places import StorePrefix, open_storage
-from archive.store.storage import Address
 from compaction.iceberg.catalog import complete, opened_table
 from compaction.job.context import AuditOptions
 from compaction.rewrite import CompactOptions, compact_day
 from demo.embedded import ACCESS_KEY, REGION, SECRET_KEY, EmbeddedAws
+from minutebook.clock import SystemClock
+from minutebook.format.day import Day
+from minutebook.published.schema import SCHEMA
+from minutebook.store.places import StorePrefix, open_storage
+from minutebook.store.storage import Address
 from tests.corpus.auditing import job_context
 from tests.corpus.model import PREFIX, Corpus
 from tests.corpus.shelf import Row, Shelf, keys_of

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 from pyiceberg.types import StringType
 
-from archive.published.schema import SCHEMA
 from compaction.days.outcome import row_of_compaction
 from compaction.iceberg.table import IcebergTable
 from compaction.rewrite import Compacted
 from compaction.typed.event_time import with_event_time
+from minutebook.published.schema import SCHEMA
 from tests.corpus.desk import Desk
 from tests.corpus.typed_day import payload_day
 from tests.integration.compaction.test_iceberg_columns import told

@@ -7,13 +7,13 @@ import pyarrow.parquet as pq
 import pytest
 from pyiceberg.io.pyarrow import parquet_file_to_data_file
 
-from archive.errors import CatalogRefused, CatalogUnavailable, SafetyRefusal
-from archive.published.schema import SCHEMA
-from archive.store.places import StorePrefix, open_storage
-from archive.store.storage import Address
 from compaction.iceberg.table import IcebergTable
 from compaction.job.context import AuditOptions
 from compaction.rewrite import CompactOptions, compact_day
+from minutebook.errors import CatalogRefused, CatalogUnavailable, SafetyRefusal
+from minutebook.published.schema import SCHEMA
+from minutebook.store.places import StorePrefix, open_storage
+from minutebook.store.storage import Address
 from tests.corpus.auditing import job_context
 from tests.corpus.model import PREFIX
 from tests.corpus.shelf import Shelf, keys_of

@@ -7,16 +7,16 @@ from typing import Any, Final
 
 import pytest
 
-from archive.clock import new_id
-from archive.errors import CatalogRefused, SafetyRefusal
-from archive.format.day import Day
-from archive.published.generation import Manifest
-from archive.published.schema import SCHEMA
-from archive.store.places import open_storage
 from compaction.iceberg.commit import TableCommitter
 from compaction.iceberg.table import IcebergTable
 from compaction.rewrite import Compacted
 from compaction.typed.event_time import with_event_time
+from minutebook.clock import new_id
+from minutebook.errors import CatalogRefused, SafetyRefusal
+from minutebook.format.day import Day
+from minutebook.published.generation import Manifest
+from minutebook.published.schema import SCHEMA
+from minutebook.store.places import open_storage
 from tests.corpus.desk import Desk
 from tests.corpus.model import PREFIX
 from tests.corpus.typed_day import payload_day

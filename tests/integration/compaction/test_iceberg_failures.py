@@ -8,9 +8,9 @@ from typing import Any, cast
 import pytest
 from pyiceberg.catalog.glue import GlueCatalog
 
-from archive.errors import CatalogRefused
 from compaction.iceberg.failures import translated
 from compaction.iceberg.table import IcebergTable
+from minutebook.errors import CatalogRefused
 from tests.corpus.shelf import keys_of
 from tests.integration.lake import DAY, NEXT, REST_JARS, Lake
 from tests.integration.table_folders import path_of

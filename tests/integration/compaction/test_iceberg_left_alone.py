@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from archive.clock import SystemClock
-from archive.published.schema import SCHEMA
 from compaction.publish.publisher import GRACE_MS
 from compaction.vacuum.table import table_lines
+from minutebook.clock import SystemClock
+from minutebook.published.schema import SCHEMA
 from tests.integration.lake import REST_JARS, Lake
 from tests.integration.table_folders import ORPHANS, age, files_of, filled, folder_of, left, path_of, vacuum
 

@@ -8,10 +8,10 @@ import pytest
 from pyiceberg.catalog import Catalog
 from pyiceberg.catalog.sql import SqlCatalog
 
-from archive.clock import SystemClock
 from compaction.iceberg.orphans import TableFolders
 from compaction.iceberg.table import IcebergTable
 from compaction.vacuum.table import table_lines, vacuum_table
+from minutebook.clock import SystemClock
 from tests.fakes.failing_catalog import Fault
 from tests.integration.lake import DAY, REST_JARS, Lake
 from tests.integration.table_folders import age, files_of, filled, folder_of, history, left, path_of, vacuum

@@ -7,11 +7,11 @@ from typing import Final
 
 import pytest
 
-from archive.errors import CatalogUnavailable
-from archive.format.day import Day
-from archive.published.schema import SCHEMA
 from compaction.iceberg.table import IcebergTable
 from compaction.typed.event_time import with_event_time
+from minutebook.errors import CatalogUnavailable
+from minutebook.format.day import Day
+from minutebook.published.schema import SCHEMA
 from tests.corpus.desk import Desk
 from tests.corpus.typed_day import payload_day
 from tests.fakes.rest_wire import Astray, RestWire, rest_wire

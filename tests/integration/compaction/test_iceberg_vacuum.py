@@ -10,11 +10,11 @@ import pytest
 from pyiceberg.io.pyarrow import parquet_file_to_data_file
 from pyiceberg.table.statistics import StatisticsFile
 
-from archive.clock import SystemClock
 from compaction.iceberg.orphans import Orphans, TableFile, TableFolders
 from compaction.iceberg.table import IcebergTable
 from compaction.publish.publisher import GRACE_MS
 from compaction.vacuum.table import vacuum_table
+from minutebook.clock import SystemClock
 from tests.corpus.shelf import keys_of
 from tests.integration.lake import DAY, NEXT, Lake
 from tests.integration.table_folders import ORPHANS, files_of, filled, folder_of, history, left, path_of, vacuum

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 import pyspark
 import pytest
 
-from archive.class_archive import use_options
-from archive.format.day import Day
-from archive.store.places import open_storage
 from compaction.spark.session import prepared_folder
 from demo.embedded import EmbeddedAws
+from minutebook.class_archive import use_options
+from minutebook.format.day import Day
+from minutebook.store.places import open_storage
 from tests.corpus.event_defects import repeated_after_midnight
 from tests.corpus.model import Corpus
 from tests.integration.shell import ROOT, Shell, store_checkpoints

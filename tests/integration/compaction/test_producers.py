@@ -5,11 +5,6 @@ from collections.abc import Iterator
 import pytest
 from structlog.testing import capture_logs
 
-from archive.clock import SystemClock
-from archive.errors import ObjectVanished
-from archive.format.day import Day, Hour
-from archive.store.places import StorePrefix, open_storage
-from archive.store.storage import Address
 from compaction.audit.audit import audit_day
 from compaction.job.context import AuditOptions, JobContext
 from compaction.rewrite import Compacted, CompactOptions, compact_day
@@ -18,6 +13,11 @@ from compaction.tasks.ids.rows import IdOrder
 from compaction.tasks.plan import MergeGroup, RawObject, Task
 from compaction.tasks.task import Order
 from demo.embedded import REGION, EmbeddedAws
+from minutebook.clock import SystemClock
+from minutebook.errors import ObjectVanished
+from minutebook.format.day import Day, Hour
+from minutebook.store.places import StorePrefix, open_storage
+from minutebook.store.storage import Address
 from tests.corpus.auditing import compare, job_context
 from tests.corpus.defects import PRODUCER_DEFECTS
 from tests.corpus.expected import Expected, Seen

@@ -16,15 +16,6 @@ import pytest
 from pyspark import TaskContext
 from pyspark.sql import SparkSession
 
-from archive.clock import SystemClock
-from archive.compression import Compression
-from archive.errors import DayNotPublished, FormatError, StoreRefused, StoreUnavailable
-from archive.format.day import Day, Hour
-from archive.format.position import Position
-from archive.published.generation import DayFolder
-from archive.published.schema import SCHEMA
-from archive.store.places import StorePrefix, open_storage
-from archive.store.storage import Address
 from compaction.audit.audit import audit_day
 from compaction.job.context import AuditOptions, JobContext
 from compaction.publish.publisher import Publisher
@@ -33,7 +24,16 @@ from compaction.spark.engine import SparkEngine, completed_tasks, no_progress
 from compaction.tasks.plan import MergeGroup, RawObject, Task
 from compaction.tasks.task import Order
 from demo.embedded import REGION, EmbeddedAws
+from minutebook.clock import SystemClock
+from minutebook.compression import Compression
+from minutebook.errors import DayNotPublished, FormatError, StoreRefused, StoreUnavailable
+from minutebook.format.day import Day, Hour
+from minutebook.format.position import Position
+from minutebook.published.generation import DayFolder
+from minutebook.published.schema import SCHEMA
 from minutebook.reader import read, read_day, read_days
+from minutebook.store.places import StorePrefix, open_storage
+from minutebook.store.storage import Address
 from tests.corpus.auditing import compare, job_context
 from tests.corpus.chain_defects import missing_object, overlapping_segments
 from tests.corpus.expected import Defect, Seen

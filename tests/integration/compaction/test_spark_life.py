@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from archive.errors import FormatError
 from compaction.spark import session
 from compaction.spark.engine import SparkEngine
+from minutebook.errors import FormatError
 
 _LIFE = """
 import sys

@@ -7,14 +7,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
 
-from archive.clock import SystemClock
-from archive.format.day import Day, day_of_ms
-from archive.format.minute import MINUTE_MS, minute_of
-from archive.format.position import Position
-from archive.format.record import Record
-from archive.owner import StreamOwner
-from archive.store.places import open_storage
-from archive.store.storage import Address, Storage
 from compaction.audit.audit import audit_day
 from compaction.job.context import AuditOptions
 from compaction.stream.kinesis import StreamReader
@@ -22,6 +14,14 @@ from compaction.verdict.audit_document import Audit
 from compaction.verdict.findings import Code
 from consumer.stream.kinesis import KinesisStream
 from demo.embedded import REGION, EmbeddedAws
+from minutebook.clock import SystemClock
+from minutebook.format.day import Day, day_of_ms
+from minutebook.format.minute import MINUTE_MS, minute_of
+from minutebook.format.position import Position
+from minutebook.format.record import Record
+from minutebook.owner import StreamOwner
+from minutebook.store.places import open_storage
+from minutebook.store.storage import Address, Storage
 from tests.corpus.auditing import answer_later, job_context
 from tests.corpus.model import PREFIX
 from tests.fakes.archive_scene import ArchiveScene

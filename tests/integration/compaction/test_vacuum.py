@@ -4,13 +4,13 @@ from pathlib import Path
 
 import pytest
 
-from archive.clock import SystemClock, new_random
-from archive.retry import Backoff
-from archive.store.places import open_storage
-from archive.store.retrying import RetryingStorage
 from compaction.job.request import VacuumRequest
 from compaction.vacuum.command import Output, vacuum, vacuum_output
 from demo.embedded import EmbeddedAws
+from minutebook.clock import SystemClock, new_random
+from minutebook.retry import Backoff
+from minutebook.store.places import open_storage
+from minutebook.store.retrying import RetryingStorage
 from tests.corpus.desk import DAY, Desk
 from tests.corpus.model import PREFIX
 from tests.fakes.stream import DAY_MS

@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING
 import pytest
 from structlog.testing import capture_logs
 
-from archive.access import PLAIN, Access
-from archive.clock import SystemClock, new_id
-from archive.compression import Compression
-from archive.errors import SafetyRefusal
-from archive.format.markers import ApplicationRecord
 from consumer.daemon.consume import daemon_environment, find_logback
 from consumer.daemon.start import as_settled, settle_start, stream_of
 from consumer.settings.settings import LoadedSettings, Settings
+from minutebook.aws.access import PLAIN, Access
+from minutebook.clock import SystemClock, new_id
+from minutebook.compression import Compression
+from minutebook.errors import SafetyRefusal
+from minutebook.format.markers import ApplicationRecord
 
 if TYPE_CHECKING:
     from mypy_boto3_kinesis import KinesisClient

@@ -6,21 +6,21 @@ import time
 import msgspec
 import pytest
 
-from archive.clock import SystemClock
-from archive.format.arrival import ARRIVAL_STEP_BACK_MS
-from archive.format.coverage_markers import (
+from consumer.daemon.start import settle_start, stream_of
+from consumer.settings.settings import Settings
+from consumer.stream.kinesis import KinesisStream
+from demo.embedded import REGION, EmbeddedAws
+from minutebook.clock import SystemClock
+from minutebook.format.arrival import ARRIVAL_STEP_BACK_MS
+from minutebook.format.coverage_markers import (
     FirstShards,
     OpenedMarker,
     decode_coverage_marker,
     first_shards_key,
     opened_marker_key,
 )
-from archive.format.metadata import Continuity
-from archive.format.read_mark import ReadMark, decode_read_mark
-from consumer.daemon.start import settle_start, stream_of
-from consumer.settings.settings import Settings
-from consumer.stream.kinesis import KinesisStream
-from demo.embedded import REGION, EmbeddedAws
+from minutebook.format.metadata import Continuity
+from minutebook.format.read_mark import ReadMark, decode_read_mark
 from tests.fakes.clock import ManualClock
 from tests.fakes.daemon_double import DaemonDouble, Lease
 from tests.fakes.shard import SHARD, FakeShard

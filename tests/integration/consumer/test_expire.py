@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from archive.clock import SystemClock, new_id, new_random
-from archive.format.minute import minute_path
-from archive.format.tombstone import decode_tombstone
-from archive.store.s3 import S3Store
-from archive.store.s3_storage import S3Storage
 from consumer.stream.kinesis import KinesisStream
 from demo.embedded import EmbeddedAws
+from minutebook.clock import SystemClock, new_id, new_random
+from minutebook.format.minute import minute_path
+from minutebook.format.tombstone import decode_tombstone
+from minutebook.store.s3 import S3Store
+from minutebook.store.s3_storage import S3Storage
 from tests.fakes.archive_scene import PREFIX, ArchiveScene
 from tests.fakes.published_day import published_objects
 from tests.fakes.stream import DAY_MS

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from archive.format.aggregate import HashRange, deaggregate
 from consumer.preflight.java import OLDEST_JAVA, find_jars, find_java, find_shims
+from minutebook.format.aggregate import HashRange, deaggregate
 from tests.data.kpl.ask_kcl import HERE, JAVAC, OUTER_KEY, THROWN, Answer, as_kept, ask_kcl
 from tests.fakes.aggregates import LARGEST_HASH_KEY, SHAPES, Shape, random_aggregate
 

@@ -4,11 +4,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from archive.access import PLAIN
-from archive.aws import make_dynamodb_client
-from archive.clock import new_id
 from consumer.preflight.check import Outcome
 from consumer.preflight.lease_actions import check_actions
+from minutebook.aws.access import PLAIN
+from minutebook.aws.clients import make_dynamodb_client
+from minutebook.clock import new_id
 from tests.fakes.denying_dynamodb import deny
 
 if TYPE_CHECKING:

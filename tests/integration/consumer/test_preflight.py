@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from archive.clock import SystemClock, new_id, new_random
-from archive.compression import Compression
-from archive.store.objects import PutOutcome
 from consumer.daemon.start import settle_start, stream_of
 from consumer.preflight.check import Check, Outcome
 from consumer.preflight.preflight import exit_code, preflight, settled
 from consumer.settings.settings import LoadedSettings, Settings
+from minutebook.clock import SystemClock, new_id, new_random
+from minutebook.compression import Compression
+from minutebook.store.objects import PutOutcome
 from tests.fakes.lax_s3 import LaxBucket, serve
 from tests.witness.waiting import PATIENCE_SECONDS
 

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from archive.clock import SystemClock
-from archive.errors import MinutebookError
 from consumer.daemon.prepared.classes import MAIN_CLASS, Classes, find_classes, make_jar
 from consumer.daemon.prepared.prepare import prepare_daemon
 from consumer.preflight.java import find_jars, find_java, find_shims
+from minutebook.clock import SystemClock
+from minutebook.errors import MinutebookError
 
 pytestmark = pytest.mark.usefixtures("aws_environment")
 _FROM_ARCHIVE = f"{MAIN_CLASS} source: shared objects file (top)"

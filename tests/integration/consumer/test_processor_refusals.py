@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from archive.format.keys import segment_key
-from archive.format.minute import minute_of
+from minutebook.format.keys import segment_key
+from minutebook.format.minute import minute_of
 from tests.integration.archive_site import PREFIX, Site
 from tests.integration.process_daemon import ProcessDaemon, ProcessorEndedError
 from tests.witness.events import Event

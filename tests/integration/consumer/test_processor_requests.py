@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from archive.clock import SystemClock
+from minutebook.clock import SystemClock
 from tests.fakes.clock import ManualClock
 from tests.fakes.daemon_double import DaemonDouble
 from tests.integration.archive_site import Site

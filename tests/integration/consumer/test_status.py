@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from archive.clock import new_id
 from consumer.requests import StatusRequest
 from consumer.status.command import status
 from demo.embedded import EmbeddedAws
+from minutebook.clock import new_id
 from tests.witness.waiting import PATIENCE_SECONDS
 
 if TYPE_CHECKING:

@@ -8,13 +8,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from archive.clock import SystemClock
-from archive.format.position import Position
 from consumer.daemon.restart_policy import RestartLimits
 from consumer.daemon.supervisor import DaemonPlan, Supervisor
 from consumer.leases.hand_over import Leaving
 from consumer.leases.rows import Lease
 from consumer.monitoring.watch import Watch
+from minutebook.clock import SystemClock
+from minutebook.format.position import Position
 from tests.fakes.lease_table import MemoryLeaseTable
 from tests.integration.supervised import ROOT, Supervised, end
 

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from archive.format.coverage_markers import SKIPPED, SkippedMarker, decode_coverage_marker, parse_skipped_key
 from demo.embedded import ACCESS_KEY, LOOPBACK, SECRET_KEY, free_ports
+from minutebook.format.coverage_markers import SKIPPED, SkippedMarker, decode_coverage_marker, parse_skipped_key
 from tests.integration.supervised import Supervised, end
 
 if TYPE_CHECKING:
-    from archive.store.s3 import S3Store
     from demo.embedded import EmbeddedAws
+    from minutebook.store.s3 import S3Store
 
 _SHARD = "shardId-000000000000"
 

@@ -12,14 +12,14 @@ from urllib.request import urlopen
 
 import pytest
 
-from archive.clock import SystemClock
-from archive.errors import SettingsError
 from consumer.child_logs.processor_log import read_event
 from consumer.monitoring.command import health
 from consumer.monitoring.health_file import HealthFile, health_path
 from consumer.monitoring.server import LOOPBACK, serve
 from consumer.monitoring.watch import Watch
 from consumer.worker.state_folder import file_name, prepare_state
+from minutebook.clock import SystemClock
+from minutebook.errors import SettingsError
 from tests.fakes.failing_s3 import FailingS3, WriteFault
 from tests.fakes.failing_s3 import serve as serve_s3
 from tests.integration.archive_site import Site

@@ -5,10 +5,10 @@ import socket
 
 import pytest
 
-from archive.clock import SystemClock, new_id, new_random
 from consumer.preflight.check import Outcome
 from consumer.preflight.preflight import preflight, settled
 from consumer.settings.settings import LoadedSettings, Settings
+from minutebook.clock import SystemClock, new_id, new_random
 from tests.fakes.lax_s3 import LaxBucket, serve
 
 pytestmark = pytest.mark.usefixtures("credentials")

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from archive.clock import SystemClock
-from archive.errors import MinutebookError
 from demo.child import Child
 from demo.embedded import EmbeddedAws
+from minutebook.clock import SystemClock
+from minutebook.errors import MinutebookError
 from tests.witness.waiting import PATIENCE_SECONDS, wait_until
 
 _OWNER = """

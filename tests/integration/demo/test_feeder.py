@@ -5,13 +5,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from archive.clock import SystemClock, new_id
-from archive.errors import MinutebookError
-from archive.format.position import Position
 from demo.embedded import EmbeddedAws
 from demo.feeder import Feeder, Pace
 from demo.flights import read_flights
 from demo.ledger import Ledger, RecordRef, fingerprint
+from minutebook.clock import SystemClock, new_id
+from minutebook.errors import MinutebookError
+from minutebook.format.position import Position
 
 if TYPE_CHECKING:
     from mypy_boto3_kinesis import KinesisClient

@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
-from archive.clock import new_id
 from demo.embedded import EmbeddedAws
 from demo.provision import main
+from minutebook.clock import new_id
 
 
 def test_provisioning_twice_is_the_same_as_once(embedded_aws: EmbeddedAws, tmp_path: Path) -> None:

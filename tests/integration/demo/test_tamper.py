@@ -5,16 +5,16 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from archive.format.day import Day
-from archive.store.places import StorePrefix, open_storage
-from archive.store.s3 import S3Store
-from archive.store.storage import Address
 from compaction.audit.audit import audit_day
 from compaction.job.context import AuditOptions
 from compaction.verdict.audit_document import EXIT_CODES, encode_audit
 from demo.embedded import REGION, EmbeddedAws
 from demo.readback import read_archive
 from demo.tamper import Tampered, tamper
+from minutebook.format.day import Day
+from minutebook.store.places import StorePrefix, open_storage
+from minutebook.store.s3 import S3Store
+from minutebook.store.storage import Address
 from tests.corpus.auditing import job_context
 from tests.corpus.model import PREFIX, Corpus
 

@@ -6,9 +6,9 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from archive.clock import new_id
 from demo.bootstrap import ensure_java
 from demo.serve import environment, for_a_shell
+from minutebook.clock import new_id
 
 if TYPE_CHECKING:
     from demo.embedded import EmbeddedAws

@@ -7,10 +7,10 @@ from typing import Final
 
 import pytest
 
-from archive.class_archive import use_options
 from compaction.spark.session import prepared_folder
 from consumer.daemon.prepared.classes import find_classes
 from consumer.preflight.java import find_jars, find_java
+from minutebook.class_archive import use_options
 
 _ARCHIVES: Final = Path(sys.prefix, "share", "minutebook")
 _IS_PREPARED: Final = Path(sys.prefix, ".prepared").is_file() and any(_ARCHIVES.glob("*/classes-*.jsa"))

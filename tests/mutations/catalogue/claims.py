@@ -39,7 +39,7 @@ CLAIMS: Final = in_mode(
     Mutation(
         "an unknown claim is somebody else's",
         Change(
-            "archive.retry:until_known",
+            "minutebook.retry:until_known",
             "attempts += 1",
             (
                 "if what == 'a claim':\n"

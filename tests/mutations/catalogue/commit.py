@@ -4,7 +4,7 @@ from typing import Final
 
 from tests.mutations.mutation import Change, Mutation, in_mode
 
-_COMMIT: Final = "archive.store.commit"
+_COMMIT: Final = "minutebook.store.commit"
 _ARCHIVER: Final = "consumer.processor.archiver:Archiver"
 _SEQUENCE_STORE: Final = "consumer.processor.sequence_store:SequenceStore"
 
@@ -12,13 +12,13 @@ _PLAIN: Final = in_mode(
     "plain",
     Mutation(
         "commit without If-None-Match",
-        Change("archive.store.s3:S3Store.put_if_absent", "IfNoneMatch='*'"),
+        Change("minutebook.store.s3:S3Store.put_if_absent", "IfNoneMatch='*'"),
         tests=("test_every_put_is_conditional",),
     ),
     Mutation(
         "409 is 412",
         Change(
-            "archive.store.s3:S3Store.put_if_absent",
+            "minutebook.store.s3:S3Store.put_if_absent",
             "http_status(exc) == _PRECONDITION_FAILED",
             "http_status(exc) in (409, _PRECONDITION_FAILED)",
         ),
@@ -36,11 +36,11 @@ _PLAIN: Final = in_mode(
     Mutation(
         "an unknown outcome is success",
         Change(
-            "archive.retry:until_known",
+            "minutebook.retry:until_known",
             "attempts += 1",
             (
                 "if what.startswith('PUT'):\n"
-                "    from archive.store.objects import PutOutcome\n"
+                "    from minutebook.store.objects import PutOutcome\n"
                 "    return PutOutcome.CREATED\n"
                 "OLD"
             ),
@@ -50,11 +50,11 @@ _PLAIN: Final = in_mode(
     Mutation(
         "an unknown outcome is a lost slot",
         Change(
-            "archive.retry:until_known",
+            "minutebook.retry:until_known",
             "attempts += 1",
             (
                 "if what.startswith('PUT'):\n"
-                "    from archive.store.objects import PutOutcome\n"
+                "    from minutebook.store.objects import PutOutcome\n"
                 "    return PutOutcome.EXISTS\n"
                 "OLD"
             ),
@@ -63,7 +63,7 @@ _PLAIN: Final = in_mode(
     ),
     Mutation(
         "ignore the sub-sequence number of records",
-        Change("archive.format.record:Record.position", "self.sub_sequence_number", "0"),
+        Change("minutebook.format.record:Record.position", "self.sub_sequence_number", "0"),
         tests=("test_an_aggregate_of_one_arrival_time_stays_in_order",),
     ),
     Mutation(
@@ -152,7 +152,7 @@ _PLAIN: Final = in_mode(
             "segment_key(self._prefix, self._shard_id, segment.minute, first, segment.compression)",
             "OLD.replace('.jsonl', f'-L{metadata.last.sequence}_{metadata.last.sub}.jsonl')",
         ),
-        Change("archive.format.keys:parse_segment_key", "", ("key = re.sub('-L[0-9_]+', '', key)\nOLD")),
+        Change("minutebook.format.keys:parse_segment_key", "", ("key = re.sub('-L[0-9_]+', '', key)\nOLD")),
         tests=("test_a_slot_lost_to_a_shorter_segment_leaves_the_rest",),
     ),
     Mutation(
@@ -182,7 +182,7 @@ COMMIT: Final = (
     *_PLAIN,
     Mutation(
         "let botocore repeat requests",
-        Change("archive.aws:client_config", "1", "2"),
+        Change("minutebook.aws.clients:client_config", "1", "2"),
         tests=("test_botocore_itself_never_repeats",),
     ),
     Mutation(

@@ -19,7 +19,7 @@ _DAYS: Final = in_mode(
     Mutation(
         "take evidence of any age for young",
         Change(
-            "archive.coverage.continuity:is_young",
+            "minutebook.coverage.continuity:is_young",
             "answered_ms - until_ms < SURELY_HELD_MS",
             "until_ms <= answered_ms",
         ),
@@ -37,7 +37,9 @@ _DAYS: Final = in_mode(
     ),
     Mutation(
         "take an empty answer for the tip",
-        Change("archive.kinesis.answers:Answer.is_tip", "self.iterator is None or self.behind_ms == 0", "True"),
+        Change(
+            "minutebook.aws.kinesis.answers:Answer.is_tip", "self.iterator is None or self.behind_ms == 0", "True"
+        ),
         tests=("test_an_answer_that_is_empty_on_the_way_is_no_tip",),
     ),
     Mutation(
@@ -47,7 +49,9 @@ _DAYS: Final = in_mode(
     ),
     Mutation(
         "cover a shard up to its segment's last minute",
-        Change("archive.coverage.evidence:segment_link", "minute_ms - STEP_BACK_MS", "minute_ms + 2 * STEP_BACK_MS"),
+        Change(
+            "minutebook.coverage.evidence:segment_link", "minute_ms - STEP_BACK_MS", "minute_ms + 2 * STEP_BACK_MS"
+        ),
         tests=("test_a_segment_reaches_to_a_minute_before_its_own",),
     ),
 )
@@ -97,7 +101,7 @@ EVIDENCE: Final = (
     Mutation(
         "judge the first shards alone",
         Change(
-            "archive.coverage.frontier:_Descent._descend",
+            "minutebook.coverage.frontier:_Descent._descend",
             "self._require(self._coverage(child), self._born_after(child), is_first=False)",
         ),
         tests=("test_every_child_is_judged",),

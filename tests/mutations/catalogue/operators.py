@@ -66,8 +66,8 @@ _OPERATIONS: Final = in_mode(
         "expire the day that retention ends in",
         Change(
             "consumer.expire.command:newest_day",
-            "(archive.clock.now_ms() - older_than_ms) // _DAY_MS - 1",
-            "(archive.clock.now_ms() - older_than_ms) // _DAY_MS + 2",
+            "(minutebook.clock.now_ms() - older_than_ms) // _DAY_MS - 1",
+            "(minutebook.clock.now_ms() - older_than_ms) // _DAY_MS + 2",
         ),
         tests=("test_what_the_stream_may_still_hold_is_refused",),
     ),

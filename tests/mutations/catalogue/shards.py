@@ -70,7 +70,7 @@ _PLAIN: Final = in_mode(
         "resume past retention without a mark",
         Change(f"{_SHARD_STARTER}._continuity", "", "return Continuity.PROVEN"),
         Change(
-            "archive.coverage.continuity:judge_continuity",
+            "minutebook.coverage.continuity:judge_continuity",
             "is_young(base.until_ms, answered_ms) or _is_base_held(base, held)",
             "True",
         ),

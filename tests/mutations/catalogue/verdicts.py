@@ -4,7 +4,7 @@ from typing import Final
 
 from tests.mutations.mutation import Change, Mutation
 
-_CHAIN: Final = "archive.coverage.chain:Chain"
+_CHAIN: Final = "minutebook.coverage.chain:Chain"
 
 VERDICTS: Final = (
     Mutation(
@@ -28,7 +28,7 @@ VERDICTS: Final = (
     ),
     Mutation(
         "believe that a shard is its own parent",
-        Change("archive.proof.stated:_check_kin", "shard_id in kin", "kin == shard_id"),
+        Change("minutebook.proof.stated:_check_kin", "shard_id in kin", "kin == shard_id"),
         tests=(
             "test_a_marker_that_names_its_own_shard_as_kin_is_not_believed",
             "test_a_shard_that_names_itself_as_its_parent_is_judged_whole",
@@ -101,13 +101,13 @@ VERDICTS: Final = (
     ),
     Mutation(
         "believe no read mark",
-        Change("archive.proof.gathered:Gathered.pieces", "self.marks.get(shard_id, {}).items()", "[]"),
+        Change("minutebook.proof.gathered:Gathered.pieces", "self.marks.get(shard_id, {}).items()", "[]"),
         tests=("test_a_quiet_shard_with_marks_is_clean",),
     ),
     Mutation(
         "believe no child's birth",
         Change(
-            "archive.coverage.frontier:_Descent._descend",
+            "minutebook.coverage.frontier:_Descent._descend",
             "self._coverage(child)",
             "self._coverage(child).without_birth()",
         ),
@@ -121,7 +121,7 @@ VERDICTS: Final = (
     Mutation(
         "follow a key out of the directory",
         Change(
-            "archive.store.directory_storage:DirectoryStorage._path",
+            "minutebook.store.directory_storage:DirectoryStorage._path",
             "key.startswith('/') or '..' in key.split('/')",
             "key.startswith('//')",
         ),
@@ -129,7 +129,7 @@ VERDICTS: Final = (
     ),
     Mutation(
         "pass over a group of an aggregate",
-        Change("archive.format.aggregate:_fields", "_GROUP", "-1"),
+        Change("minutebook.format.aggregate:_fields", "_GROUP", "-1"),
         tests=("test_we_deliver_what_kcl_delivers",),
     ),
     Mutation(

@@ -4,13 +4,13 @@ import random
 from collections.abc import Callable
 from typing import Final
 
-from archive.errors import MinutebookError, TableUnavailable
 from consumer.child_logs.processor_log import FAILED, ProcessorEvent
 from consumer.daemon.restart_policy import DaemonExit, RestartLimits, RestartPolicy, Stop
 from consumer.leases.leader_lock import release_own_lock
 from consumer.leases.rows import LeaderLock, Lease, LeaseRows
 from consumer.liveness.poll import ReaderPoll
 from consumer.liveness.rules import ReaderWatch
+from minutebook.errors import MinutebookError, TableUnavailable
 from tests.simulation.coordinator.daemon import FAILOVER_SECONDS, Daemon, Stall
 from tests.simulation.coordinator.table import Coordination
 

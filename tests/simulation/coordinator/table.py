@@ -9,7 +9,7 @@ from consumer.leases.rows import Checkpoint, LeaderLock, Lease
 
 
 class Time:
-    """A clock that jumps from event to event. Implements `archive.clock.Clock` for everybody."""
+    """A clock that jumps from event to event. Implements `minutebook.clock.Clock` for everybody."""
 
     def __init__(self) -> None:
         self.now = 0.0

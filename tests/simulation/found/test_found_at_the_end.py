@@ -6,12 +6,12 @@ from collections import Counter
 import msgspec
 import pytest
 
-from archive.errors import SafetyRefusal
-from archive.format.keys import end_marker_key
-from archive.format.markers import EndMarker, decode_marker, encode_marker
-from archive.format.position import Position
 from consumer.evidence.end_walk import walk_to_end
 from consumer.stream.kinesis import KinesisStream
+from minutebook.errors import SafetyRefusal
+from minutebook.format.keys import end_marker_key
+from minutebook.format.markers import EndMarker, decode_marker, encode_marker
+from minutebook.format.position import Position
 from tests.fakes.archive_scene import PREFIX
 from tests.fakes.clock import START_MS
 from tests.fakes.daemon_double import SHARD_END

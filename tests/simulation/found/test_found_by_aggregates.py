@@ -6,11 +6,11 @@ KCL leaves an aggregate of another shard out by the shard's hash keys, and deliv
 import msgspec
 import pytest
 
-from archive.errors import SafetyRefusal, StoreRefused
-from archive.format.aggregate import HashRange
-from archive.format.keys import end_marker_key
-from archive.format.markers import EndMarker, decode_marker, encode_marker
-from archive.format.metadata import Continuity
+from minutebook.errors import SafetyRefusal, StoreRefused
+from minutebook.format.aggregate import HashRange
+from minutebook.format.keys import end_marker_key
+from minutebook.format.markers import EndMarker, decode_marker, encode_marker
+from minutebook.format.metadata import Continuity
 from tests.fakes.archive_scene import PREFIX
 from tests.fakes.daemon_double import SHARD_END
 from tests.fakes.memory_store import Fault, PlannedFaults

@@ -5,13 +5,13 @@ from io import StringIO
 import pytest
 from rich.console import Console
 
-from archive.errors import SafetyRefusal
 from consumer.archived.application import KclStart
 from consumer.archived.chain_ends import find_ends
 from consumer.leases.rows import Lease, LeaseRows
 from consumer.restore.command import Parts, rebuild
 from consumer.restore.plan import Facts
 from consumer.stream.port import ShardInfo
+from minutebook.errors import SafetyRefusal
 from tests.fakes.archive_scene import PREFIX
 from tests.fakes.clock import ManualClock
 from tests.fakes.expire_scene import DAY, S0, TODAY, ExpireScene

@@ -8,14 +8,14 @@ from collections.abc import Iterator
 
 import pytest
 
-from archive.compression import Compression
-from archive.errors import BufferTooOld, DeliveryDoubt, StoreUnavailable
-from archive.format.metadata import ChainStart
-from archive.format.record import Record
-from archive.format.segment import SegmentWriter
 from consumer.evidence.shard_evidence import Claim
 from consumer.processor.sequence_store import SequenceStore
 from consumer.services import Services
+from minutebook.compression import Compression
+from minutebook.errors import BufferTooOld, DeliveryDoubt, StoreUnavailable
+from minutebook.format.metadata import ChainStart
+from minutebook.format.record import Record
+from minutebook.format.segment import SegmentWriter
 from tests.fakes.clock import START_MS, ManualClock
 from tests.fakes.memory_store import MemoryBucket, MemoryStore
 from tests.fakes.shard import SHARD

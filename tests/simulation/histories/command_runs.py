@@ -9,9 +9,6 @@ from typing import TYPE_CHECKING, Any, cast
 
 from rich.console import Console
 
-from archive.retry import Backoff
-from archive.store.retrying import RetryingStorage, RetryingStore
-from archive.store.s3_storage import S3Storage
 from consumer.expire.command import Archive, run
 from consumer.expire.coverage import DayProof, DayProver
 from consumer.expire.plan import DayPlan
@@ -19,6 +16,9 @@ from consumer.restore.command import Parts, rebuild
 from consumer.restore.facts import gather_facts
 from consumer.restore.plan import Facts
 from consumer.stream.kinesis import KinesisStream
+from minutebook.retry import Backoff
+from minutebook.store.retrying import RetryingStorage, RetryingStore
+from minutebook.store.s3_storage import S3Storage
 from tests.simulation.histories.published import Published
 from tests.simulation.promises.bucket_view import one_by_one
 from tests.simulation.promises.commands import judge_expire, judge_restore

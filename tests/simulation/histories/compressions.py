@@ -5,7 +5,7 @@ from collections.abc import Callable
 from itertools import repeat
 from typing import Final
 
-from archive.compression import Compression
+from minutebook.compression import Compression
 
 _KINDS: Final = 5
 

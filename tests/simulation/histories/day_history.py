@@ -16,7 +16,7 @@ from tests.simulation.services.kinesis import HOUR, SimShard, SimStream
 from tests.simulation.world import STAMPS, Violation
 
 if TYPE_CHECKING:
-    from archive.format.day import Day
+    from minutebook.format.day import Day
 
 DAY: Final = 86_400
 _STEPS: Final = (60, 300, 900, 1800, 3000, 3000, 3 * HOUR)

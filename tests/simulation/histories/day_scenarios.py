@@ -4,7 +4,7 @@ from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from typing import Final
 
-from archive.errors import ObjectVanished, SafetyRefusal, ShardEndUnproven
+from minutebook.errors import ObjectVanished, SafetyRefusal, ShardEndUnproven
 from tests.simulation.histories.scenarios import SERVICES, deal
 from tests.simulation.histories.sharded_scenarios import ShardedScenario
 from tests.simulation.modes import Mode

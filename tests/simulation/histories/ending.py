@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Final
 
-from archive.errors import DeliveryDoubt
+from minutebook.errors import DeliveryDoubt
 from tests.fakes.daemon_double import SHARD_END
 from tests.simulation.histories.site import Site
 from tests.simulation.promises.nightly import NightlyAudit

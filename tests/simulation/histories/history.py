@@ -5,8 +5,8 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, Final
 
-from archive.errors import SafetyRefusal
 from consumer.settings.settings import Settings
+from minutebook.errors import SafetyRefusal
 from tests.fakes.daemon_double import SHARD_END, UnopenableRowError
 from tests.simulation.histories.ending import audit, drain
 from tests.simulation.histories.events.tables import EVENTS

@@ -3,7 +3,7 @@
 import datetime as dt
 from typing import TYPE_CHECKING, Final
 
-from archive.store.objects import ObjectHead, StoredObject
+from minutebook.store.objects import ObjectHead, StoredObject
 from tests.fakes.published_day import published_objects
 from tests.simulation.services.bucket import PREFIX
 

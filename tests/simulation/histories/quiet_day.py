@@ -3,7 +3,7 @@
 from collections import Counter
 from typing import Final, Literal, NamedTuple, get_args
 
-from archive.format.read_mark import FOLDER
+from minutebook.format.read_mark import FOLDER
 from tests.simulation.histories.day_history import DAY, DayHistory
 from tests.simulation.histories.day_scenarios import CALM_MONTH
 from tests.simulation.services.bucket import PREFIX

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import Final, TypeVar
 
-from archive.errors import (
+from minutebook.errors import (
     BufferTooOld,
     MinutebookError,
     ObjectVanished,

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from archive.format.aggregate import LAST_HASH_KEY, HashRange
+from minutebook.format.aggregate import LAST_HASH_KEY, HashRange
 from tests.fakes.daemon_double import SHARD_END
 from tests.fakes.shard import FIRST_SEQUENCE
 from tests.simulation.histories.site import Site

@@ -6,9 +6,9 @@ from collections.abc import Callable, Hashable, Mapping
 from dataclasses import replace
 from typing import Any, ClassVar
 
-from archive.errors import SafetyRefusal
-from archive.format.position import Position
 from consumer.settings.settings import Settings
+from minutebook.errors import SafetyRefusal
+from minutebook.format.position import Position
 from tests.fakes.daemon_double import SHARD_END
 from tests.simulation.histories.command_runs import CommandRun, Operator
 from tests.simulation.histories.ending import audit, finish, send_successors, wake

@@ -7,7 +7,7 @@ from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from typing import Final, Literal
 
-from archive.errors import ObjectVanished, SafetyRefusal, ShardEndUnproven
+from minutebook.errors import ObjectVanished, SafetyRefusal, ShardEndUnproven
 from tests.simulation.histories.scenarios import SERVICES, Scenario, deal
 from tests.simulation.modes import Mode
 

@@ -3,19 +3,19 @@
 import random
 from typing import TYPE_CHECKING, ClassVar, Final
 
-from archive.compression import Compression
-from archive.format.document import FORMAT
-from archive.format.markers import ApplicationRecord
-from archive.format.metadata import ChainStart
-from archive.format.position import Position
-from archive.retry import Backoff
-from archive.store.retrying import RetryingStore
-from archive.store.s3 import S3Store
 from consumer.archived.application import kcl_start, propose_start, settle_application
 from consumer.archived.first_shards import settle_first_shards
 from consumer.settings.settings import Settings
 from consumer.stream.kinesis import KinesisStream
 from consumer.stream.port import StreamIdentity
+from minutebook.compression import Compression
+from minutebook.format.document import FORMAT
+from minutebook.format.markers import ApplicationRecord
+from minutebook.format.metadata import ChainStart
+from minutebook.format.position import Position
+from minutebook.retry import Backoff
+from minutebook.store.retrying import RetryingStore
+from minutebook.store.s3 import S3Store
 from tests.fakes.daemon_double import Lease
 from tests.fakes.shard import FIRST_SEQUENCE
 from tests.simulation.promises.ledger import Ledger

@@ -5,12 +5,12 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NoReturn, TypeVar
 
-from archive.index.last_segments import LastSegments, none_published
-from archive.proof.evidence_set import ProofQuery
-from archive.proof.reading import Judged, judge_archive
-from archive.retry import Backoff
-from archive.store.objects import ListedObject, ObjectHead, StoredObject
-from archive.store.retrying import RetryingStore
+from minutebook.index.last_segments import LastSegments, none_published
+from minutebook.proof.evidence_set import ProofQuery
+from minutebook.proof.reading import Judged, judge_archive
+from minutebook.retry import Backoff
+from minutebook.store.objects import ListedObject, ObjectHead, StoredObject
+from minutebook.store.retrying import RetryingStore
 from tests.fakes.clock import ManualClock
 from tests.simulation.services.bucket import PREFIX, Bucket
 
@@ -19,7 +19,7 @@ U = TypeVar("U")
 
 
 class BucketView:
-    """Implements the reading half of `archive.store.objects.ObjectStore` on a bucket as it is now."""
+    """Implements the reading half of `minutebook.store.objects.ObjectStore` on a bucket as it is now."""
 
     def __init__(self, bucket: Bucket) -> None:
         self._objects = bucket.objects

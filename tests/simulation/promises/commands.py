@@ -2,9 +2,9 @@
 
 from typing import TYPE_CHECKING, Final
 
-from archive.errors import ObjectVanished, SafetyRefusal, StoreUnavailable, StreamUnavailable, TableUnavailable
-from archive.format.keys import parse_segment_key
-from archive.format.position import Position
+from minutebook.errors import ObjectVanished, SafetyRefusal, StoreUnavailable, StreamUnavailable, TableUnavailable
+from minutebook.format.keys import parse_segment_key
+from minutebook.format.position import Position
 from tests.fakes.daemon_double import SHARD_END
 from tests.simulation.services.bucket import PREFIX, SIDE_OBJECTS
 from tests.simulation.services.kinesis import HOUR

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from archive.errors import BufferTooOld, DeliveryDoubt, MinutebookError, SafetyRefusal, StoreRefused
+from minutebook.errors import BufferTooOld, DeliveryDoubt, MinutebookError, SafetyRefusal, StoreRefused
 from tests.simulation.promises.withheld import is_refused_for_stray
 from tests.simulation.world import Violation
 

@@ -6,14 +6,14 @@ Independent of the consumer: only keys, metadata, bodies and the shard's own rec
 from itertools import pairwise
 from typing import Final
 
-from archive.coverage.evidence import segment_link
-from archive.format.keys import parse_segment_key
-from archive.format.markers import ApplicationRecord, EndMarker, StartMarker, decode_marker
-from archive.format.metadata import ChainStart, Continuity, SegmentMetadata
-from archive.format.minute import minute_of
-from archive.format.position import Position
-from archive.format.read_mark import MarkKind, decode_read_mark
-from archive.format.segment import read_records
+from minutebook.coverage.evidence import segment_link
+from minutebook.format.keys import parse_segment_key
+from minutebook.format.markers import ApplicationRecord, EndMarker, StartMarker, decode_marker
+from minutebook.format.metadata import ChainStart, Continuity, SegmentMetadata
+from minutebook.format.minute import minute_of
+from minutebook.format.position import Position
+from minutebook.format.read_mark import MarkKind, decode_read_mark
+from minutebook.format.segment import read_records
 from tests.fakes.daemon_double import SHARD_END, Checkpoint
 from tests.simulation.promises.ends import check_end
 from tests.simulation.promises.objects import Segment

@@ -8,15 +8,15 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from archive.coverage.chain import Reason
-from archive.coverage.intervals import Interval
-from archive.coverage.topology import ShardRow
-from archive.coverage.verdict import State, Verdict, day_scope
-from archive.format.aggregate import HashRange
-from archive.format.day import Day, day_of_ms
-from archive.format.read_mark import FOLDER, parse_read_mark_key
-from archive.proof.evidence_set import ProofQuery
-from archive.proof.sources import Stream
+from minutebook.coverage.chain import Reason
+from minutebook.coverage.intervals import Interval
+from minutebook.coverage.topology import ShardRow
+from minutebook.coverage.verdict import State, Verdict, day_scope
+from minutebook.format.aggregate import HashRange
+from minutebook.format.day import Day, day_of_ms
+from minutebook.format.read_mark import FOLDER, parse_read_mark_key
+from minutebook.proof.evidence_set import ProofQuery
+from minutebook.proof.sources import Stream
 from tests.simulation.promises.bucket_view import BucketView
 from tests.simulation.promises.published_ends import PublishedEnds
 from tests.simulation.services.bucket import PREFIX

@@ -4,8 +4,8 @@ from typing import NamedTuple
 
 import msgspec
 
-from archive.compression import Compression
-from archive.format.metadata import ChainStart, SegmentMetadata
+from minutebook.compression import Compression
+from minutebook.format.metadata import ChainStart, SegmentMetadata
 from tests.simulation.services.bucket import Stored
 from tests.simulation.services.kinesis import SimShard
 from tests.simulation.world import name

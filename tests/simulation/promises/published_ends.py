@@ -6,11 +6,11 @@ What comes late, goes, or is restored afterwards makes it stale. Nothing that an
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from archive.errors import FormatError
-from archive.format.day import Day
-from archive.format.keys import parse_segment_key
-from archive.format.metadata import SegmentMetadata
-from archive.index.last_segments import LastSegment
+from minutebook.errors import FormatError
+from minutebook.format.day import Day
+from minutebook.format.keys import parse_segment_key
+from minutebook.format.metadata import SegmentMetadata
+from minutebook.index.last_segments import LastSegment
 from tests.simulation.services.bucket import PREFIX
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class PublishedEnds:
-    """Implements `archive.index.last_segments.LastSegments`; a quiet shard is carried on from day to day."""
+    """Implements `minutebook.index.last_segments.LastSegments`; a quiet shard is carried on from day to day."""
 
     def __init__(self) -> None:
         self._days: dict[Day, Mapping[str, LastSegment]] = {}

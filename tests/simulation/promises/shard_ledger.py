@@ -2,12 +2,12 @@
 
 from collections.abc import Iterator
 
-from archive.compression import compression_of
-from archive.format.minute import minute_of
-from archive.format.position import Position
-from archive.format.record import Record
-from archive.format.segment import read_dropped, read_records
 from consumer.dedupe.stored_watermarks import WATERMARKS_BESIDE
+from minutebook.compression import compression_of
+from minutebook.format.minute import minute_of
+from minutebook.format.position import Position
+from minutebook.format.record import Record
+from minutebook.format.segment import read_dropped, read_records
 from tests.simulation.promises.ledger import Ledger
 from tests.simulation.promises.objects import Segment
 from tests.simulation.services.bucket import SIDE_OBJECTS, Bucket, Stored

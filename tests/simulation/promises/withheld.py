@@ -28,8 +28,8 @@ import base64
 from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING
 
-from archive.format.coverage_markers import UndeliveredRecord, decode_coverage_marker
-from archive.format.position import Position
+from minutebook.format.coverage_markers import UndeliveredRecord, decode_coverage_marker
+from minutebook.format.position import Position
 from tests.fakes.shard import UserRecord
 from tests.simulation.services.kinesis import SimShard, data_of
 from tests.simulation.world import Violation, World, name

@@ -1,4 +1,4 @@
-"""What careless producers put into a shard as KPL aggregates, and what KCL delivers of it (archive/format/aggregate).
+"""What careless producers put into a shard as KPL aggregates, and what KCL delivers of it (minutebook/format/aggregate).
 
     empty ................ no user record: nothing
     cut off, damaged ..... no aggregate at all: the record as it is
@@ -20,7 +20,7 @@ they are.
 import random
 from typing import TYPE_CHECKING, Final, Self
 
-from archive.format.aggregate import EVERY_HASH_KEY, LAST_HASH_KEY, HashRange
+from minutebook.format.aggregate import EVERY_HASH_KEY, LAST_HASH_KEY, HashRange
 from tests.witness.aggregate import EMPTY, aggregate
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""S3 as boto3 shows it: the real `archive.store.s3.S3Store` runs on this client.
+"""S3 as boto3 shows it: the real `minutebook.store.s3.S3Store` runs on this client.
 
 A request may be refused before it is applied, applied with its answer lost, answered 409 or 503, or be on its way for
 so long that its client gives up and others write first. S3 refuses what was signed more than 15 minutes ago.
@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple
 
 from botocore.exceptions import ClientError, EndpointConnectionError, ReadTimeoutError
 
-from archive.checksum import crc32_text
+from minutebook.aws.checksum import crc32_text
 from tests.simulation.world import Host, World
 
 PREFIX: Final = "raw/"

@@ -8,14 +8,14 @@ import json
 from collections.abc import Callable, Iterator
 from typing import Any, BinaryIO, cast
 
-from archive.format.position import Position
-from archive.store.s3 import S3Store
 from consumer.processor.dedupe_start import await_table
 from consumer.processor.processor import ShardProcessor
 from consumer.processor.protocol import run_process
 from consumer.services import Services
 from consumer.settings.settings import Settings
 from consumer.stream.kinesis import KinesisStream
+from minutebook.format.position import Position
+from minutebook.store.s3 import S3Store
 from tests.fakes.daemon_double import Checkpoint, DaemonDouble, Lease
 from tests.fakes.shard import UserRecord
 from tests.fakes.wire import LinesAsStdin, ProtocolViolationError

@@ -18,7 +18,7 @@ from tests.simulation.world import Host, World
 from tests.witness.aggregate import aggregate
 
 if TYPE_CHECKING:
-    from archive.format.position import Position
+    from minutebook.format.position import Position
 
 HOUR: Final = 3600
 ARN: Final = "arn:aws:kinesis:eu-central-1:000000000000:stream/flights"

@@ -2,9 +2,9 @@
 
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from archive.format.position import Position
 from consumer.leases.rows import Lease as StoredLease
 from consumer.leases.rows import LeaseRows, lease_item, parse_rows
+from minutebook.format.position import Position
 from tests.fakes.daemon_double import SHARD_END, Checkpoint, Lease
 from tests.fakes.shard import FakeShard
 from tests.simulation.world import Host, Violation, name

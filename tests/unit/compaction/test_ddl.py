@@ -5,12 +5,12 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from archive.errors import SettingsError
-from archive.format.day import Day
-from archive.store.places import StorePrefix
-from archive.store.storage import Address
 from compaction.ddl import ddl_of, print_ddl
 from compaction.job.request import DdlRequest
+from minutebook.errors import SettingsError
+from minutebook.format.day import Day
+from minutebook.store.places import StorePrefix
+from minutebook.store.storage import Address
 from tests.corpus.shelf import Shelf
 
 DAY = Day.parse("2026-11-20")

@@ -3,9 +3,9 @@
 import pyarrow as pa
 import pytest
 
-from archive.errors import SettingsError
 from compaction.hive import Column, columns_of, unite, wider
 from compaction.publish.conflicts import Conflict
+from minutebook.errors import SettingsError
 
 
 @pytest.mark.parametrize(

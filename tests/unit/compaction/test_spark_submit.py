@@ -5,8 +5,8 @@ import sys
 import pytest
 import typer
 
-from archive.errors import SettingsError
 from compaction.spark_submit import PLATFORM, arguments, main
+from minutebook.errors import SettingsError
 from minutebook.front_door import app
 
 

@@ -6,10 +6,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from archive.errors import SettingsError
 from demo.command import demo
 from demo.nightly import Nightly, count_rows, days_so_far
 from demo.readback import read_archive
+from minutebook.errors import SettingsError
 from tests.fakes.archive_scene import PREFIX, MemoryScene
 from tests.fakes.clock import START_MS
 

@@ -2,14 +2,14 @@
 
 import pytest
 
-from archive.errors import FormatError
-from archive.format.metadata import Continuity, Predecessor
-from archive.format.minute import MINUTE_MS
-from archive.format.position import Position
-from archive.format.record import Record
 from demo.flights import Event
 from demo.ledger import Ledger, RecordRef
 from demo.readback import Verdict, compare, count_archived, read_archive
+from minutebook.errors import FormatError
+from minutebook.format.metadata import Continuity, Predecessor
+from minutebook.format.minute import MINUTE_MS
+from minutebook.format.position import Position
+from minutebook.format.record import Record
 from tests.fakes.archive_scene import CHAIN_START, MemoryScene
 
 PREFIX = "flights/"

@@ -2,15 +2,15 @@
 
 import pytest
 
-from archive.errors import FormatError
-from archive.format.keys import duplicates_key
-from archive.format.position import Position
-from archive.format.record import Record
 from demo.flights import Event
 from demo.ledger import Ledger
 from demo.readback import compare, read_archive
 from demo.retries import Mode, Retries, count_retries
 from demo.scenario import Recovery
+from minutebook.errors import FormatError
+from minutebook.format.keys import duplicates_key
+from minutebook.format.position import Position
+from minutebook.format.record import Record
 from tests.fakes.archive_scene import MemoryScene, Stored
 
 PREFIX = "flights/"

@@ -2,9 +2,9 @@
 
 import pytest
 
-from archive.format.position import Position
-from archive.format.record import Record
 from demo.readback import broken_links, read_archive
+from minutebook.format.position import Position
+from minutebook.format.record import Record
 from tests.fakes.archive_scene import PREFIX, MemoryScene
 
 SHARD = "shardId-000000000000"

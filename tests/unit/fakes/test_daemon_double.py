@@ -5,9 +5,9 @@ from collections.abc import Callable
 import pytest
 from amazon_kclpy.kcl import CheckpointError
 
-from archive.format.position import Position
 from consumer.pipe.messages import Initialize, LeaseLost
 from consumer.processor.protocol import Batch, Checkpointer, ShutdownInput
+from minutebook.format.position import Position
 from tests.fakes.clock import START_MS
 from tests.fakes.daemon_double import SHARD_END, DaemonDouble, Lease, ProtocolViolationError
 from tests.fakes.shard import FIRST_SEQUENCE, FakeShard

@@ -5,7 +5,7 @@ from collections import defaultdict
 
 import pytest
 
-from archive.format.aggregate import LAST_HASH_KEY, Delivery, Fault, HashRange, deaggregate
+from minutebook.format.aggregate import LAST_HASH_KEY, Delivery, Fault, HashRange, deaggregate
 from tests.fakes.malformed import BOMBS, KINDS, Aim, Deck, Drawn, key_in
 
 _HOME = HashRange(LAST_HASH_KEY // 4, LAST_HASH_KEY // 2)

@@ -4,8 +4,8 @@ import random
 
 import pytest
 
-from archive.errors import OutcomeUnknown, StoreRefused
-from archive.store.objects import PutOutcome
+from minutebook.errors import OutcomeUnknown, StoreRefused
+from minutebook.store.objects import PutOutcome
 from tests.fakes.clock import ManualClock
 from tests.fakes.memory_store import EndlessFault, Fault, MemoryBucket, MemoryStore, PlannedFaults, RandomFaults
 

@@ -8,9 +8,9 @@ from typing import Final
 
 import pytest
 
-from archive.format.day import Day
-from archive.store.places import StorePrefix
-from archive.store.storage import Address
+from minutebook.format.day import Day
+from minutebook.store.places import StorePrefix
+from minutebook.store.storage import Address
 from tests.corpus.shelf import Shelf
 
 CHECKOUT: Final = Path(__file__).parents[3]
@@ -42,7 +42,9 @@ def test_reader_and_cat_import_nothing_of_either_side() -> None:
         "compaction",
         "consumer",
         "job",
-        pytest.param("archive", marks=pytest.mark.xfail(strict=True, reason="archive/ is a package of ours still")),
+        pytest.param(
+            "archive", marks=pytest.mark.xfail(strict=True, reason="minutebook/ is a package of ours still")
+        ),
     ],
 )
 def test_a_file_beside_a_users_script_is_not_taken_for_ours(tmp_path: Path, name: str) -> None:

@@ -12,10 +12,10 @@ import pytest
 from ruamel.yaml import YAML
 from ruamel.yaml.nodes import Node, ScalarNode, SequenceNode
 
-from archive.emf import NAMESPACE
 from compaction.job.settings import load_job_settings
-from consumer.monitoring.emf import COUNTED, GAUGES
+from consumer.monitoring.cloudwatch import COUNTED, GAUGES
 from consumer.settings.settings import load_with_kcl
+from minutebook.emf import NAMESPACE
 from tests.witness.policies import (
     BUCKET_POLICY,
     CHECKOUT,

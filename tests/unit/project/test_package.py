@@ -12,12 +12,12 @@ from pathlib import Path
 
 import pytest
 
-from archive.errors import SettingsError
 from compaction.command_line import need_spark
 from consumer.settings import shipped
+from minutebook.errors import SettingsError
 
 CHECKOUT = Path(__file__).resolve().parents[3]
-PACKAGES = ("archive", "consumer", "compaction", "minutebook")
+PACKAGES = ("consumer", "compaction", "minutebook")
 BUILD = tomllib.loads((CHECKOUT / "pyproject.toml").read_text())
 
 
@@ -41,7 +41,7 @@ def test_the_changelog_is_where_the_version_stands() -> None:
     assert "version" not in BUILD["project"]
 
 
-def test_nothing_but_the_four_packages_is_installed() -> None:
+def test_nothing_but_the_three_packages_is_installed() -> None:
     """`demo`, `tests` and `benchmarks` would be anybody's modules of these names."""
     assert BUILD["tool"]["hatch"]["build"]["targets"]["wheel"]["only-include"] == [*PACKAGES]
 

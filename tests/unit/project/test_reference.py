@@ -7,8 +7,6 @@ from typing import Final
 
 import pytest
 
-from archive import errors
-from archive.properties_file import KCL_VARIABLES
 from consumer.monitoring.command import UNHEALTHY
 from consumer.settings.kcl_properties import INEFFECTIVE, KCL_PROPERTIES
 from consumer.settings.settings import OUR_PROPERTIES, environment_name
@@ -16,11 +14,13 @@ from docsite.events_page import NORMAL_LIFE, alarms, events_page, meaning
 from docsite.hook import pages
 from docsite.log_events import LogEvent, log_events
 from docsite.settings_page import commented, kind
+from minutebook import errors
+from minutebook.properties_file import KCL_VARIABLES
 
 CHECKOUT: Final = Path(__file__).resolve().parents[3]
 OPERATIONS: Final = (CHECKOUT / "docs" / "operations.md").read_text()
 _CODE: Final = [
-    path for name in ("archive", "consumer", "compaction", "minutebook") for path in (CHECKOUT / name).glob("**/*.py")
+    path for name in ("consumer", "compaction", "minutebook") for path in (CHECKOUT / name).glob("**/*.py")
 ]
 _COUNTERS: Final = frozenset({"counter", "Gauge", "Histogram", "GaugeMetricFamily", "_family"})
 

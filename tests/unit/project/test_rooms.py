@@ -59,9 +59,9 @@ ORDER: Final = {
 }
 # Rooms that may import less than the order allows.
 LESS: Final = {
-    "archive.format": "compression errors",  # values and bytes
-    "archive.coverage": "errors format",
-    "archive.proof": "coverage errors format store",
+    "minutebook.format": "compression errors",  # values and bytes
+    "minutebook.coverage": "errors format",
+    "minutebook.proof": "coverage errors format store",
     "consumer.expire": "archived settings stream",  # a command knows no other one
     "consumer.restore": "archived leases settings stream",
     "consumer.status": "archived leases settings stream",

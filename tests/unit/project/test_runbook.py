@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from archive import errors
+from minutebook import errors
 
 CHECKOUT: Final = Path(__file__).resolve().parents[3]
 RUNBOOK: Final = (CHECKOUT / "docs" / "runbook.md").read_text()

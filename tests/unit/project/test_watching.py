@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from consumer.child_logs.processor_log import ProcessorEvent
-from consumer.monitoring.emf import COUNTED, GAUGES, LATENCY
+from consumer.monitoring.cloudwatch import COUNTED, GAUGES, LATENCY
 from consumer.monitoring.watch import Watch
 from consumer.settings.settings import OUR_PROPERTIES
 from tests.fakes.clock import ManualClock

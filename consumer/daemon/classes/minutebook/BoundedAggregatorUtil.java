@@ -17,7 +17,7 @@ import software.amazon.kinesis.retrieval.kpl.Messages;
  *
  * <p>A key stands once in an aggregate and is repeated with each of its user records: one megabyte becomes gigabytes
  * in memory and on the way to the processor. Such an aggregate is delivered as it is, as one record.
- * {@code archive/format/aggregate.py} knows the same bound: docs/decisions/0015-poison-aggregates.md.
+ * {@code minutebook/format/aggregate.py} knows the same bound: docs/decisions/0015-poison-aggregates.md.
  */
 public final class BoundedAggregatorUtil extends AggregatorUtil {
     static final long MAX_COST = 32L << 20;

@@ -6,10 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from archive.compression import compression_of
-from archive.format.keys import segment_key
-from archive.store.places import open_storage
-from archive.store.storage import Address
 from compaction.audit.audit import audit_day
 from compaction.dealing.buckets import buckets_of
 from compaction.dealing.local import LocalDealer, LocalDealt
@@ -21,6 +17,10 @@ from compaction.job.sight import look
 from compaction.shards.seen import Measured, TaskSize, numbered
 from compaction.tasks.plan import TaskSizes
 from compaction.verdict.audit_document import Audit, AuditLevel
+from minutebook.compression import compression_of
+from minutebook.format.keys import segment_key
+from minutebook.store.places import open_storage
+from minutebook.store.storage import Address
 from tests.corpus.auditing import job_context
 from tests.corpus.desk import DAY
 from tests.corpus.event_defects import drop_records

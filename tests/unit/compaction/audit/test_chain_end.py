@@ -3,14 +3,14 @@
 import msgspec
 import pytest
 
-from archive.format.document import FORMAT
-from archive.format.markers import EndMarker
-from archive.format.metadata import ChainStart, SegmentMetadata
-from archive.format.position import Position, SequenceRange
 from compaction.inventory.neighbours import ChainLink, Reach
 from compaction.inventory.shard_markers import ShardMarkers
 from compaction.rules.chain import Span, check_chain, prove_end
 from compaction.rules.evidence import ShardContext
+from minutebook.format.document import FORMAT
+from minutebook.format.markers import EndMarker
+from minutebook.format.metadata import ChainStart, SegmentMetadata
+from minutebook.format.position import Position, SequenceRange
 
 SHARD = "shardId-000000000000"
 LAST, BEYOND = Position(20, 1), Position(30)

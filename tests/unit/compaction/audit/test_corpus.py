@@ -6,13 +6,13 @@ from typing import get_args
 
 import pytest
 
-from archive.compression import Compression
-from archive.format.day import Day
-from archive.store.places import open_storage
-from archive.store.storage import Address
 from compaction.audit.audit import audit_day
 from compaction.job.context import AuditOptions
 from compaction.verdict.audit_document import Audit, AuditLevel
+from minutebook.compression import Compression
+from minutebook.format.day import Day
+from minutebook.store.places import open_storage
+from minutebook.store.storage import Address
 from tests.corpus.auditing import compare, job_context
 from tests.corpus.defects import DEFECTS, break_shard, suits
 from tests.corpus.expected import Defect, Expected, Seen

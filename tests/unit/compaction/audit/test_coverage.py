@@ -5,19 +5,19 @@ from pathlib import Path
 
 import pytest
 
-from archive.format.aggregate import LAST_HASH_KEY
-from archive.format.coverage_markers import SkippedMarker, encode_coverage_marker, skipped_key
-from archive.format.day import Day
-from archive.format.document import FORMAT
-from archive.format.metadata import Continuity, SegmentMetadata
-from archive.format.minute import MINUTE_MS
-from archive.format.read_mark import MarkKind, ReadMark
-from archive.format.record import Record
-from archive.store.places import open_storage
-from archive.store.storage import Address
 from compaction.audit.audit import audit_day
 from compaction.job.context import AuditOptions
 from compaction.verdict.audit_document import Audit
+from minutebook.format.aggregate import LAST_HASH_KEY
+from minutebook.format.coverage_markers import SkippedMarker, encode_coverage_marker, skipped_key
+from minutebook.format.day import Day
+from minutebook.format.document import FORMAT
+from minutebook.format.metadata import Continuity, SegmentMetadata
+from minutebook.format.minute import MINUTE_MS
+from minutebook.format.read_mark import MarkKind, ReadMark
+from minutebook.format.record import Record
+from minutebook.store.places import open_storage
+from minutebook.store.storage import Address
 from tests.corpus.auditing import job_context
 from tests.corpus.model import BEGIN_MS, PREFIX, Corpus, Shape, Shard, make_segment
 from tests.fakes.archive_scene import ArchiveScene, end_marker

@@ -5,14 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from archive.errors import SafetyRefusal
-from archive.format.keys import duplicates_key
-from archive.format.segment import SegmentWriter
-from archive.store.places import open_storage
-from archive.store.storage import Address
 from compaction.audit.audit import audit_day
 from compaction.job.context import AuditOptions
 from compaction.verdict.audit_document import Audit, AuditLevel
+from minutebook.errors import SafetyRefusal
+from minutebook.format.keys import duplicates_key
+from minutebook.format.segment import SegmentWriter
+from minutebook.store.places import open_storage
+from minutebook.store.storage import Address
 from tests.corpus.auditing import job_context
 from tests.corpus.desk import DAY, Mill, expire
 from tests.corpus.model import PREFIX, Corpus, Shape

@@ -5,16 +5,16 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TypeVar
 
-from archive.format.day import Day, Hour
-from archive.format.minute import MINUTE_MS
-from archive.format.record import Record
-from archive.store.places import open_storage
-from archive.store.retrying import RetryingStorage
-from archive.store.storage import Address, Storage
 from compaction.audit.audit import audit_day
 from compaction.job.context import AuditOptions
 from compaction.stream.kinesis import Reach, ReadLog, Sent
 from consumer.stream.port import StreamIdentity
+from minutebook.format.day import Day, Hour
+from minutebook.format.minute import MINUTE_MS
+from minutebook.format.record import Record
+from minutebook.store.places import open_storage
+from minutebook.store.retrying import RetryingStorage
+from minutebook.store.storage import Address, Storage
 from tests.corpus.auditing import job_context
 from tests.corpus.model import PREFIX, STREAM_ARN
 from tests.fakes.archive_scene import ArchiveScene

@@ -2,9 +2,9 @@
 
 import pytest
 
-from archive.errors import SafetyRefusal
 from compaction.producers.collecting import check_room
 from compaction.tasks.ids.rows import NUMBERS, IdCollector, IdOrder
+from minutebook.errors import SafetyRefusal
 
 
 def test_days_of_more_objects_than_numbers_are_refused() -> None:

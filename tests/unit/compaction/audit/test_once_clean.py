@@ -5,22 +5,22 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from archive.coverage.topology import ShardRow
-from archive.format.aggregate import LAST_HASH_KEY, HashRange
-from archive.format.day import Day
-from archive.format.metadata import ChainStart, Continuity
-from archive.format.minute import MINUTE_MS
-from archive.format.position import Position
-from archive.format.read_mark import BIRTH, MarkKind, ReadMark
-from archive.format.record import Record
-from archive.store.places import open_storage
-from archive.store.storage import Address, Storage
 from compaction.audit.audit import audit_day
 from compaction.inventory.checkpoints import Checkpoints
 from compaction.job.context import AuditOptions
 from compaction.recheck import days_to_recheck
 from compaction.verdict.audit_document import Audit
 from consumer.stream.port import StreamIdentity
+from minutebook.coverage.topology import ShardRow
+from minutebook.format.aggregate import LAST_HASH_KEY, HashRange
+from minutebook.format.day import Day
+from minutebook.format.metadata import ChainStart, Continuity
+from minutebook.format.minute import MINUTE_MS
+from minutebook.format.position import Position
+from minutebook.format.read_mark import BIRTH, MarkKind, ReadMark
+from minutebook.format.record import Record
+from minutebook.store.places import open_storage
+from minutebook.store.storage import Address, Storage
 from tests.corpus.auditing import job_context
 from tests.corpus.desk import DAY, Desk
 from tests.corpus.model import PREFIX, STREAM_ARN, Corpus, Shape, make_segment

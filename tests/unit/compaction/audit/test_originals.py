@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
-from archive.store.places import open_storage
-from archive.store.storage import Address
 from compaction.rewrite import Compacted
+from minutebook.store.places import open_storage
+from minutebook.store.storage import Address
 from tests.corpus.desk import DAY, Mill, expire, rows_of
 from tests.corpus.event_defects import drop_records
 from tests.corpus.model import Corpus, Shape

@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from archive.format.day import Day
-from archive.store.places import StorePrefix, open_storage
-from archive.store.storage import Address
 from compaction.audit.audit import audit_day
 from compaction.job.context import AuditOptions
 from compaction.verdict.audit_document import Audit
+from minutebook.format.day import Day
+from minutebook.store.places import StorePrefix, open_storage
+from minutebook.store.storage import Address
 from tests.corpus.auditing import compare, job_context
 from tests.corpus.defects import DEFECTS, PRODUCER_DEFECTS, break_shard, suits
 from tests.corpus.event_defects import repeated_after_midnight, repeated_event, repeated_in_another_shard

@@ -4,17 +4,17 @@ from pathlib import Path
 
 import pytest
 
-from archive.errors import SafetyRefusal, SettingsError
-from archive.format.day import Day
-from archive.format.minute import MINUTE_MS
-from archive.owner import StreamOwner
-from archive.store.places import open_storage
-from archive.store.storage import Address
 from compaction.audit.audit import audit_day
 from compaction.job.context import AuditOptions
 from compaction.job.scope import SETTLED_MS
 from compaction.verdict.audit_document import Audit, AuditLevel
 from consumer.stream.port import StreamIdentity
+from minutebook.errors import SafetyRefusal, SettingsError
+from minutebook.format.day import Day
+from minutebook.format.minute import MINUTE_MS
+from minutebook.owner import StreamOwner
+from minutebook.store.places import open_storage
+from minutebook.store.storage import Address
 from tests.corpus.auditing import OWNER, job_context
 from tests.corpus.desk import DAY as MILL_DAY
 from tests.corpus.desk import Mill, expire

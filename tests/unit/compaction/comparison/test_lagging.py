@@ -5,16 +5,16 @@ from typing import NamedTuple
 
 import pytest
 
-from archive.format.day import Day
-from archive.format.minute import MINUTE_MS
-from archive.format.position import Position
-from archive.format.record import Record
-from archive.store.places import open_storage
-from archive.store.storage import Address
 from compaction.audit.audit import audit_day
 from compaction.job.context import AuditOptions
 from compaction.verdict.audit_document import EXIT_CODES, Audit
 from consumer.stream.port import StreamIdentity
+from minutebook.format.day import Day
+from minutebook.format.minute import MINUTE_MS
+from minutebook.format.position import Position
+from minutebook.format.record import Record
+from minutebook.store.places import open_storage
+from minutebook.store.storage import Address
 from tests.corpus.auditing import job_context
 from tests.corpus.model import PREFIX, STREAM_ARN
 from tests.fakes.archive_scene import ArchiveScene

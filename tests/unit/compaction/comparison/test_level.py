@@ -6,13 +6,6 @@ from typing import NamedTuple
 
 import pytest
 
-from archive.errors import StreamUnavailable
-from archive.format.day import Day
-from archive.format.minute import MINUTE_MS
-from archive.format.read_mark import read_mark_folder
-from archive.format.record import Record
-from archive.store.places import open_storage
-from archive.store.storage import Address, Storage
 from compaction.audit.audit import audit_day
 from compaction.comparison.slices import Window, cut
 from compaction.inventory.inventory import Inventory, Row
@@ -21,6 +14,13 @@ from compaction.job.context import AuditOptions
 from compaction.stream.kinesis import Reach, ReadLog, Sent
 from compaction.verdict.audit_document import Audit
 from consumer.stream.port import StreamIdentity
+from minutebook.errors import StreamUnavailable
+from minutebook.format.day import Day
+from minutebook.format.minute import MINUTE_MS
+from minutebook.format.read_mark import read_mark_folder
+from minutebook.format.record import Record
+from minutebook.store.places import open_storage
+from minutebook.store.storage import Address, Storage
 from tests.corpus.auditing import job_context
 from tests.corpus.model import PREFIX, STREAM_ARN
 from tests.fakes.archive_scene import ArchiveScene

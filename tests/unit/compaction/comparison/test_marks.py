@@ -2,17 +2,17 @@
 
 import pytest
 
-from archive.coverage.chain import ChainView
-from archive.coverage.evidence import EvidenceLink, Kind
-from archive.coverage.intervals import Interval
-from archive.coverage.shard_coverage import ShardFacts
-from archive.format.metadata import ChainStart
-from archive.format.minute import MINUTE_MS
-from archive.format.position import Position
 from compaction.comparison.marks import stream_mark
 from compaction.comparison.records import Comparison
 from compaction.stream.kinesis import ReadLog
 from compaction.verdict.findings import Code, finding
+from minutebook.coverage.chain import ChainView
+from minutebook.coverage.evidence import EvidenceLink, Kind
+from minutebook.coverage.intervals import Interval
+from minutebook.coverage.shard_coverage import ShardFacts
+from minutebook.format.metadata import ChainStart
+from minutebook.format.minute import MINUTE_MS
+from minutebook.format.position import Position
 
 HOUR_MS = 60 * MINUTE_MS
 DAY_MS = 24 * HOUR_MS

@@ -8,8 +8,6 @@ from collections.abc import Callable
 
 import pytest
 
-from archive.errors import SafetyRefusal, SettingsError, StoreUnavailable
-from archive.format.day import Day
 from compaction.days.outcome import DayRow, row_of_error, row_of_plan
 from compaction.days.run import DaysRun
 from compaction.days.side_by_side import DayDone, DayWorkers
@@ -17,6 +15,8 @@ from compaction.days.stop import Stop, StoppableClock, Stopped, stopped_by_signa
 from compaction.dry_run import DayPlan
 from compaction.inventory.memory import collector_paused
 from compaction.spark.engine import no_progress
+from minutebook.errors import SafetyRefusal, SettingsError, StoreUnavailable
+from minutebook.format.day import Day
 from tests.fakes.clock import ManualClock
 
 BEGIN = Day.parse("2026-11-01")

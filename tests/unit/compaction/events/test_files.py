@@ -9,20 +9,20 @@ import msgspec
 import pyarrow.parquet as pq
 import pytest
 
-from archive.clock import SystemClock
-from archive.errors import FormatError
-from archive.published.schema import SCHEMA
-from archive.store.storage import Storage
 from compaction.events.files import EventFiles, EventWork, Spread
 from compaction.job.context import in_turn
 from compaction.publish.publisher import GRACE_MS
 from compaction.typed.event_time import with_event_time
+from minutebook.clock import SystemClock
+from minutebook.errors import FormatError
+from minutebook.published.schema import SCHEMA
+from minutebook.store.storage import Storage
 from tests.corpus.desk import DAY, Desk
 from tests.corpus.typed_day import payload_day
 from tests.fakes.failing_storage import Crash, FailingStorage, crash_points
 
 if TYPE_CHECKING:
-    from archive.published.generation import Manifest
+    from minutebook.published.generation import Manifest
 
 
 def payload(number: int) -> bytes:

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from archive.errors import FormatError, SafetyRefusal
-from archive.published.schema import SCHEMA
-from archive.store.storage import Address
 from compaction.events.work import EventSizes, SplitOrder, gather, gather_orders, split
+from minutebook.errors import FormatError, SafetyRefusal
+from minutebook.published.schema import SCHEMA
+from minutebook.store.storage import Address
 
 DAY: Final = 20_777
 _DAY_US: Final = 86_400_000_000

@@ -7,15 +7,15 @@ from typing import NamedTuple
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from archive.format.day import Hour
-from archive.published.generation import DayFolder
-from archive.store.places import StorePrefix
-from archive.store.storage import Storage
 from compaction.publish.publisher import Publisher
 from compaction.rewrite import Compacted
 from compaction.tasks.ids.copies import Layout, ShardTally
 from compaction.tasks.plan import TaskSizes
 from compaction.tasks.task import Order, TaskResult, run
+from minutebook.format.day import Hour
+from minutebook.published.generation import DayFolder
+from minutebook.store.places import StorePrefix
+from minutebook.store.storage import Storage
 from tests.corpus.auditing import FoundInProcess, InProcess, shuffle_in_process
 from tests.corpus.desk import DAY, Desk
 from tests.corpus.model import Corpus, Shape

@@ -6,10 +6,10 @@ from pathlib import Path
 import pyarrow.dataset as ds
 import pytest
 
-from archive.errors import SafetyRefusal, SettingsError
-from archive.format.day import Hour
 from compaction.job.scope import SETTLED_MS
 from compaction.tasks.task import Order, TaskResult
+from minutebook.errors import SafetyRefusal, SettingsError
+from minutebook.format.day import Hour
 from tests.corpus.auditing import in_process
 from tests.corpus.desk import DAY, expire
 from tests.corpus.model import Corpus, Shape

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from archive.errors import DayNotPublished, FormatError
 from compaction.job.context import AuditOptions
+from minutebook.errors import DayNotPublished, FormatError
 from minutebook.reader import PublishedDays, published, read
 from minutebook.reader.days import DayFolder, PublishedDay
 from minutebook.reader.hours import day_with_hours

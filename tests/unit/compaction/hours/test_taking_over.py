@@ -7,13 +7,13 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from archive.format.day import Hour
-from archive.published.generation import tasks_beside
-from archive.published.schema import SCHEMA
 from compaction.dry_run import plan_day
 from compaction.job.context import AuditOptions
 from compaction.rewrite import CompactOptions
 from compaction.typed.files.columns_file import read_columns
+from minutebook.format.day import Hour
+from minutebook.published.generation import tasks_beside
+from minutebook.published.schema import SCHEMA
 from tests.corpus.desk import DAY
 from tests.corpus.model import Corpus, Shape
 from tests.unit.compaction.hours.scene import HELD, Hours, same_day, small

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from archive.errors import SafetyRefusal
 from compaction.iceberg.plan import LiveFile, Recorded, Replacement, Target, plan_replacement
+from minutebook.errors import SafetyRefusal
 
 FOLDER: Final = "s3://b/dt=2026-11-20/"
 OLD: Final = tuple(f"{FOLDER}one/{name}" for name in "ab")

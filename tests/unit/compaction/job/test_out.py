@@ -2,12 +2,12 @@
 
 import pytest
 
-from archive.access import Access
-from archive.errors import SettingsError
-from archive.store.places import StorePrefix, parse_place
-from archive.store.storage import Address
 from compaction.job.settings import check_apart, load_job_settings
 from consumer.settings.settings import load_settings
+from minutebook.aws.access import Access
+from minutebook.errors import SettingsError
+from minutebook.store.places import StorePrefix, parse_place
+from minutebook.store.storage import Address
 
 ARCHIVE = StorePrefix(Address("archive", "", "us-east-1", None), "raw/")
 
@@ -21,7 +21,7 @@ def test_among_the_segments_is_refused(uri: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "uri", ["s3://archive/raw/_parquet/", "s3://archive/raw/tables", "s3://archive/", "s3://other/raw/", "raw"]
+    "uri", ["s3://archive/raw/_parquet/", "s3://archive/raw/tables", "s3://minutebook/", "s3://other/raw/", "raw"]
 )
 def test_any_other_place_is_well(uri: str) -> None:
     """Also a folder of its own below the prefix: no LIST of a minute sees it."""

@@ -2,8 +2,8 @@
 
 import pytest
 
-from archive.errors import SettingsError
 from compaction.job.checks import audit_level, event_id_path
+from minutebook.errors import SettingsError
 
 
 def test_level_inventory_has_no_lines_to_look_at() -> None:

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from archive.errors import SettingsError
-from archive.remote_properties import fetch_properties
 from compaction.job.settings import JobSettings, load_job_settings
+from minutebook.errors import SettingsError
+from minutebook.remote_properties import fetch_properties
 
 URI = "s3://code/night/my.properties"
 BODY = b"streamName = s\napplicationName = a\nregionName = eu-west-1\nminutebook.bucket = b\n"

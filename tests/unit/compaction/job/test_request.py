@@ -2,12 +2,12 @@
 
 import pytest
 
-from archive.errors import SettingsError
-from archive.format.day import Day, Hour
 from compaction.job.checks import days_of, hour_of
 from compaction.job.context import AuditOptions
 from compaction.job.request import AuditRequest, CompactRequest
 from compaction.tasks.parquet import ZSTD_LEVEL
+from minutebook.errors import SettingsError
+from minutebook.format.day import Day, Hour
 
 TODAY = Day.parse("2026-03-01")
 FILE = "any.properties"

@@ -2,11 +2,11 @@
 
 import pytest
 
-from archive.coverage.verdict import SO_FAR_MARGIN_MS
-from archive.errors import SettingsError
-from archive.format.day import Day
-from archive.format.markers import ApplicationRecord
 from compaction.job.scope import SETTLED_MS, is_settled, judged_scope, parse_so_far, scope_end
+from minutebook.coverage.verdict import SO_FAR_MARGIN_MS
+from minutebook.errors import SettingsError
+from minutebook.format.day import Day
+from minutebook.format.markers import ApplicationRecord
 
 DAY = Day.parse("2026-11-20")
 HOUR = 3_600_000

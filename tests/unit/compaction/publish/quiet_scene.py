@@ -6,15 +6,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from archive.clock import SystemClock
-from archive.format.day import Day
-from archive.published.generation import DayFolder
-from archive.retry import Backoff
-from archive.store.directory_storage import DirectoryStorage
-from archive.store.objects import ListedObject, ObjectHead
-from archive.store.places import StorePrefix, open_storage
-from archive.store.retrying import RetryingStorage
-from archive.store.storage import Address
 from compaction.audit.audit import audit_day
 from compaction.job.context import AuditOptions, JobContext
 from compaction.publish.ends import PublishedEnds
@@ -22,6 +13,15 @@ from compaction.publish.publisher import Publisher
 from compaction.rewrite import Compacted, CompactOptions, compact_day
 from compaction.verdict.audit_document import Audit
 from consumer.stream.port import StreamIdentity
+from minutebook.clock import SystemClock
+from minutebook.format.day import Day
+from minutebook.published.generation import DayFolder
+from minutebook.retry import Backoff
+from minutebook.store.directory_storage import DirectoryStorage
+from minutebook.store.objects import ListedObject, ObjectHead
+from minutebook.store.places import StorePrefix, open_storage
+from minutebook.store.retrying import RetryingStorage
+from minutebook.store.storage import Address
 from tests.corpus.auditing import job_context
 from tests.corpus.model import BEGIN_MS, PREFIX, STREAM_ARN
 from tests.fakes.archive_scene import ArchiveScene

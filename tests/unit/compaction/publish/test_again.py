@@ -5,17 +5,17 @@ from pathlib import Path
 
 import pytest
 
-from archive.format.coverage_markers import SkippedMarker, encode_coverage_marker, skipped_key
-from archive.format.document import FORMAT
-from archive.format.minute import MINUTE_MS
-from archive.format.position import Position
-from archive.published.generation import Pointer
-from archive.store.places import open_storage
-from archive.store.storage import Address
 from compaction.job.context import AuditOptions
 from compaction.recheck import days_to_recheck
 from compaction.tasks.task import Order, TaskResult
 from compaction.verdict.audit_document import decode_audit
+from minutebook.format.coverage_markers import SkippedMarker, encode_coverage_marker, skipped_key
+from minutebook.format.document import FORMAT
+from minutebook.format.minute import MINUTE_MS
+from minutebook.format.position import Position
+from minutebook.published.generation import Pointer
+from minutebook.store.places import open_storage
+from minutebook.store.storage import Address
 from tests.corpus.auditing import in_process
 from tests.corpus.desk import DAY, Desk, unproven
 from tests.corpus.event_defects import drop_records

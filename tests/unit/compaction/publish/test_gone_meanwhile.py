@@ -6,11 +6,11 @@ from typing import NamedTuple
 
 import pytest
 
-from archive.errors import ObjectVanished
-from archive.store.places import open_storage
 from compaction.job.context import AuditOptions, Found
 from compaction.tasks.ids.copies import Layout
 from compaction.tasks.task import Order, TaskResult
+from minutebook.errors import ObjectVanished
+from minutebook.store.places import open_storage
 from tests.corpus.auditing import InProcess, in_process, shuffle_in_process
 from tests.corpus.desk import DAY, Mill, repeated
 from tests.corpus.object_defects import swapped_lines

@@ -6,7 +6,7 @@ import msgspec
 import pyarrow.dataset as ds
 import pytest
 
-from archive.published.generation import DayFolder, Manifest, Pointer
+from minutebook.published.generation import DayFolder, Manifest, Pointer
 from tests.corpus.desk import DAY, OUT, Desk
 
 

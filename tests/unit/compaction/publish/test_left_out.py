@@ -5,8 +5,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from archive.errors import SafetyRefusal
-from archive.format.payload import PayloadPath
+from minutebook.errors import SafetyRefusal
+from minutebook.format.payload import PayloadPath
 from tests.corpus.chain_defects import overlapping_segments
 from tests.corpus.desk import DAY, Mill, expire, repeated, rows_of
 from tests.corpus.event_defects import (

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from archive.errors import ObjectVanished
-from archive.store.places import open_storage
 from compaction.dealing.local import LocalCollected, LocalDealer, LocalDealt
 from compaction.dealing.port import Given, Show, Values
 from compaction.job.context import AuditOptions
 from compaction.tasks.plan import TaskSizes
+from minutebook.errors import ObjectVanished
+from minutebook.store.places import open_storage
 from tests.corpus.auditing import in_process, shuffle_in_process
 from tests.corpus.desk import DAY, Mill
 from tests.corpus.event_defects import repeated_later

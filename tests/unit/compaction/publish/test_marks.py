@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from archive.retry import Backoff
-from archive.store.directory_storage import DirectoryStorage
-from archive.store.retrying import RetryingStorage
 from compaction.publish.sweep import TableMarks
+from minutebook.retry import Backoff
+from minutebook.store.directory_storage import DirectoryStorage
+from minutebook.store.retrying import RetryingStorage
 from tests.fakes.clock import START_MS, ManualClock
 
 FOLDER = "dt=2026-11-20/_tables/"

@@ -5,10 +5,10 @@ from typing import NoReturn
 
 import pytest
 
-from archive.errors import StoreError, StoreRefused, StoreUnavailable
-from archive.index.last_segments import LastSegment
 from compaction.inventory.neighbours import Need, find_neighbours
 from compaction.publish.ends import PublishedEnds
+from minutebook.errors import StoreError, StoreRefused, StoreUnavailable
+from minutebook.index.last_segments import LastSegment
 from tests.corpus.model import PREFIX
 from tests.fakes.archive_scene import end_marker
 from tests.unit.compaction.publish.quiet_scene import BUSY, FIRST, OUT, QUIET, Nights

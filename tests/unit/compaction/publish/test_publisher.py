@@ -6,11 +6,11 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from archive.clock import SystemClock
-from archive.errors import SafetyRefusal
-from archive.store.places import open_storage
-from archive.store.storage import Address
 from compaction.tasks.task import Order, TaskResult
+from minutebook.clock import SystemClock
+from minutebook.errors import SafetyRefusal
+from minutebook.store.places import open_storage
+from minutebook.store.storage import Address
 from tests.corpus.chain_defects import overlapping_segments
 from tests.corpus.desk import DAY, Desk
 from tests.corpus.model import PREFIX, Corpus

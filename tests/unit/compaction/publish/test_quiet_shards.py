@@ -9,13 +9,13 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from archive.format.keys import segment_key
-from archive.format.metadata import Continuity
-from archive.format.position import Position
-from archive.format.record import Record
-from archive.published.generation import Manifest, Pointer, ends_beside
-from archive.published.verdict import RULES
 from compaction.verdict.audit_document import Audit
+from minutebook.format.keys import segment_key
+from minutebook.format.metadata import Continuity
+from minutebook.format.position import Position
+from minutebook.format.record import Record
+from minutebook.published.generation import Manifest, Pointer, ends_beside
+from minutebook.published.verdict import RULES
 from tests.corpus.model import PREFIX
 from tests.unit.compaction.publish.quiet_scene import BUSY, FIRST, OUT, QUIET, Nights
 

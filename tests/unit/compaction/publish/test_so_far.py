@@ -5,15 +5,15 @@ from pathlib import Path
 
 import pytest
 
-from archive.errors import SafetyRefusal, SettingsError
-from archive.format.minute import MINUTE_MS
-from archive.owner import StreamOwner
-from archive.store.places import open_storage
-from archive.store.storage import Address
 from compaction.job.context import AuditOptions
 from compaction.job.scope import SETTLED_MS
 from compaction.tasks.task import Order, TaskResult
 from consumer.stream.port import StreamIdentity
+from minutebook.errors import SafetyRefusal, SettingsError
+from minutebook.format.minute import MINUTE_MS
+from minutebook.owner import StreamOwner
+from minutebook.store.places import open_storage
+from minutebook.store.storage import Address
 from tests.corpus.desk import DAY, Desk
 from tests.corpus.model import PREFIX, STREAM_ARN
 from tests.fakes.archive_scene import ArchiveScene

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 import msgspec
 import pytest
 
-from archive.errors import OutcomeUnknown
-from archive.published.generation import Manifest, Pointer
-from archive.published.verdict import RULES
 from compaction.publish.publisher import GRACE_MS
 from compaction.tasks.finished import FACTS_FOLDER
 from compaction.tasks.task import Order, TaskResult
 from compaction.verdict.publishable import publishable
+from minutebook.errors import OutcomeUnknown
+from minutebook.published.generation import Manifest, Pointer
+from minutebook.published.verdict import RULES
 from tests.corpus.auditing import in_process
 from tests.corpus.desk import DAY, Desk, unproven
 from tests.fakes.failing_storage import Crash, FailingStorage

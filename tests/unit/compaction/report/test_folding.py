@@ -1,9 +1,9 @@
 """What a page of a large stream shows, and that it counts what it does not."""
 
-from archive.format.minute import minute_text
 from compaction.report.folding import SHARDS_SHOWN, clip, fold_shards, group_findings, printable
 from compaction.verdict.audit_document import Shard
 from compaction.verdict.findings import Code, Finding, Severity, finding, ordered
+from minutebook.format.minute import minute_text
 
 
 def shard_row(number: int, *, end_proof: str = "successor") -> Shard:

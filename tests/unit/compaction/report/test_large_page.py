@@ -6,14 +6,14 @@ from array import array
 import msgspec
 import pytest
 
-from archive.format.day import MINUTES_A_DAY, Day
-from archive.format.minute import minute_text
 from compaction.audit.conclusion import DayResult
 from compaction.report.page import render
 from compaction.report.trend import Trend, TrendDay
 from compaction.shards.minutes import Counted, Minutes
 from compaction.verdict.audit_document import Audit, Shard
 from compaction.verdict.findings import Code, finding, ordered
+from minutebook.format.day import MINUTES_A_DAY, Day
+from minutebook.format.minute import minute_text
 from tests.unit.compaction.report.test_folding import shard_row
 
 DAY = Day.parse("2026-11-20")

@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from archive.format.day import Day
-from archive.store.places import open_storage
-from archive.store.storage import Address
 from compaction.audit.audit import audit_day
 from compaction.job.context import AuditOptions
 from compaction.report.page import render
+from minutebook.format.day import Day
+from minutebook.store.places import open_storage
+from minutebook.store.storage import Address
 from tests.corpus.auditing import job_context
 from tests.corpus.chain_defects import missing_object, unproven_end
 from tests.corpus.model import PREFIX, Corpus

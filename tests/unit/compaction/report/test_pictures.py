@@ -2,9 +2,9 @@
 
 import pytest
 
-from archive.format.day import MINUTES_A_DAY, Day
 from compaction.report.pictures import shown_minutes
 from compaction.verdict.findings import Code, Finding, finding
+from minutebook.format.day import MINUTES_A_DAY, Day
 
 DAY = Day.parse("2026-11-20")
 

@@ -11,7 +11,7 @@ from structlog.testing import capture_logs
 from compaction.report.metric_line import METRICS, Judged, MetricLines
 from compaction.report.progress_lines import ProgressLines
 from tests.fakes.clock import START_MS, ManualClock
-from tests.unit.consumer.monitoring.test_emf import EMF_SCHEMA
+from tests.unit.consumer.monitoring.test_cloudwatch import EMF_SCHEMA
 
 
 @pytest.fixture(autouse=True)

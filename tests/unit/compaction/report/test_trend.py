@@ -3,13 +3,13 @@
 from pathlib import Path
 from random import Random
 
-from archive.format.day import Day
-from archive.retry import Backoff
-from archive.store.directory_storage import DirectoryStorage
-from archive.store.places import StorePrefix
-from archive.store.retrying import RetryingStorage
-from archive.store.storage import Address
 from compaction.report.trend import DAYS, read_trend
+from minutebook.format.day import Day
+from minutebook.retry import Backoff
+from minutebook.store.directory_storage import DirectoryStorage
+from minutebook.store.places import StorePrefix
+from minutebook.store.retrying import RetryingStorage
+from minutebook.store.storage import Address
 from tests.fakes.clock import ManualClock
 
 DAY = Day.parse("2026-11-20")

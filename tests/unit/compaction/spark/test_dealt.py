@@ -5,11 +5,11 @@ from typing import Any, NamedTuple, Self
 
 import pytest
 
-from archive.errors import ObjectVanished
 from compaction.dealing.port import Given, Values
 from compaction.spark.dealt import SparkDealt
 from compaction.spark.failures import Alarm, Failure
 from compaction.spark.shuffle import Jobs
+from minutebook.errors import ObjectVanished
 
 
 class Rows:

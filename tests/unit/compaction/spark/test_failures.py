@@ -2,9 +2,9 @@
 
 import pytest
 
-from archive.errors import FormatError, MinutebookError, OutcomeUnknown, StoreRefused, StoreUnavailable
 from compaction.spark.failures import Failure, TryAgain, failure_in, guarded
 from compaction.spark.session import with_tries
+from minutebook.errors import FormatError, MinutebookError, OutcomeUnknown, StoreRefused, StoreUnavailable
 
 
 def _raising(error: Exception) -> object:

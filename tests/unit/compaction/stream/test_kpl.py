@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from archive.format.aggregate import MAGIC, UserRecord, deaggregate
 from compaction.stream.kinesis import user_records
+from minutebook.format.aggregate import MAGIC, UserRecord, deaggregate
 from tests.fakes.aggregates import SHAPES
 from tests.witness.aggregate import aggregate
 

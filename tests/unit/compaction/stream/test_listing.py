@@ -2,8 +2,8 @@
 
 import pytest
 
-from archive.errors import StreamRefused, StreamUnavailable
 from compaction.stream.kinesis import once_in_vain
+from minutebook.errors import StreamRefused, StreamUnavailable
 
 
 def test_a_stream_out_of_reach_is_waited_for_once() -> None:

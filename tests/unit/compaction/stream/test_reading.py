@@ -5,9 +5,9 @@ from collections.abc import Sequence
 
 import pytest
 
-from archive.format.position import Position
 from compaction.stream.kinesis import Reach, ReadLog, Sent, StreamReader
 from compaction.stream.pace import BYTES_A_SECOND, CALLS_A_SECOND
+from minutebook.format.position import Position
 from tests.fakes.clock import START_MS, ManualClock
 from tests.fakes.held_kinesis import Held, HeldKinesis
 from tests.witness.aggregate import aggregate

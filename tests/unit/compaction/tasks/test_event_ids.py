@@ -2,11 +2,11 @@
 
 import pyarrow as pa
 
-from archive.format.payload import PayloadPath
 from compaction.tasks.ids.copies import Layout, find_copies
 from compaction.tasks.ids.dropping import Dropped, Drops, pack_drops, payloads, unpack_drops, without
 from compaction.tasks.ids.rows import ROW_BYTES, IdCollector, IdOrder
 from compaction.tasks.line_tables import LINE_SCHEMA
+from minutebook.format.payload import PayloadPath
 
 
 def collect(data: list[bytes], partitions: int = 1) -> IdCollector:
@@ -30,7 +30,7 @@ def test_a_record_leaves_32_bytes() -> None:
 
 
 def test_an_id_is_what_the_consumer_takes_for_one() -> None:
-    """1 and "1" are two ids, fractions, null and objects are none: the rules of `archive.format.payload`."""
+    """1 and "1" are two ids, fractions, null and objects are none: the rules of `minutebook.format.payload`."""
     data = [
         b'{"id":1.5}',
         b'{"id":1.5}',

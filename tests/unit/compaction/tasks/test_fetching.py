@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from archive.format.position import Position
-from archive.retry import Backoff
-from archive.store.directory_storage import DirectoryStorage
-from archive.store.retrying import RetryingStorage
-from archive.store.storage import ObjectBody
 from compaction.tasks.fetching import FETCHES, FetchedBody, fetch_ahead
 from compaction.tasks.plan import RawObject
+from minutebook.format.position import Position
+from minutebook.retry import Backoff
+from minutebook.store.directory_storage import DirectoryStorage
+from minutebook.store.retrying import RetryingStorage
+from minutebook.store.storage import ObjectBody
 from tests.fakes.clock import ManualClock
 
 SHARD = "shardId-000000000000"

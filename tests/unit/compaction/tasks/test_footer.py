@@ -7,12 +7,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from archive.errors import FormatError
-from archive.retry import Backoff
-from archive.store.directory_storage import DirectoryStorage
-from archive.store.retrying import RetryingStorage
 from compaction.tasks.finished import Part, check_footer
 from compaction.tasks.parquet import ParquetPart
+from minutebook.errors import FormatError
+from minutebook.retry import Backoff
+from minutebook.store.directory_storage import DirectoryStorage
+from minutebook.store.retrying import RetryingStorage
 from tests.fakes.clock import ManualClock
 from tests.fakes.typed_lines import lines_of, mapping
 

@@ -6,12 +6,12 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from archive.errors import FormatError
-from archive.format.position import Position
-from archive.store.retrying import RetryingStorage
 from compaction.tasks.ids.kept import GROUP_BYTES, CachedIds, keeping_ids, take_ids
 from compaction.tasks.ids.rows import ROW_BYTES, IdCollector, IdOrder
 from compaction.tasks.plan import RawObject, Task, single_groups
+from minutebook.errors import FormatError
+from minutebook.format.position import Position
+from minutebook.store.retrying import RetryingStorage
 from tests.corpus.auditing import job_context
 
 KEYS = ("a", "b", "c", "d")

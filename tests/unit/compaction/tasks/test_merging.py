@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from archive.format.position import Position
 from compaction.tasks.line_tables import LINE_SCHEMA
 from compaction.tasks.merging import Merge, Repeat, Source
 from compaction.tasks.plan import RawObject
 from compaction.tasks.sorting import sorted_tables
+from minutebook.format.position import Position
 
 
 def tables(positions: Sequence[int], size: int, tag: str = "") -> Iterator[pa.Table]:

@@ -8,16 +8,16 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from archive.format.record import Record
-from archive.format.segment import SegmentWriter
-from archive.retry import Backoff
-from archive.store.directory_storage import DirectoryStorage
-from archive.store.storage import Address, Sink
 from compaction.tasks.ids.rows import ROW_BYTES, IdOrder
 from compaction.tasks.line_tables import LINE_SCHEMA
 from compaction.tasks.parquet import ROW_GROUP_BYTES, NotSorted, ParquetPart
 from compaction.tasks.plan import MergeGroup, RawObject, Task
 from compaction.tasks.task import Order, run_collecting
+from minutebook.format.record import Record
+from minutebook.format.segment import SegmentWriter
+from minutebook.retry import Backoff
+from minutebook.store.directory_storage import DirectoryStorage
+from minutebook.store.storage import Address, Sink
 from tests.fakes.clock import ManualClock
 
 Row = tuple[str, str]

@@ -7,11 +7,11 @@ from typing import ClassVar
 
 import msgspec
 
-from archive.format.position import Position
 from compaction.audit.audit import audit_day
 from compaction.job.context import AuditOptions
 from compaction.tasks.plan import MergeGroup, RawObject, Span, TaskSizes, group_overlaps, plan_tasks
 from compaction.tasks.task import Order, TaskResult, run
+from minutebook.format.position import Position
 from tests.corpus.auditing import job_context
 from tests.corpus.desk import DAY, Desk
 from tests.corpus.model import Corpus, body_of

@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from archive.format.minute import MINUTE_MS
-from archive.format.position import Position
-from archive.format.record import Record, encode_lines
 from compaction.inventory.facts import SegmentFacts
 from compaction.tasks.plan import RawObject
 from compaction.tasks.reading import BLOCK_BYTES, SegmentReader
+from minutebook.format.minute import MINUTE_MS
+from minutebook.format.position import Position
+from minutebook.format.record import Record, encode_lines
 
 MINUTE = 29_920_000
 SHARD = "shardId-000000000000"

@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from archive.errors import SettingsError
-from archive.published.schema import SCHEMA
 from compaction.typed.columns import Columns
 from compaction.typed.files.columns_file import parse_columns, read_columns
 from compaction.typed.files.proposing import propose
 from compaction.typed.types import parse_type
+from minutebook.errors import SettingsError
+from minutebook.published.schema import SCHEMA
 from tests.fakes.typed_lines import mapping, widened
 
 

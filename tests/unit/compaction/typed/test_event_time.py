@@ -9,9 +9,6 @@ import pyarrow as pa
 import pytest
 from rich.console import Console
 
-from archive.errors import SettingsError
-from archive.format.day import Day
-from archive.published.schema import SCHEMA
 from compaction.report.page import render
 from compaction.report.screen import show_audit
 from compaction.typed.columns import Columns
@@ -19,6 +16,9 @@ from compaction.typed.counts import StatedCounts
 from compaction.typed.event_time import with_event_time
 from compaction.typed.event_window import EventWindow, day_numbers
 from compaction.typed.payload_columns import PayloadColumns
+from minutebook.errors import SettingsError
+from minutebook.format.day import Day
+from minutebook.published.schema import SCHEMA
 from tests.corpus.desk import DAY, Desk
 from tests.corpus.typed_day import payload_day
 from tests.fakes.typed_lines import lines_of, mapping

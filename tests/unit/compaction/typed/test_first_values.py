@@ -3,10 +3,10 @@
 import pyarrow as pa
 import pytest
 
-from archive.format.position import Position
-from archive.format.record import Record
 from compaction.tasks.line_tables import table_of_records
 from compaction.typed.counts import First, FirstValues
+from minutebook.format.position import Position
+from minutebook.format.record import Record
 
 
 def part(*rows: tuple[int, int]) -> pa.Table:

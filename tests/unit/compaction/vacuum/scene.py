@@ -4,13 +4,13 @@ import random
 from collections.abc import Iterable
 from pathlib import Path
 
-from archive.clock import SystemClock
-from archive.retry import Backoff
-from archive.store.retrying import RetryingStorage
-from archive.store.storage import Storage
 from compaction.publish.publisher import GRACE_MS
 from compaction.tasks.finished import FACTS_FOLDER
 from compaction.vacuum.command import Output, VacuumReport, vacuum_output
+from minutebook.clock import SystemClock
+from minutebook.retry import Backoff
+from minutebook.store.retrying import RetryingStorage
+from minutebook.store.storage import Storage
 from tests.corpus.desk import OUT, Desk
 from tests.corpus.model import PREFIX
 

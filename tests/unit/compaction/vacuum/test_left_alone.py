@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from archive.format.document import encode_document
-from archive.format.tombstone import tombstone_key
-from archive.store.places import open_storage
+from minutebook.format.document import encode_document
+from minutebook.format.tombstone import tombstone_key
+from minutebook.store.places import open_storage
 from tests.corpus.desk import DAY, Desk
 from tests.corpus.model import PREFIX
 from tests.unit.compaction.vacuum.scene import keys, named, twice_published, vacuum

@@ -5,14 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from archive.clock import SystemClock
-from archive.errors import SettingsError
-from archive.published.generation import Judged
-from archive.store.directory_storage import DirectoryStorage
 from compaction.job.request import VacuumRequest
 from compaction.publish.publisher import GRACE_MS
 from compaction.vacuum.command import Output, parse_age, vacuum_output
 from compaction.vacuum.command import vacuum as run_vacuum
+from minutebook.clock import SystemClock
+from minutebook.errors import SettingsError
+from minutebook.published.generation import Judged
+from minutebook.store.directory_storage import DirectoryStorage
 from tests.corpus.desk import DAY, OUT, Desk
 from tests.corpus.model import PREFIX
 from tests.fakes.failing_storage import Crash, FailingStorage

@@ -2,10 +2,10 @@
 
 import pytest
 
-from archive.format.document import FORMAT
-from archive.format.markers import ApplicationRecord
 from consumer.archived.application import KclStart, kcl_start
 from consumer.stream.port import StreamIdentity
+from minutebook.format.document import FORMAT
+from minutebook.format.markers import ApplicationRecord
 
 DAY_MS = 86_400_000
 NOW_MS = 1_795_256_160_000

@@ -4,10 +4,10 @@ from collections.abc import Mapping
 
 import pytest
 
-from archive.errors import FormatError, StoreUnavailable
-from archive.format.keys import segment_key
-from archive.format.position import Position
 from consumer.archived.chain_ends import ChainEnd, find_ends
+from minutebook.errors import FormatError, StoreUnavailable
+from minutebook.format.keys import segment_key
+from minutebook.format.position import Position
 from tests.fakes.archive_scene import PREFIX, MemoryScene
 from tests.fakes.clock import START_MS
 from tests.fakes.memory_store import EndlessFault, Fault, PlannedFaults

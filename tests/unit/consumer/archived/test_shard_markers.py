@@ -1,7 +1,7 @@
 """The markers that the archive holds of each shard's chain."""
 
-from archive.format.coverage_markers import first_shards_key, opened_marker_key
 from consumer.archived.shard_markers import read_archived_shards
+from minutebook.format.coverage_markers import first_shards_key, opened_marker_key
 from tests.fakes.archive_scene import PREFIX, MemoryScene
 from tests.fakes.shard import SHARD
 

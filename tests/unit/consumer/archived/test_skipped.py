@@ -5,11 +5,11 @@ import random
 import pytest
 from structlog.testing import capture_logs
 
-from archive.errors import FormatError, StoreRefused, StoreUnavailable
-from archive.format.coverage_markers import SkippedMarker, decode_coverage_marker, parse_skipped_key
-from archive.retry import Backoff
-from archive.store.retrying import RetryingStore
 from consumer.archived.skipped import SkippedBatches
+from minutebook.errors import FormatError, StoreRefused, StoreUnavailable
+from minutebook.format.coverage_markers import SkippedMarker, decode_coverage_marker, parse_skipped_key
+from minutebook.retry import Backoff
+from minutebook.store.retrying import RetryingStore
 from tests.fakes.clock import START_MS, ManualClock
 from tests.fakes.memory_store import Fault, MemoryBucket, MemoryStore, PlannedFaults
 

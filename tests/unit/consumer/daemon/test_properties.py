@@ -9,11 +9,11 @@ import javaproperties
 import pytest
 from structlog.testing import capture_logs
 
-from archive.access import Access
-from archive.errors import SettingsError
 from consumer.archived.application import KclStart
 from consumer.daemon.properties import ReadSize, effective_properties, processor_command, write_effective
 from consumer.settings.settings import LoadedSettings, Settings, load_settings
+from minutebook.aws.access import Access
+from minutebook.errors import SettingsError
 
 SETTINGS = Settings(stream_name="s", application_name="a", region="eu-west-1", bucket="archive")
 

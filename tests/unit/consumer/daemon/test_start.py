@@ -5,12 +5,12 @@ from typing import Any
 
 import pytest
 
-from archive.errors import SettingsError, StreamUnavailable, TableUnavailable
-from archive.format.document import FORMAT
-from archive.format.markers import ApplicationRecord
 from consumer.archived.application import KclStart
 from consumer.daemon.start import DaemonFile, StartChooser
 from consumer.leases.rows import Checkpoint, Lease
+from minutebook.errors import SettingsError, StreamUnavailable, TableUnavailable
+from minutebook.format.document import FORMAT
+from minutebook.format.markers import ApplicationRecord
 from tests.fakes.clock import ManualClock
 from tests.fakes.lease_table import MemoryLeaseTable
 from tests.fakes.shard import SHARD

@@ -8,10 +8,10 @@ import pytest
 from botocore.awsrequest import AWSRequest, AWSResponse
 from structlog.testing import capture_logs
 
-from archive.access import PLAIN
-from archive.errors import OutcomeUnknown, StoreRefused
 from consumer.dedupe.claim_batches import VERBS, Answer, Batch, Claim, Owner, Undecided, Verb
 from consumer.dedupe.table import DynamoDedupeTable, make_claims_client
+from minutebook.aws.access import PLAIN
+from minutebook.errors import OutcomeUnknown, StoreRefused
 
 AGAIN, OTHERWISE = Undecided.AGAIN, Undecided.OTHERWISE
 CLAIMS = [Claim(event_id, "stream/shard/1:0", "digest") for event_id in ("a", "b", "c")]

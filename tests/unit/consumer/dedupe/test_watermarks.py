@@ -4,8 +4,8 @@ import random
 
 import pytest
 
-from archive.errors import FormatError
 from consumer.dedupe.watermarks import MAX_INTERVALS, MAX_PRODUCERS, Watermarks
+from minutebook.errors import FormatError
 
 
 def taken(numbers: list[int], *, ordered: bool = False) -> list[bool]:

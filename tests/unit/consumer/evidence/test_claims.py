@@ -2,10 +2,10 @@
 
 import pytest
 
-from archive.coverage.evidence import run_of
-from archive.format.coverage_markers import FirstShard, FirstShards, encode_coverage_marker, first_shards_key
-from archive.format.metadata import Continuity
-from archive.format.read_mark import BIRTH
+from minutebook.coverage.evidence import run_of
+from minutebook.format.coverage_markers import FirstShard, FirstShards, encode_coverage_marker, first_shards_key
+from minutebook.format.metadata import Continuity
+from minutebook.format.read_mark import BIRTH
 from tests.fakes.archive_scene import PREFIX, ArchiveScene
 from tests.fakes.clock import START_MS, SkewedClock
 from tests.fakes.memory_store import MemoryStore

@@ -5,17 +5,17 @@ from typing import Any
 
 import pytest
 
-from archive.errors import SafetyRefusal
-from archive.format.aggregate import LAST_HASH_KEY
-from archive.format.coverage_markers import FirstShards, decode_coverage_marker, first_shards_key
-from archive.format.document import FORMAT
-from archive.format.markers import ApplicationRecord
-from archive.format.metadata import Continuity
-from archive.retry import Backoff
-from archive.store.retrying import RetryingStore
 from consumer.archived.application import propose_start
 from consumer.archived.first_shards import settle_first_shards
 from consumer.stream.port import StreamIdentity
+from minutebook.errors import SafetyRefusal
+from minutebook.format.aggregate import LAST_HASH_KEY
+from minutebook.format.coverage_markers import FirstShards, decode_coverage_marker, first_shards_key
+from minutebook.format.document import FORMAT
+from minutebook.format.markers import ApplicationRecord
+from minutebook.format.metadata import Continuity
+from minutebook.retry import Backoff
+from minutebook.store.retrying import RetryingStore
 from tests.fakes.archive_scene import PREFIX
 from tests.fakes.clock import START_MS
 from tests.fakes.memory_store import MemoryStore

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 from structlog.testing import capture_logs
 
-from archive.coverage.continuity import AFTER_MIDNIGHT_MS, spread_of
-from archive.format.coverage_markers import UndeliveredRecord, decode_coverage_marker
-from archive.format.metadata import Continuity
-from archive.format.read_mark import FOLDER, MarkKind
 from consumer.evidence.worker_lock import FileLock
+from minutebook.coverage.continuity import AFTER_MIDNIGHT_MS, spread_of
+from minutebook.format.coverage_markers import UndeliveredRecord, decode_coverage_marker
+from minutebook.format.metadata import Continuity
+from minutebook.format.read_mark import FOLDER, MarkKind
 from tests.fakes.archive_scene import PREFIX
 from tests.fakes.clock import START_MS, SkewedClock
 from tests.fakes.memory_store import EndlessFault, Fault

@@ -4,9 +4,9 @@ from itertools import pairwise
 
 import pytest
 
-from archive.format.day import day_of_ms
-from archive.format.metadata import Continuity
-from archive.format.read_mark import MarkKind, ReadMark, encode_read_mark, read_mark_key
+from minutebook.format.day import day_of_ms
+from minutebook.format.metadata import Continuity
+from minutebook.format.read_mark import MarkKind, ReadMark, encode_read_mark, read_mark_key
 from tests.fakes.archive_scene import PREFIX
 from tests.fakes.clock import START_MS
 from tests.fakes.quiet_shard import Tried, marks, quiet_shard, wait

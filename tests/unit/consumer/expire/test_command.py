@@ -4,12 +4,12 @@ import json
 
 import pytest
 
-from archive.errors import SafetyRefusal, SettingsError
-from archive.format.minute import MINUTE_MS
-from archive.format.tombstone import ExpiredRun
 from consumer.archived.chain_ends import find_ends
 from consumer.expire.command import newest_day, parse_age
 from consumer.expire.published_day import read_published
+from minutebook.errors import SafetyRefusal, SettingsError
+from minutebook.format.minute import MINUTE_MS
+from minutebook.format.tombstone import ExpiredRun
 from tests.fakes.archive_scene import PREFIX
 from tests.fakes.expire_scene import DAY, OUT, S0, S1, TODAY, ExpireScene, day_of, old_day
 from tests.fakes.stream import DAY_MS

@@ -3,17 +3,17 @@
 import msgspec
 import pytest
 
-from archive.coverage.intervals import Interval
-from archive.coverage.verdict import State
-from archive.format.coverage_markers import SkippedMarker, encode_coverage_marker, skipped_key
-from archive.format.document import FORMAT
-from archive.format.keys import application_key
-from archive.format.markers import ApplicationRecord, decode_marker, encode_marker
-from archive.format.metadata import Continuity
-from archive.format.minute import MINUTE_MS
-from archive.format.tombstone import tombstone_key
-from archive.proof.evidence_set import ProofQuery
-from archive.proof.reading import judge_archive
+from minutebook.coverage.intervals import Interval
+from minutebook.coverage.verdict import State
+from minutebook.format.coverage_markers import SkippedMarker, encode_coverage_marker, skipped_key
+from minutebook.format.document import FORMAT
+from minutebook.format.keys import application_key
+from minutebook.format.markers import ApplicationRecord, decode_marker, encode_marker
+from minutebook.format.metadata import Continuity
+from minutebook.format.minute import MINUTE_MS
+from minutebook.format.tombstone import tombstone_key
+from minutebook.proof.evidence_set import ProofQuery
+from minutebook.proof.reading import judge_archive
 from tests.fakes.archive_scene import PREFIX
 from tests.fakes.expire_scene import DAY, S0, TODAY, ExpireScene, day_of, old_day
 from tests.fakes.stream import DAY_MS

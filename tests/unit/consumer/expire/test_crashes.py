@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 import pytest
 
-from archive.errors import OutcomeUnknown, StoreUnavailable
-from archive.format.tombstone import tombstone_key
+from minutebook.errors import OutcomeUnknown, StoreUnavailable
+from minutebook.format.tombstone import tombstone_key
 from tests.fakes.archive_scene import PREFIX
 from tests.fakes.expire_scene import ExpireScene, day_of, old_day
 from tests.fakes.memory_store import EndlessFault, Fault, PlannedFaults

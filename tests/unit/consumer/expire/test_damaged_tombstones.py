@@ -2,7 +2,7 @@
 
 import pytest
 
-from archive.format.tombstone import tombstone_key
+from minutebook.format.tombstone import tombstone_key
 from tests.fakes.archive_scene import PREFIX
 from tests.fakes.expire_scene import ExpireScene, day_of, old_day
 

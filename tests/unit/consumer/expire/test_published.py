@@ -2,12 +2,12 @@
 
 from pathlib import Path
 
-from archive.format.day import Day
-from archive.format.tombstone import decode_tombstone
-from archive.store.places import StorePrefix, open_storage
-from archive.store.storage import Address, Storage
 from compaction.job.context import AuditOptions
 from compaction.rewrite import CompactOptions, compact_day
+from minutebook.format.day import Day
+from minutebook.format.tombstone import decode_tombstone
+from minutebook.store.places import StorePrefix, open_storage
+from minutebook.store.storage import Address, Storage
 from tests.corpus.auditing import job_context
 from tests.corpus.model import PREFIX, Corpus
 from tests.corpus.object_defects import truncated_object

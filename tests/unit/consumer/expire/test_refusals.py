@@ -5,8 +5,8 @@ from collections.abc import Sequence
 
 import pytest
 
-from archive.errors import FormatError, SafetyRefusal
-from archive.published.verdict import RULES
+from minutebook.errors import FormatError, SafetyRefusal
+from minutebook.published.verdict import RULES
 from tests.fakes.archive_scene import PREFIX
 from tests.fakes.clock import START_MS
 from tests.fakes.expire_scene import OUT, S1, ExpireScene, day_of, old_day

@@ -4,9 +4,11 @@ import gzip
 
 import pytest
 
-from archive.compression import Compression
-from archive.errors import FormatError
-from archive.format.keys import (
+from consumer.dedupe.stored_watermarks import WATERMARKS_BESIDE, load_watermarks
+from consumer.dedupe.watermarks import Watermarks
+from minutebook.compression import Compression
+from minutebook.errors import FormatError
+from minutebook.format.keys import (
     DUPLICATES,
     WATERMARKS,
     duplicates_key,
@@ -16,10 +18,8 @@ from archive.format.keys import (
     slot_of,
     watermarks_key,
 )
-from archive.format.metadata import SegmentMetadata
-from archive.format.record import Record, encode_dropped_line
-from consumer.dedupe.stored_watermarks import WATERMARKS_BESIDE, load_watermarks
-from consumer.dedupe.watermarks import Watermarks
+from minutebook.format.metadata import SegmentMetadata
+from minutebook.format.record import Record, encode_dropped_line
 from tests.fakes.archive_scene import PREFIX
 from tests.fakes.expire_scene import S0, ExpireScene
 

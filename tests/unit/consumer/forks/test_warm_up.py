@@ -4,11 +4,11 @@ import pytest
 from botocore.awsrequest import AWSPreparedRequest
 from botocore.exceptions import EndpointConnectionError
 
-from archive.access import PLAIN
-from archive.aws import make_s3_client
-from archive.store.objects import PutOutcome
-from archive.store.s3 import S3Store
 from consumer.forks.warm_up import answered
+from minutebook.aws.access import PLAIN
+from minutebook.aws.clients import make_s3_client
+from minutebook.store.objects import PutOutcome
+from minutebook.store.s3 import S3Store
 
 NOBODY = "https://127.0.0.1:1"
 

@@ -5,11 +5,11 @@ import threading
 import pytest
 from structlog.testing import capture_logs
 
-from archive.errors import TableRefused, TableUnavailable
-from archive.format.position import Position
 from consumer.leases.hand_over import LONGEST_SECONDS, Leaving
 from consumer.leases.next_owner import HandOver, living, plan_hand_over
 from consumer.leases.rows import Lease
+from minutebook.errors import TableRefused, TableUnavailable
+from minutebook.format.position import Position
 from tests.fakes.clock import ManualClock
 from tests.fakes.lease_table import MemoryLeaseTable
 

@@ -6,11 +6,11 @@ from typing import Any, cast
 import pytest
 from botocore.exceptions import ClientError
 
-from archive.errors import TableUnavailable
-from archive.format.position import Position
 from consumer.leases.next_owner import HandOver
 from consumer.leases.rows import Lease, hand_over_request
 from consumer.leases.table import DynamoDBLeaseTable
+from minutebook.errors import TableUnavailable
+from minutebook.format.position import Position
 from tests.fakes.clock import ManualClock
 
 _LEASE = Lease("shardId-000000000001", Position(10**55, 3), 7, "w1")

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from archive.errors import FormatError
-from archive.format.position import Position
 from consumer.leases.rows import Lease, LeaseRows, lease_item, parse_lease, parse_rows, put_condition, signs_of_life
+from minutebook.errors import FormatError
+from minutebook.format.position import Position
 
 ROW: dict[str, Any] = {
     "leaseKey": {"S": "shardId-000000000001"},

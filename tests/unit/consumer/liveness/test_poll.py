@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
-from archive.errors import SafetyRefusal
 from consumer.leases.rows import Lease
 from consumer.liveness.poll import POLL_SECONDS, ReaderPoll
 from consumer.liveness.rules import LOCK_SECONDS, ReaderWatch
+from minutebook.errors import SafetyRefusal
 from tests.fakes.clock import ManualClock
 from tests.fakes.lease_table import MemoryLeaseTable
 from tests.fakes.shard import SHARD

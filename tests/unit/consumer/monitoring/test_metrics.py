@@ -4,10 +4,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from archive.errors import StoreUnavailable
 from consumer.child_logs.kcl_log import KclEvent, Skipped
 from consumer.child_logs.processor_log import ProcessorEvent
 from consumer.monitoring.watch import Watch
+from minutebook.errors import StoreUnavailable
 from tests.fakes.clock import START_MS
 from tests.fakes.memory_store import EndlessFault, Fault, PlannedFaults
 from tests.fakes.shard import SHARD

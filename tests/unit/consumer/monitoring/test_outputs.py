@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from archive.clock import SystemClock
 from consumer.child_logs.processor_log import ProcessorEvent
 from consumer.monitoring.outputs import make_watch, watched
+from minutebook.clock import SystemClock
 from tests.fakes.clock import START_MS, ManualClock
 from tests.fakes.shard import SHARD
 from tests.fakes.world import settings

@@ -6,8 +6,8 @@ from typing import BinaryIO, cast
 
 import pytest
 
-from archive.native.library import native_library
 from consumer.pipe.line_reader import LEAST_BYTES, LineReader
+from minutebook.codec.library import native_library
 
 MOST = 1 << 20
 LINES = [b'{"action":"a"}\n', b"\n", "é\u2028\0".encode() + b"\n", b"x" * 200_000 + b"\n", b"y\n"]

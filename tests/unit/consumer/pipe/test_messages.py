@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from archive.errors import DeliveryDoubt
-from archive.format.record import Record
 from consumer.pipe.messages import PIECE_BYTES, Delivery, read_message
+from minutebook.errors import DeliveryDoubt
+from minutebook.format.record import Record
 
 PIECE = 100
 """So short that every record is a piece of its own, or two are one."""

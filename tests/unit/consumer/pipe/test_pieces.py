@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from archive.errors import DeliveryDoubt
-from archive.format.position import is_sequence_number
-from archive.format.record import Record
 from consumer.pipe.pieces import make_piece
+from minutebook.errors import DeliveryDoubt
+from minutebook.format.position import is_sequence_number
+from minutebook.format.record import Record
 
 USUAL = 4968 * 10**52
 ODD = ["", "0", "01", "-1", "+1", " 1", "1 ", "1,2", "1_0", "1\n", "\u0661", "\u00b2", "a", "9" * 129]

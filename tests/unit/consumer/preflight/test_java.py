@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from archive.errors import SettingsError
 from consumer.preflight.java import Java, find_jars, find_java, kcl_version
+from minutebook.errors import SettingsError
 
 
 def fake_java(folder: Path, version: str, *, exit_code: int = 0) -> Path:

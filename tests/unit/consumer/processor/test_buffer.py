@@ -2,8 +2,8 @@
 
 import pytest
 
-from archive.errors import BufferTooOld
-from archive.format.metadata import ChainStart
+from minutebook.errors import BufferTooOld
+from minutebook.format.metadata import ChainStart
 from tests.fakes.archive_scene import PREFIX
 from tests.fakes.clock import START_MS
 from tests.fakes.world import Worker, World

@@ -2,7 +2,7 @@
 
 import pytest
 
-from archive.errors import CheckpointFailed, StoreUnavailable
+from minutebook.errors import CheckpointFailed, StoreUnavailable
 from tests.fakes.archive_scene import PREFIX
 from tests.fakes.memory_store import EndlessFault, Fault
 from tests.fakes.world import Worker, World

@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
-from archive.compression import Compression, compression_of
-from archive.errors import FormatError, SafetyRefusal
-from archive.format.keys import application_key, segment_key
-from archive.format.markers import ApplicationRecord, decode_marker, encode_marker
-from archive.format.position import Position
+from minutebook.compression import Compression, compression_of
+from minutebook.errors import FormatError, SafetyRefusal
+from minutebook.format.keys import application_key, segment_key
+from minutebook.format.markers import ApplicationRecord, decode_marker, encode_marker
+from minutebook.format.position import Position
 from tests.fakes.archive_scene import PREFIX
 from tests.fakes.dedupe_world import CLAIMS, WATERMARK, DedupeWorld
 from tests.fakes.world import Worker, World

@@ -8,8 +8,8 @@ from typing import cast
 
 import pytest
 
-from archive.errors import DaemonGone
 from consumer.processor.protocol import Processor, run_process
+from minutebook.errors import DaemonGone
 
 
 class Silent:

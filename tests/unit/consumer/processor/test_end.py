@@ -4,16 +4,16 @@ import json
 
 import pytest
 
-from archive.errors import (
+from minutebook.errors import (
     CheckpointFailed,
     SafetyRefusal,
     ShardEndUnproven,
     StoreUnavailable,
     StreamUnavailable,
 )
-from archive.format.aggregate import HashRange
-from archive.format.metadata import Continuity
-from archive.format.read_mark import MarkKind, ReadMark, decode_read_mark
+from minutebook.format.aggregate import HashRange
+from minutebook.format.metadata import Continuity
+from minutebook.format.read_mark import MarkKind, ReadMark, decode_read_mark
 from tests.fakes.archive_scene import PREFIX
 from tests.fakes.daemon_double import SHARD_END
 from tests.fakes.memory_store import EndlessFault, Fault, PlannedFaults

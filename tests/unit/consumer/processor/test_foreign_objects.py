@@ -2,12 +2,12 @@
 
 import pytest
 
-from archive.errors import (
+from minutebook.errors import (
     ForeignObject,
     FormatError,
     ObjectVanished,
 )
-from archive.format.keys import segment_key
+from minutebook.format.keys import segment_key
 from tests.fakes.archive_scene import PREFIX
 from tests.fakes.world import World
 

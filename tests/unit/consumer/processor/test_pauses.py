@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from archive.errors import (
+from minutebook.errors import (
     BufferTooOld,
     StoreUnavailable,
 )

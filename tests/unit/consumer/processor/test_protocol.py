@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from archive.errors import DeliveryDoubt, MinutebookError, StoreRefused
+from minutebook.errors import DeliveryDoubt, MinutebookError, StoreRefused
 from tests.fakes.memory_store import EndlessFault, Fault
 from tests.fakes.world import World
 

@@ -3,9 +3,9 @@
 import pytest
 from structlog.testing import capture_logs
 
-from archive.errors import BufferTooOld, DeliveryDoubt
-from archive.format.metadata import Continuity
-from archive.format.position import Position
+from minutebook.errors import BufferTooOld, DeliveryDoubt
+from minutebook.format.metadata import Continuity
+from minutebook.format.position import Position
 from tests.fakes.stream import DAY_MS
 from tests.fakes.world import Worker, World
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from archive.errors import (
+from minutebook.errors import (
     DeliveryDoubt,
     StoreRefused,
     StoreUnavailable,

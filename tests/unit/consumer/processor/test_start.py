@@ -4,9 +4,16 @@ import json
 
 import pytest
 
-from archive.errors import DeliveryDoubt, FormatError, SafetyRefusal, SettingsError, StreamRefused, StreamUnavailable
-from archive.format.metadata import ChainStart
-from archive.format.position import Position
+from minutebook.errors import (
+    DeliveryDoubt,
+    FormatError,
+    SafetyRefusal,
+    SettingsError,
+    StreamRefused,
+    StreamUnavailable,
+)
+from minutebook.format.metadata import ChainStart
+from minutebook.format.position import Position
 from tests.fakes.archive_scene import PREFIX
 from tests.fakes.clock import START_MS
 from tests.fakes.daemon_double import Lease

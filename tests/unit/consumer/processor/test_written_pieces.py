@@ -5,14 +5,14 @@ import random
 
 import pytest
 
-from archive.errors import DeliveryDoubt
-from archive.format.metadata import Continuity
-from archive.format.minute import MINUTE_MS
-from archive.native.library import native_library
-from archive.native.lines import new_line_writer
 from consumer.pipe.messages import Delivery, read_message
 from consumer.pipe.pieces import WrittenPiece
 from demo.readback import StoredSegment
+from minutebook.codec.library import native_library
+from minutebook.codec.lines import new_line_writer
+from minutebook.errors import DeliveryDoubt
+from minutebook.format.metadata import Continuity
+from minutebook.format.minute import MINUTE_MS
 from tests.fakes.stream import DAY_MS
 from tests.fakes.world import Worker, World
 

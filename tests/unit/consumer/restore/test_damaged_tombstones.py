@@ -2,7 +2,7 @@
 
 import pytest
 
-from archive.format.tombstone import FOLDER
+from minutebook.format.tombstone import FOLDER
 from tests.fakes.archive_scene import PREFIX
 from tests.fakes.restore_scene import NOW, S0, RestoreScene
 

@@ -2,12 +2,12 @@
 
 import pytest
 
-from archive.errors import SafetyRefusal, StoreRefused
-from archive.format.minute import iso_time
-from archive.format.position import Position
-from archive.owner import read_application
 from consumer.archived.shard_markers import read_archived_shards
 from consumer.leases.rows import Checkpoint
+from minutebook.errors import SafetyRefusal, StoreRefused
+from minutebook.format.minute import iso_time
+from minutebook.format.position import Position
+from minutebook.owner import read_application
 from tests.fakes.archive_scene import PREFIX
 from tests.fakes.clock import START_MS
 from tests.fakes.memory_store import EndlessFault, Fault

@@ -2,12 +2,12 @@
 
 import pytest
 
-from archive.errors import SafetyRefusal, SettingsError, TableUnavailable
-from archive.format.minute import parse_iso_time
-from archive.format.position import Position
 from consumer.leases.rows import Lease, LeaseRows
 from consumer.restore.command import apply_plan, check_nobody_lives, choose_shards, refuse_unreadable
 from consumer.restore.plan import Action
+from minutebook.errors import SafetyRefusal, SettingsError, TableUnavailable
+from minutebook.format.minute import parse_iso_time
+from minutebook.format.position import Position
 from tests.fakes.clock import START_MS
 from tests.fakes.lease_table import MemoryLeaseTable
 from tests.fakes.restore_scene import NOW, S0, S1, S2, S3, RestoreScene

@@ -4,12 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from archive.errors import SettingsError
-from archive.properties_file import KCL_VARIABLES
 from compaction.job.settings import load_job_settings
 from consumer.settings.kcl_properties import KCL_PROPERTIES
 from consumer.settings.settings import environment_name, load_settings, load_with_kcl
 from consumer.settings.shipped import production_properties
+from minutebook.errors import SettingsError
+from minutebook.properties_file import KCL_VARIABLES
 
 VARIABLES = {
     "MINUTEBOOK_STREAM_NAME": "flights",

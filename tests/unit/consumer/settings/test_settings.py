@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from archive.access import Access
-from archive.errors import SettingsError
 from consumer.settings.settings import OUR_PROPERTIES, Settings, environment_name, load_settings, load_with_kcl
+from minutebook.aws.access import Access
+from minutebook.errors import SettingsError
 
 NEEDED = "streamName=s\napplicationName=app\nregionName=eu-west-1\nminutebook.bucket=archive\n"
 

@@ -6,13 +6,13 @@ import msgspec
 import pytest
 from rich.console import Console
 
-from archive.format.metadata import Continuity
-from archive.format.position import Position
 from consumer.leases.rows import Lease
 from consumer.status.command import iter_reports
 from consumer.status.report import Lag, LeaseWatch, Observation, shard_statuses
 from consumer.status.screen import render, short
 from consumer.stream.port import ShardInfo
+from minutebook.format.metadata import Continuity
+from minutebook.format.position import Position
 from tests.fakes.archive_scene import PREFIX
 from tests.fakes.shard import FakeShard
 from tests.fakes.status_scene import LEASE, NOW, S0, S1, StatusScene

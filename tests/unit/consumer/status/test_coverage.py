@@ -4,15 +4,15 @@ import io
 
 from rich.console import Console
 
-from archive.coverage.chain import Doubt, Reason
-from archive.coverage.intervals import Interval
-from archive.coverage.shard_coverage import Gap
-from archive.coverage.verdict import ShardVerdict, State, Verdict
-from archive.format.metadata import Continuity
-from archive.format.minute import MINUTE_MS, iso_time
-from archive.owner import read_application
 from consumer.status.coverage import CoverageWatch, describe, stream_of
 from consumer.status.screen import render
+from minutebook.coverage.chain import Doubt, Reason
+from minutebook.coverage.intervals import Interval
+from minutebook.coverage.shard_coverage import Gap
+from minutebook.coverage.verdict import ShardVerdict, State, Verdict
+from minutebook.format.metadata import Continuity
+from minutebook.format.minute import MINUTE_MS, iso_time
+from minutebook.owner import read_application
 from tests.fakes.archive_scene import PREFIX
 from tests.fakes.status_scene import LEASE, NOW, S0, S1, StatusScene
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from archive.format.minute import minute_text
-from archive.format.tombstone import FOLDER
+from minutebook.format.minute import minute_text
+from minutebook.format.tombstone import FOLDER
 from tests.fakes.archive_scene import PREFIX
 from tests.fakes.status_scene import LEASE, NOW, StatusScene
 

@@ -8,10 +8,10 @@ import boto3
 import pytest
 from botocore.stub import Stubber
 
-from archive.format.position import Position
 from consumer.archived.application import KclStart
 from consumer.status.lag import LagReader
 from consumer.status.report import Lag
+from minutebook.format.position import Position
 from tests.fakes.clock import START_MS
 
 SHARD = "shardId-000000000000"

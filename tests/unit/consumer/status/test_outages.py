@@ -1,8 +1,8 @@
 """`status` while a service is away, missing or another's: what is said, and what is shown all the same."""
 
-from archive.errors import StreamUnavailable
 from consumer.status.command import exit_code
 from consumer.stream.port import StreamIdentity
+from minutebook.errors import StreamUnavailable
 from tests.fakes.clock import START_MS
 from tests.fakes.memory_store import EndlessFault, Fault
 from tests.fakes.status_scene import LEASE, NOW, S0, StatusScene

@@ -5,11 +5,11 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from archive.errors import SettingsError
 from consumer.status.coverage import Coverage
 from consumer.status.limit import judge, parse_span
 from consumer.status.report import ShardStatus, StatusReport, unread
 from consumer.status.screen import render
+from minutebook.errors import SettingsError
 
 _POSITION = "49680458451850689392835739103872079364584924912174497810:0"
 _OWNER = "1f0c2b3a4d5e6f708192a3b4c5d6e7f8"

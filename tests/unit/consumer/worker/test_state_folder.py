@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from archive.errors import SettingsError
 from consumer.worker.state_folder import lock_worker, prepare_state
+from minutebook.errors import SettingsError
 from tests.fakes.clock import ManualClock
 
 

@@ -7,22 +7,22 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import cast
 
-from archive.compression import Compression
-from archive.format.day import Day
-from archive.format.minute import MINUTE_MS
-from archive.format.record import Record
-from archive.owner import StreamOwner
-from archive.retry import Backoff
-from archive.store.directory_storage import DirectoryStorage
-from archive.store.objects import ListedObject, StoredObject
-from archive.store.places import StorePrefix
-from archive.store.retrying import RetryingStorage
-from archive.store.storage import Address, Storage
 from consumer.stream.port import StreamIdentity
 from minutebook.cat.command import print_records
 from minutebook.cat.merging import Troubles
 from minutebook.cat.output import open_output
 from minutebook.cat.request import CatRequest
+from minutebook.compression import Compression
+from minutebook.format.day import Day
+from minutebook.format.minute import MINUTE_MS
+from minutebook.format.record import Record
+from minutebook.owner import StreamOwner
+from minutebook.retry import Backoff
+from minutebook.store.directory_storage import DirectoryStorage
+from minutebook.store.objects import ListedObject, StoredObject
+from minutebook.store.places import StorePrefix
+from minutebook.store.retrying import RetryingStorage
+from minutebook.store.storage import Address, Storage
 from tests.fakes.archive_scene import PREFIX, ArchiveScene
 from tests.fakes.clock import ManualClock
 

@@ -8,16 +8,16 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from archive.compression import Compression
-from archive.errors import OutcomeUnknown, SafetyRefusal, StoreUnavailable
-from archive.format.position import Position
-from archive.format.tombstone import FOLDER
-from archive.owner import StreamOwner
-from archive.store.objects import ListedObject
-from archive.store.storage import ObjectBody
 from minutebook.cat.ahead import each
 from minutebook.cat.bodies import Body, read_body
 from minutebook.cat.listing import Segment, Segments
+from minutebook.compression import Compression
+from minutebook.errors import OutcomeUnknown, SafetyRefusal, StoreUnavailable
+from minutebook.format.position import Position
+from minutebook.format.tombstone import FOLDER
+from minutebook.owner import StreamOwner
+from minutebook.store.objects import ListedObject
+from minutebook.store.storage import ObjectBody
 from tests.fakes.archive_scene import PREFIX
 from tests.unit.minutebook.cat.reading import DAY, NOON, S0, S1, Screen, Site, records
 

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from archive.errors import SettingsError
 from minutebook.cat.options import CatOptions
 from minutebook.cat.request import CatRequest, checked_request
+from minutebook.errors import SettingsError
 from tests.unit.minutebook.cat.reading import NOON
 
 NOW_MS = NOON * 60_000

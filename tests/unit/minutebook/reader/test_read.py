@@ -11,11 +11,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from archive.errors import DayNotPublished, FormatError, ObjectVanished, SettingsError
-from archive.format.day import Day
-from archive.store.places import StorePrefix
-from archive.store.storage import Address
+from minutebook.errors import DayNotPublished, FormatError, ObjectVanished, SettingsError
+from minutebook.format.day import Day
 from minutebook.reader import published, read
+from minutebook.store.places import StorePrefix
+from minutebook.store.storage import Address
 from tests.corpus.shelf import Row, Shelf
 
 DAY = Day.parse("2026-11-20")

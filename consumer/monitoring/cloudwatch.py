@@ -1,0 +1,105 @@
+"""Metrics for CloudWatch: one line of its embedded metric format (`minutebook.emf`) per interval on stdout.
+
+Counters are what was added since the last line. Each metric is one number for the whole task, the worst one or the
+sum, under the one dimension `Application`: CloudWatch asks a price for every combination of dimensions, and each new
+task has a new id. Which shard it is stands in the same line, under `shards`, for Logs Insights.
+"""
+
+from collections.abc import Mapping
+from typing import Final, NamedTuple
+
+from consumer.monitoring.health import Look
+from minutebook.emf import emf_line
+
+EVENT: Final = "metrics"
+
+
+class Counted(NamedTuple):
+    """A counter of Prometheus' and its name in CloudWatch."""
+
+    name: str
+    unit: str
+    source: str
+
+
+COUNTED: Final = (
+    Counted("Segments", "Count", "minutebook_segments"),
+    Counted("Records", "Count", "minutebook_records"),
+    Counted("PayloadBytes", "Bytes", "minutebook_payload_bytes"),
+    Counted("BodyBytes", "Bytes", "minutebook_body_bytes"),
+    Counted("PutAttempts", "Count", "minutebook_put_attempts"),
+    Counted("SlotsLost", "Count", "minutebook_slots_lost"),
+    Counted("IdConflicts", "Count", "minutebook_id_conflicts"),
+    Counted("Checkpoints", "Count", "minutebook_checkpoints"),
+    Counted("KclSkipped", "Count", "minutebook_kcl_skipped"),
+    Counted("ProcessorFailures", "Count", "minutebook_processor_failures"),
+    Counted("ProcessorsKilled", "Count", "minutebook_processors_killed"),
+    Counted("DaemonRestarts", "Count", "minutebook_daemon_restarts"),
+)
+GAUGES: Final[Mapping[str, str]] = {
+    "Healthy": "Count",
+    "DaemonUp": "Count",
+    "Shards": "Count",
+    "ShardsWithoutReader": "Count",
+    "BufferBytes": "Bytes",
+    "BehindSeconds": "Seconds",
+    "StreamBehindSeconds": "Seconds",
+    "CoveredAgeSeconds": "Seconds",
+    "LastCommitAgeSeconds": "Seconds",
+}
+LATENCY: Final = "CommitSeconds"
+
+
+class EmfLines:
+    """The lines of one task."""
+
+    def __init__(self, application: str, worker: str) -> None:
+        self._names = {"Application": application, "Worker": worker}
+        self._before: dict[str, float] = {}
+
+    def line(
+        self,
+        look: Look,
+        totals: Mapping[str, float],
+        latencies: list[float],
+        *,
+        is_healthy: bool,
+        now_ms: int,
+    ) -> bytes:
+        """Return the next line. `totals` are the counters' sums by their names of Prometheus, without `_total`."""
+        gauges = dict(_gauges(look, now_ms), Healthy=int(is_healthy))
+        metrics: dict[str, tuple[object, str]] = {name: (value, GAUGES[name]) for name, value in gauges.items()}
+        for name, unit, source in COUNTED:
+            total = totals.get(source, 0)
+            metrics[name] = total - self._before.get(source, 0), unit
+            self._before[source] = total
+        if latencies:
+            metrics[LATENCY] = latencies, "Seconds"
+        properties = {
+            "unread": sorted(look.unread),
+            "shards": {shard.shard: _age(shard.oldest_ms, now_ms) or 0 for shard in look.shards},
+        }
+        return emf_line(EVENT, now_ms, self._names, ("Application",), metrics, properties)
+
+
+def _gauges(look: Look, now_ms: int) -> dict[str, float]:
+    """Return the worst of all shards; what no shard knows is left out."""
+    found: dict[str, float] = {
+        "DaemonUp": int(look.is_up),
+        "Shards": len(look.shards),
+        "ShardsWithoutReader": len(look.unread),
+        "BufferBytes": sum(shard.buffer_bytes for shard in look.shards),
+        "BehindSeconds": max((_age(shard.oldest_ms, now_ms) or 0 for shard in look.shards), default=0),
+        "StreamBehindSeconds": max(((shard.stream_behind_ms or 0) / 1000 for shard in look.shards), default=0),
+    }
+    covered = [age for shard in look.shards if (age := _age(shard.covered_until_ms, now_ms)) is not None]
+    committed = [age for shard in look.shards if (age := _age(shard.last_commit_ms, now_ms)) is not None]
+    if covered:
+        found["CoveredAgeSeconds"] = max(covered)
+    if committed:
+        found["LastCommitAgeSeconds"] = max(committed)
+    return found
+
+
+def _age(then_ms: int | None, now_ms: int) -> float | None:
+    return None if then_ms is None else max(0, now_ms - then_ms) / 1000

@@ -1,0 +1,1 @@
+"""How AWS is reached: one session, one factory of clients, one judgement of error codes."""

@@ -1,0 +1,286 @@
+"""AWS, once: how a client is made, which errors pass, and requests that are sent until they are answered.
+
+botocore's own retries are off in every client unless a caller says otherwise: each attempt is ours, so that a 412
+after a retry is never mistaken for a lost race, and every request is counted.
+"""
+
+import difflib
+import functools
+import socket
+import threading
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
+
+from botocore.config import Config
+from botocore.exceptions import (
+    BotoCoreError,
+    ClientError,
+    CredentialRetrievalError,
+    FlexibleChecksumError,
+    HTTPClientError,
+    IncompleteReadError,
+    ResponseStreamingError,
+)
+from botocore.exceptions import (
+    ConnectionError as BotoConnectionError,
+)
+from botocore.parsers import ResponseParserError
+
+from minutebook.aws.access import Access
+from minutebook.aws.answers import CheckedParsers, check_document
+from minutebook.aws.checksum import hash_once
+from minutebook.aws.roles import role_session
+from minutebook.errors import (
+    MinutebookError,
+    SettingsError,
+    StreamRefused,
+    StreamUnavailable,
+    TableRefused,
+    TableUnavailable,
+)
+from minutebook.retry import Backoff
+
+if TYPE_CHECKING:
+    from boto3.session import Session
+    from botocore.model import OperationModel
+    from mypy_boto3_dynamodb import DynamoDBClient
+    from mypy_boto3_kinesis import KinesisClient
+    from mypy_boto3_s3 import S3Client
+
+T = TypeVar("T")
+
+# Judged by the service's error code, not by the HTTP status alone ("Error responses", S3 API reference; "Common
+# errors", Kinesis and DynamoDB API references): none of these says whether the request was applied, and all pass.
+_PASSING_CODES: Final = frozenset(
+    {
+        "400",  # a HEAD has no body to name its code: an expired token looks like this
+        "BadDigest",
+        "BandwidthLimitExceeded",
+        "ConditionalRequestConflict",
+        "ExpiredToken",
+        "ExpiredTokenException",
+        "IncompleteBody",
+        "InternalError",
+        "InternalFailure",
+        "InternalServerError",
+        "InvalidSignatureException",  # DynamoDB and Kinesis: a request that waited until its signature had expired
+        "KMSThrottlingException",
+        "LimitExceededException",
+        "OperationAborted",
+        "ProvisionedThroughputExceededException",
+        "ReplicatedWriteConflictException",
+        "RequestExpired",
+        "RequestLimitExceeded",
+        "RequestTimeTooSkewed",
+        "RequestTimeout",
+        "RequestTimeoutException",
+        "ResourceInUseException",
+        "ServiceUnavailable",
+        "SlowDown",
+        "Throttling",
+        "ThrottlingException",
+        "TooManyRequests",
+        "TooManyRequestsException",
+        "TransactionConflictException",
+        "XAmzContentChecksumMismatch",
+    }
+)
+_PASSING_STATUS: Final = frozenset({408, 409, 425, 429})
+_PASSING_KINDS: Final = (
+    BotoConnectionError,
+    HTTPClientError,
+    IncompleteReadError,
+    ResponseStreamingError,
+    ResponseParserError,
+    FlexibleChecksumError,  # damaged on the way; an object that is damaged for good exhausts the budget
+    CredentialRetrievalError,
+    ValueError,  # botocore's own, for a date that was cut off
+)
+_MAKING: Final = threading.Lock()  # a session makes clients for one thread at a time (boto3's guide)
+_SERVER_ERROR: Final = 500
+
+
+@functools.cache
+def aws_session() -> "Session":
+    """Return the process's one boto3 session: a second one would parse botocore's data again, 10 MB of it."""
+    import boto3  # noqa: PLC0415 - costs 20 MB; only who talks to AWS pays
+    import botocore.session  # noqa: PLC0415 - as above
+
+    core = botocore.session.get_session()
+    core.register_component("response_parser_factory", CheckedParsers())
+    return boto3.session.Session(botocore_session=core)
+
+
+def check_region(region: str, resolve: Callable[[str, int], object] = socket.getaddrinfo) -> None:
+    """Raise SettingsError where there is no such region: botocore does not know it, and its address has no name.
+
+    botocore alone would refuse regions that are younger than itself, the name alone those of a bad moment.
+    """
+    session = aws_session()
+    known = {
+        name
+        for partition in session.get_available_partitions()
+        for name in session.get_available_regions("kinesis", partition)
+    }
+    if region in known:
+        return
+    address = f"kinesis.{region}.amazonaws.com"
+    try:
+        resolve(address, 443)
+    except OSError as exc:
+        close = difflib.get_close_matches(region, sorted(known), n=3)
+        raise SettingsError(
+            f"there is no AWS region {region}: {address} is not known"
+            + (f"; did you mean {' or '.join(close)}?" if close else ""),
+            next_step="correct regionName (or MINUTEBOOK_REGION_NAME, streamArn, AWS_REGION)",
+        ) from exc
+
+
+@functools.cache
+def _check_region_once(region: str) -> None:
+    check_region(region)
+
+
+def _client(service: str, region: str, endpoint: str | None, access: Access, config: Config) -> Any:  # noqa: ANN401 - boto3's types
+    if endpoint is None:
+        _check_region_once(region)
+    config = config.merge(
+        Config(
+            use_fips_endpoint=access.use_fips or None,
+            use_dualstack_endpoint=access.use_dualstack or None,
+        )
+    )
+    session = aws_session()
+    if service == "kinesis" and access.stream_role_arn is not None:
+        session = role_session(session, access.stream_role_arn, access, region)
+    with _MAKING:
+        client = session.client(service, region_name=region, endpoint_url=endpoint, config=config)  # type: ignore[call-overload]
+    if service != "s3":  # whose answers are judged where they are read
+        client.meta.events.register("after-call", check_document)
+        return client
+    client.meta.events.register("before-sign.s3.PutObject", hash_once)
+    if access.says_of_s3:
+        client.meta.events.register("provide-client-params.s3", functools.partial(_add_parameters, access))
+    return client
+
+
+def _add_parameters(access: Access, params: dict[str, Any], model: "OperationModel", **_: object) -> dict[str, Any]:
+    """Return a request's parameters with what the account's rules add to it."""
+    added: dict[str, Any] = {}
+    if model.name == "PutObject":
+        added = access.put_parameters(len(params.get("Body", b"")))
+    elif model.name == "CreateMultipartUpload":
+        added = access.put_parameters(None)
+    elif model.name == "CopyObject":
+        added = access.copy_parameters()
+    known = model.input_shape.members if model.input_shape is not None else {}
+    if access.expected_bucket_owner is not None and "ExpectedBucketOwner" in known:
+        added["ExpectedBucketOwner"] = access.expected_bucket_owner
+    return {**params, **added}
+
+
+def client_config(
+    *,
+    attempts: int = 1,
+    read_timeout: float = 60,
+    connections: int = 16,
+    validate: bool = True,
+    path_style: bool = False,
+) -> Config:
+    """Return the botocore settings of a client. Times are seconds; `path_style` matters to S3 alone."""
+    return Config(
+        retries={"total_max_attempts": attempts, "mode": "standard"},
+        connect_timeout=5,
+        read_timeout=read_timeout,
+        max_pool_connections=connections,
+        parameter_validation=validate,
+        s3={"addressing_style": "path" if path_style else "auto"},
+    )
+
+
+def make_s3_client(region: str, endpoint: str | None, access: Access) -> "S3Client":
+    """Return a client for AWS, or for `endpoint` (path-style addresses, as local servers want them)."""
+    client: S3Client = _client("s3", region, endpoint, access, client_config(path_style=endpoint is not None))
+    return client
+
+
+def make_kinesis_client(
+    region: str, endpoint: str | None, access: Access, config: Config | None = None
+) -> "KinesisClient":
+    """Return a client for AWS, or for `endpoint`; it asks as the stream's role where there is one."""
+    client: KinesisClient = _client("kinesis", region, endpoint, access, config or client_config())
+    return client
+
+
+def make_dynamodb_client(
+    region: str, endpoint: str | None, access: Access, config: Config | None = None
+) -> "DynamoDBClient":
+    """Return a client for AWS, or for `endpoint`."""
+    settings = config or client_config(read_timeout=30)
+    client: DynamoDBClient = _client("dynamodb", region, endpoint, access, settings)
+    return client
+
+
+def error_code(error: BaseException | None) -> str:
+    """Return the service's code of an error; empty when no service answered."""
+    return str(error.response.get("Error", {}).get("Code", "")) if isinstance(error, ClientError) else ""
+
+
+def http_status(error: ClientError) -> int:
+    """Return the HTTP status of an error answer; 0 when there is none."""
+    return int(error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0))
+
+
+def is_passing_code(code: str) -> bool:
+    """Tell whether an error of this code may be gone when the request is sent again."""
+    return code in _PASSING_CODES or code.startswith("KMS.Throttling")
+
+
+def is_passing(error: Exception) -> bool:
+    """Tell whether an error may be gone when the request is sent again: its outcome is unknown."""
+    if not isinstance(error, ClientError):
+        return isinstance(error, _PASSING_KINDS)
+    code, status = error_code(error), http_status(error)
+    return (
+        is_passing_code(code) or status in _PASSING_STATUS or (status >= _SERVER_ERROR and code != "NotImplemented")
+    )
+
+
+class Service(NamedTuple):
+    """How a service's failures are told: the errors, and the next steps they name."""
+
+    refused: type[MinutebookError]
+    refused_step: str
+    unavailable: type[MinutebookError]
+    unavailable_step: str
+
+
+KINESIS: Final = Service(
+    StreamRefused,
+    "look at streamName, regionName and the permissions: minutebook docs operations permissions",
+    StreamUnavailable,
+    "look at the health of Kinesis and at the read limits of the shard",
+)
+DYNAMODB: Final = Service(
+    TableRefused,
+    "look at dynamoDBEndpoint, regionName and the permissions: minutebook docs operations permissions",
+    TableUnavailable,
+    "look at the health of DynamoDB, then run again",
+)
+
+
+def ask(request: Callable[[], T], what: str, backoff: Backoff, service: Service) -> T:
+    """Send a request until it is answered; `what` names it in errors. For requests that are safe to repeat.
+
+    Raises:
+        The service's `refused`: an error that does not pass.
+        The service's `unavailable`: the backoff's budget is spent.
+    """
+    while True:
+        try:
+            return request()
+        except (ClientError, BotoCoreError) as exc:
+            if not is_passing(exc):
+                raise service.refused(f"{what}: {exc}", next_step=service.refused_step) from exc
+            if not backoff.wait():
+                raise service.unavailable(f"{what} kept failing: {exc}", next_step=service.unavailable_step) from exc

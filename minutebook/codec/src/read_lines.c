@@ -1,0 +1,224 @@
+/* From the lines of a segment to the buffers of Arrow's columns, in one pass.
+ *
+ * Taken are lines as `minutebook/format/record.py` writes them, of one shard; what is merely valid is left to Python, whose
+ * rows are the same (`compaction/tasks/line_tables.py`). Nothing is kept between calls. */
+#include "base64.h"
+#include "quotes.h"
+#include "text.h"
+
+#define LATEST_MS (INT64_MAX / 1000) /* Parquet's microseconds are 64 bits */
+
+/* A growing column of texts or bytes: `offsets` has room for one more than there may be rows. */
+struct column {
+    int32_t *offsets;
+    uint8_t *bytes;
+    uint8_t *at;
+};
+
+/* Where the columns go. Each column's bytes have room for the whole block and BLOCK more; `most_rows` for the others. */
+struct columns {
+    int32_t *sequence_offsets;
+    uint8_t *sequences;
+    int64_t *subs;
+    int32_t *key_offsets;
+    uint8_t *keys;
+    int64_t *arrivals;
+    int32_t *text_offsets;
+    uint8_t *texts;
+    int32_t *blob_offsets;
+    uint8_t *blobs;
+    uint8_t *is_text;
+    int64_t most_rows;
+};
+
+/* What the lines show: `ascends` is 1 where each lies behind the one before. */
+struct shown {
+    int64_t payload_bytes;
+    int64_t arrival_min_ms;
+    int64_t arrival_max_ms;
+    int64_t blobs;
+    int64_t ascends;
+};
+
+/* Undo an escape that `put_escaped` of write_lines.c writes; returns how long it is, 0 for any other. */
+static size_t unescape(bytes_t at, bytes_t end, uint8_t *into) {
+    static const uint8_t SHORT[256] = {['"'] = '"',  ['\\'] = '\\', ['b'] = '\b', ['t'] = '\t',
+                                       ['n'] = '\n', ['f'] = '\f',  ['r'] = '\r'};
+    if (end - at >= 2 && SHORT[at[1]] != 0) {
+        *into = SHORT[at[1]];
+        return 2;
+    }
+    if (end - at < 6 || memcmp(at, "\\u00", 4) != 0 || (at[4] != '0' && at[4] != '1')) {
+        return 0;
+    }
+    const uint8_t low = at[5];
+    if (!((low >= '0' && low <= '9') || (low >= 'a' && low <= 'f'))) {
+        return 0;
+    }
+    *into = (uint8_t)((at[4] - '0') * 16 + (low <= '9' ? low - '0' : low - 'a' + 10));
+    return 6;
+}
+
+/* Copy a block, as far as it is plain; returns how far. */
+static inline size_t copy_plain(bytes_t at, bytes_t end, uint8_t *into) {
+    if (end - at >= BLOCK) {
+        const sixteen_t block = load_sixteen(at);
+        memcpy(into, &block, sizeof block);
+        return first_of(unusual_bytes(block));
+    }
+    *into = *at;
+    return is_unusual(*at) ? 0 : 1;
+}
+
+/* Pass a string's content and the quote behind it, and add the content to the column.
+ *
+ * What is written is never longer than what was read, but for a block that is copied before it is looked at. */
+static bool pass_string(struct reader *reader, struct column *column) {
+    bytes_t at = reader->at;
+    uint8_t *into = column->at;
+    for (;;) {
+        const struct copying copied = copy_with_quotes((struct copying){at, into}, reader->end);
+        at = copied.from;
+        into = copied.into;
+        if (at == reader->end) {
+            return false;
+        }
+        if (!is_unusual(*at)) {
+            const size_t plain = copy_plain(at, reader->end, into);
+            at += plain;
+            into += plain;
+            continue;
+        }
+        if (*at == '"') {
+            reader->at = at + 1;
+            column->at = into;
+            return true;
+        }
+        size_t read = 0, written = 1;
+        if (*at == '\\') {
+            read = unescape(at, reader->end, into);
+        } else if (*at >= 0x80) {
+            read = written = character_length(at, reader->end);
+            memcpy(into, at, read);
+        }
+        if (read == 0) {
+            return false;
+        }
+        at += read;
+        into += written;
+    }
+}
+
+/* Pass a payload in base64 and the quote behind it: it is text where it is UTF-8, however it was written. */
+static bool pass_base64(struct reader *reader, struct column *texts, struct column *blobs, uint8_t *is_text) {
+    const bytes_t quote = memchr(reader->at, '"', (size_t)(reader->end - reader->at));
+    if (quote == NULL) {
+        return false;
+    }
+    const struct span base64 = {reader->at, (size_t)(quote - reader->at)};
+    const int64_t size = decoded_size(base64);
+    if (size < 0 || !decode_base64(base64, blobs->at, (size_t)size)) {
+        return false;
+    }
+    reader->at = quote + 1;
+    *is_text = is_utf8(blobs->at, blobs->at + size);
+    if (*is_text) {
+        memcpy(texts->at, blobs->at, (size_t)size);
+        texts->at += size;
+    } else {
+        blobs->at += size;
+    }
+    return true;
+}
+
+/* The columns while they grow, and the line before. */
+struct table {
+    const struct columns *into;
+    struct column sequences;
+    struct column keys;
+    struct column texts;
+    struct column blobs;
+    struct span before;
+    int64_t rows;
+};
+
+static inline int32_t length(const struct column *column) {
+    return (int32_t)(column->at - column->bytes);
+}
+
+/* Tell whether a position lies behind the one before. Without leading zeros a longer number is a larger one. */
+static bool is_behind(struct span number, int64_t sub, struct span before, int64_t sub_before) {
+    if (number.size != before.size) {
+        return number.size > before.size;
+    }
+    const int order = memcmp(number.at, before.at, number.size);
+    return order > 0 || (order == 0 && sub > sub_before);
+}
+
+static bool pass_payload(struct reader *reader, struct table *table, uint8_t *is_text) {
+    if (PASS(reader, ",\"data\":\"")) {
+        *is_text = 1;
+        return pass_string(reader, &table->texts);
+    }
+    return PASS(reader, ",\"data_base64\":\"") && pass_base64(reader, &table->texts, &table->blobs, is_text);
+}
+
+/* Pass one line behind its prefix, and add it to the columns. */
+static bool pass_line(struct reader *reader, struct table *table, struct shown *shown) {
+    const struct columns *into = table->into;
+    const int64_t row = table->rows;
+    struct span number, digits;
+    int64_t sub, arrival_ms;
+    if (!pass_sequence_number(reader, &number) || !PASS(reader, ",\"sub_sequence_number\":") ||
+        !pass_number(reader, &sub, &digits) || !PASS(reader, ",\"partition_key\":\"") ||
+        !pass_string(reader, &table->keys) || !PASS(reader, ",\"arrival_ms\":") ||
+        !pass_number(reader, &arrival_ms, &digits) || arrival_ms > LATEST_MS ||
+        !pass_payload(reader, table, &into->is_text[row]) || !PASS(reader, "}\n")) {
+        return false;
+    }
+    memcpy(table->sequences.at, number.at, number.size);
+    table->sequences.at += number.size;
+    into->subs[row] = sub;
+    into->arrivals[row] = arrival_ms;
+    if (row > 0 && !is_behind(number, sub, table->before, into->subs[row - 1])) {
+        shown->ascends = 0;
+    }
+    table->before = number;
+    shown->arrival_min_ms = row == 0 || arrival_ms < shown->arrival_min_ms ? arrival_ms : shown->arrival_min_ms;
+    shown->arrival_max_ms = row == 0 || arrival_ms > shown->arrival_max_ms ? arrival_ms : shown->arrival_max_ms;
+    shown->blobs += !into->is_text[row];
+    table->rows++;
+    return true;
+}
+
+static void end_row(struct table *table) {
+    const int64_t row = table->rows;
+    table->sequences.offsets[row] = length(&table->sequences);
+    table->keys.offsets[row] = length(&table->keys);
+    table->texts.offsets[row] = length(&table->texts);
+    table->blobs.offsets[row] = length(&table->blobs);
+}
+
+/* Read a block of whole lines, at least one, each of which begins with `prefix`, up to its sequence number.
+ *
+ * Returns the number of rows and fills `shown`; -1 unless all are lines as they are written. */
+EXPORTED int64_t minutebook_read_lines(bytes_t block, size_t size, bytes_t prefix, size_t prefix_size,
+                                       const struct columns *into, struct shown *shown) {
+    struct reader reader = {block, block + size};
+    struct table table = {.into = into,
+                          .sequences = {into->sequence_offsets, into->sequences, into->sequences},
+                          .keys = {into->key_offsets, into->keys, into->keys},
+                          .texts = {into->text_offsets, into->texts, into->texts},
+                          .blobs = {into->blob_offsets, into->blobs, into->blobs}};
+    *shown = (struct shown){.ascends = 1};
+    end_row(&table);
+    while (reader.at < reader.end) {
+        if (table.rows == into->most_rows || !pass(&reader, (const char *)prefix, prefix_size) ||
+            !pass_line(&reader, &table, shown)) {
+            return -1;
+        }
+        end_row(&table);
+    }
+    shown->payload_bytes = length(&table.texts) + length(&table.blobs);
+    return table.rows > 0 ? table.rows : -1;
+}

@@ -1,0 +1,163 @@
+"""Which shards are judged for a time, from when to when, and which hash keys nobody is known to hold. Pure.
+
+Judged are the first shards and, through every shard that is not known to be open at the scope's end, all its
+children. A child is required from the last time at which one of its parents was known to be open; a shard, until a
+time by which it had surely ended: by its own proof, or because a child of it was seen.
+
+Children must hold their parents' hash keys, first shards all there are. Where they do not, a shard that was opened
+later in the hole succeeds the ended one: what is open then is the time between the two. A hole of one key that no
+named shard holds is an emulator's off-by-one.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Final, NamedTuple
+
+from minutebook.coverage.chain import Doubt, Reason
+from minutebook.coverage.intervals import FOREVER, Interval
+from minutebook.coverage.shard_coverage import ShardCoverage, ShardFacts
+from minutebook.coverage.topology import Topology, uncovered_ranges
+from minutebook.format.aggregate import EVERY_HASH_KEY, HashRange
+from minutebook.format.arrival import ARRIVAL_STEP_BACK_MS
+
+_BIRTH_MARGIN_MS: Final = 3 * ARRIVAL_STEP_BACK_MS
+"""A segment's own `until` lies up to two minutes before the record that shows its shard alive."""
+
+
+class Required(NamedTuple):
+    """One shard and the times at which it must be covered, whatever the scope."""
+
+    coverage: ShardCoverage
+    interval: Interval
+    is_first: bool
+    is_unread: bool
+
+    @property
+    def shard_id(self) -> str:
+        """The shard."""
+        return self.coverage.shard_id
+
+
+class Frontier(NamedTuple):
+    """What is judged, by shard, and the doubts about the stream's shape."""
+
+    shards: Mapping[str, Required]
+    doubts: tuple[Doubt, ...]
+
+
+def find_frontier(
+    topology: Topology, coverages: Mapping[str, ShardCoverage], *, begin_ms: int, end_ms: int
+) -> Frontier:
+    """Return what is judged for a scope that ends at `end_ms`. `begin_ms` is the application's start."""
+    return _Descent(topology, coverages, begin_ms, end_ms).run()
+
+
+class _Descent:
+    def __init__(
+        self, topology: Topology, coverages: Mapping[str, ShardCoverage], begin_ms: int, end_ms: int
+    ) -> None:
+        self._topology = topology
+        self._coverages = dict(coverages)
+        self._begin_ms = begin_ms
+        self._end_ms = end_ms
+        self._required: dict[str, Required] = {}
+        self._doubts: list[Doubt] = []
+        self._todo: list[str] = []
+        self._holes: list[tuple[HashRange, int]] = []
+
+    def run(self) -> Frontier:
+        for circle in self._topology.circles:
+            self._doubts.append(Doubt(Reason.CIRCLE, Interval(self._begin_ms, FOREVER), shard_id=min(circle)))
+        first = self._topology.first_shards
+        if not first:
+            self._doubts.append(Doubt(Reason.NO_FRONTIER, Interval(self._begin_ms, FOREVER)))
+            return Frontier({}, tuple(self._doubts))
+        for shard in first:
+            coverage = self._coverage(shard).without_birth()
+            self._require(coverage, coverage.adopted_ms or self._begin_ms, is_first=True)
+        self._tile(EVERY_HASH_KEY, first, self._begin_ms)
+        while self._todo or self._holes:
+            # Holes come last: a shard that descends from others is no stranger in one.
+            if self._todo:
+                self._descend(self._todo.pop())
+            else:
+                self._fill(*self._holes.pop(0))
+        return Frontier(self._required, tuple(self._doubts))
+
+    def _coverage(self, shard: str) -> ShardCoverage:
+        if shard not in self._coverages:
+            self._coverages[shard] = ShardCoverage(ShardFacts(shard))
+        return self._coverages[shard]
+
+    def _require(self, coverage: ShardCoverage, from_ms: int, *, is_first: bool) -> None:
+        shard = coverage.shard_id
+        if shard in self._required:
+            return
+        is_unread = coverage.is_empty and not self._topology.is_opened(shard)
+        until_ms = min(coverage.ended_ms, self._succeeded_ms(self._topology.children(shard)))
+        interval = Interval(from_ms, max(from_ms, until_ms))
+        self._required[shard] = Required(coverage, interval, is_first, is_unread)
+        self._todo.append(shard)
+
+    def _succeeded_ms(self, children: Iterable[str]) -> int:
+        seen = (self._coverage(child).seen_open_ms for child in children)
+        return min((time + _BIRTH_MARGIN_MS for time in seen if time is not None), default=FOREVER)
+
+    def _descend(self, shard: str) -> None:
+        coverage = self._coverage(shard)
+        children = self._topology.children(shard)
+        if coverage.is_open_at(self._end_ms) or (self._topology.is_listed_open(shard) and not children):
+            return
+        if not children and self._topology.is_over(shard) is None:
+            self._doubts.append(
+                Doubt(Reason.SUCCESSION_UNKNOWN, Interval(self._last_open(shard), FOREVER), shard_id=shard)
+            )
+            return
+        for child in children:
+            self._require(self._coverage(child), self._born_after(child), is_first=False)
+        hash_range = self._topology.hash_range(shard)
+        if hash_range is None:
+            interval = Interval(self._last_open(shard), FOREVER)
+            self._doubts.append(Doubt(Reason.RANGE_UNKNOWN, interval, shard_id=shard))
+        else:
+            self._tile(hash_range, children, self._last_open(shard))
+
+    def _last_open(self, shard: str) -> int:
+        """Return a time up to which the shard had certainly not ended: when it was required from, at least."""
+        required = self._required.get(shard)
+        return max(self._coverage(shard).open_until_ms, required.interval.from_ms if required else self._begin_ms)
+
+    def _born_after(self, child: str) -> int:
+        parents = self._topology.parents(child)
+        return max((self._last_open(parent) for parent in parents), default=self._begin_ms)
+
+    def _tile(self, whole: HashRange, parts: Iterable[str], from_ms: int) -> None:
+        """Ask that the parts hold all keys of the whole, from `from_ms` on."""
+        ranges = {part: self._topology.hash_range(part) for part in parts}
+        if not all(ranges.values()):
+            self._doubts.append(Doubt(Reason.RANGE_UNKNOWN, Interval(from_ms, FOREVER)))
+            return
+        for hole in uncovered_ranges(whole, (found for found in ranges.values() if found is not None)):
+            self._holes.append((hole, from_ms))
+
+    def _fill(self, hole: HashRange, from_ms: int) -> None:
+        """Look for shards that were opened later in a hole; what is left of it nobody holds."""
+        strangers = self._strangers(hole)
+        if hole.width == 1 and not strangers:
+            return
+        opened = {shard for shard in strangers if self._topology.is_opened(shard)}
+        heirs = sorted(shard for shard in opened if not self._topology.parents(shard) & opened)
+        for shard in heirs:
+            coverage = self._coverage(shard).without_birth()
+            begins_ms = max(from_ms, coverage.begins_ms())
+            self._doubts.append(Doubt(Reason.HASH_HOLE, Interval(from_ms, begins_ms)))
+            self._require(coverage, begins_ms, is_first=False)
+        ranges = (self._topology.hash_range(shard) for shard in heirs)
+        for left in uncovered_ranges(hole, (found for found in ranges if found is not None)):
+            if left.width > 1 or not heirs:
+                self._doubts.append(Doubt(Reason.HASH_HOLE, Interval(from_ms, FOREVER)))
+
+    def _strangers(self, hole: HashRange) -> list[str]:
+        """Return the shards in the hole that nothing else leads to, and that what is judged does not come from."""
+        known = self._topology.ancestors(self._required) | set(self._required)
+        ranges = ((shard, self._topology.hash_range(shard)) for shard in self._topology.named)
+        return [shard for shard, keys in ranges if shard not in known and keys is not None and keys.meets(hole)]

@@ -1,0 +1,45 @@
+"""CloudWatch's embedded metric format: a line of JSON that CloudWatch Logs makes metrics of by itself.
+
+Neither an agent nor a permission is needed where the log goes to CloudWatch, whatever writes it there.
+
+Source: CloudWatch user guide, "Specification: Embedded metric format".
+"""
+
+from collections.abc import Mapping
+from typing import Final
+
+import msgspec
+
+from minutebook.format.minute import iso_time
+
+NAMESPACE: Final = "Minutebook"
+
+
+def emf_line(
+    event: str,
+    now_ms: int,
+    names: Mapping[str, str],
+    dimensions: tuple[str, ...],
+    metrics: Mapping[str, tuple[object, str]],
+    properties: Mapping[str, object],
+) -> bytes:
+    """Return the line, with its end.
+
+    `names` are texts of which `dimensions` become the metrics' dimensions; `metrics` are a number, or a list of
+    up to 100, and its unit, by name; `properties` are for who reads the line.
+    """
+    directive = {
+        "Namespace": NAMESPACE,
+        "Dimensions": [list(dimensions)],
+        "Metrics": [{"Name": name, "Unit": unit} for name, (_, unit) in metrics.items()],
+    }
+    entry = {
+        "timestamp": iso_time(now_ms),
+        "level": "info",
+        "event": event,
+        "_aws": {"Timestamp": now_ms, "CloudWatchMetrics": [directive]},
+        **names,
+        **{name: value for name, (value, _) in metrics.items()},
+        **properties,
+    }
+    return msgspec.json.encode(entry) + b"\n"

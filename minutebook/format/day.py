@@ -1,0 +1,142 @@
+"""A day: the UTC day of arrival that one audit and one Parquet partition cover; and the hours of it."""
+
+import re
+from collections.abc import Iterator
+from datetime import date, timedelta
+from typing import NamedTuple, Self
+
+from minutebook.errors import SettingsError
+from minutebook.format.minute import MINUTE_MS, minute_path
+
+MINUTES_A_DAY = 1440
+MINUTES_AN_HOUR = 60
+HOURS_A_DAY = 24
+_TEXT = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", re.ASCII)
+_EPOCH = date(1970, 1, 1)
+_LONGEST_RANGE = 3660
+
+
+class Day(NamedTuple):
+    """One UTC day, as the number of days since the epoch."""
+
+    number: int
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Read `yyyy-mm-dd`; raises SettingsError."""
+        try:
+            found = date.fromisoformat(text if _TEXT.fullmatch(text) else "")
+        except ValueError as exc:
+            raise SettingsError(
+                f"not a day: {text!r}", next_step="write a UTC day such as 2026-11-21, or yesterday"
+            ) from exc
+        if found < _EPOCH:
+            raise SettingsError(f"{text} lies before 1970", next_step="no Kinesis stream has records of that day")
+        return cls((found - _EPOCH).days)
+
+    @property
+    def first_minute(self) -> int:
+        """The day's first minute, counted from the epoch."""
+        return self.number * MINUTES_A_DAY
+
+    @property
+    def begin_ms(self) -> int:
+        """The day's first millisecond since the epoch."""
+        return self.first_minute * MINUTE_MS
+
+    @property
+    def end_ms(self) -> int:
+        """The first millisecond after the day."""
+        return self.shift(1).begin_ms
+
+    @property
+    def date(self) -> date:
+        """The day as Python's type."""
+        return _EPOCH + timedelta(days=self.number)
+
+    def __contains__(self, minute: object) -> bool:
+        return isinstance(minute, int) and minute // MINUTES_A_DAY == self.number
+
+    def __str__(self) -> str:
+        return self.date.isoformat()
+
+    def shift(self, days: int) -> "Day":
+        """Return the day that lies `days` later."""
+        return Day(self.number + days)
+
+    def path(self, prefix: str) -> str:
+        """Return the folder of the day's segments; ends in `/`."""
+        return f"{prefix}{minute_path(self.first_minute).removesuffix('00/00')}"
+
+    def hour_paths(self, prefix: str) -> list[str]:
+        """Return the 24 folders that can be listed side by side."""
+        return [
+            f"{prefix}{minute_path(minute).removesuffix('00')}"
+            for minute in range(self.first_minute, self.first_minute + MINUTES_A_DAY, MINUTES_AN_HOUR)
+        ]
+
+
+class Hour(NamedTuple):
+    """One hour of a UTC day, 0 to 23. UTC knows no summer time: each day has 24."""
+
+    day: Day
+    number: int
+
+    @property
+    def first_minute(self) -> int:
+        """The hour's first minute, counted from the epoch."""
+        return self.day.first_minute + self.number * MINUTES_AN_HOUR
+
+    @property
+    def begin_ms(self) -> int:
+        """The hour's first millisecond since the epoch."""
+        return self.first_minute * MINUTE_MS
+
+    @property
+    def end_ms(self) -> int:
+        """The first millisecond after the hour."""
+        return (self.first_minute + MINUTES_AN_HOUR) * MINUTE_MS
+
+    @property
+    def name(self) -> str:
+        """The hour in two digits."""
+        return f"{self.number:02d}"
+
+    def __str__(self) -> str:
+        return f"{self.day}T{self.name}"
+
+    def before(self) -> "Hour":
+        """Return the hour before it."""
+        return Hour(self.day, self.number - 1) if self.number else Hour(self.day.shift(-1), HOURS_A_DAY - 1)
+
+    def path(self, prefix: str) -> str:
+        """Return the folder of the hour's segments; ends in `/`."""
+        return f"{prefix}{minute_path(self.first_minute).removesuffix('00')}"
+
+
+def day_range(first: Day, last: Day) -> Iterator[Day]:
+    """Yield the days from `first` to `last`, both included.
+
+    Raises:
+        SettingsError: the range is empty or longer than ten years.
+    """
+    if not 0 <= last.number - first.number < _LONGEST_RANGE:
+        raise SettingsError(f"no range of days: {first} to {last}", next_step="--from must not lie after --to")
+    yield from (first.shift(days) for days in range(last.number - first.number + 1))
+
+
+def parse_day(text: str, today: Day) -> Day:
+    """Read a day as a command takes it: `yyyy-mm-dd`, `today` or `yesterday`; raises SettingsError."""
+    words = {"today": today, "yesterday": today.shift(-1)}
+    return words[text] if text in words else Day.parse(text)
+
+
+def hour_of_ms(epoch_ms: int) -> Hour:
+    """Return the UTC hour of a time in epoch milliseconds."""
+    minute = epoch_ms // MINUTE_MS
+    return Hour(Day(minute // MINUTES_A_DAY), minute % MINUTES_A_DAY // MINUTES_AN_HOUR)
+
+
+def day_of_ms(epoch_ms: int) -> Day:
+    """Return the UTC day of a time in epoch milliseconds."""
+    return Day(int(timedelta(milliseconds=epoch_ms) / timedelta(days=1)))

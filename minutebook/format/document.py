@@ -1,0 +1,50 @@
+"""A JSON object of ours: written whole, indented for human readers, and read strictly.
+
+Every document has a field `format`. A field of the wrong type, and a field that its type does not know where that
+forbids it, is an error that names the object.
+"""
+
+from collections.abc import Collection
+from typing import Final, Protocol, TypeVar
+
+import msgspec
+
+from minutebook.errors import FormatError
+
+FORMAT: Final = 1
+RESTORE: Final = "restore the object from a version of it"
+
+
+class _Document(Protocol):
+    @property
+    def format(self) -> int: ...
+
+
+D = TypeVar("D", bound=_Document)
+
+
+class _Numbered(msgspec.Struct):
+    format: int
+
+
+def encode_document(document: object) -> bytes:
+    """Return the object's body."""
+    return msgspec.json.format(msgspec.json.encode(document), indent=2) + b"\n"
+
+
+def decode_document(
+    body: bytes, kind: type[D], key: str, *, next_step: str = RESTORE, formats: Collection[int] = (FORMAT,)
+) -> D:
+    """Read an object's body, in one of `formats`.
+
+    Raises:
+        FormatError: it does not parse, or its format is of a later version; `key` is named.
+    """
+    try:
+        # First of all: what a later format means by the other fields is not known here.
+        number = msgspec.json.decode(body, type=_Numbered).format
+        if number not in formats:
+            raise FormatError(f"{key}: format {number} is not known here", next_step="upgrade Minutebook")
+        return msgspec.json.decode(body, type=kind)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as exc:
+        raise FormatError(f"{key} does not parse: {exc}", next_step=next_step) from exc

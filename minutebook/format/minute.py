@@ -1,0 +1,85 @@
+"""Minutes: UTC minutes of the arrival timestamps, as whole minutes since the epoch.
+
+A record's `approximateArrivalTimestamp` is fixed when the stream receives it, so its minute is the same on
+every delivery. Minutes are plain integers in memory; this module is how they look in keys and metadata.
+"""
+
+import functools
+import re
+from datetime import UTC, datetime, timedelta
+
+from minutebook.errors import FormatError, SettingsError
+
+MINUTE_MS = 60_000
+# A day has 1,440 minutes and an audit of it reads each of them once per shard.
+_CACHED = 4096
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_LAST_MINUTE = (datetime(9999, 12, 31, 23, 59, tzinfo=UTC) - _EPOCH) // timedelta(minutes=1)
+_TEXT = re.compile(r"([0-9]{4})-([0-9]{2})-([0-9]{2})T([0-9]{2}):([0-9]{2})Z", re.ASCII)
+_PATH = re.compile(r"([0-9]{4})/([0-9]{2})/([0-9]{2})/([0-9]{2})/([0-9]{2})", re.ASCII)
+
+
+def minute_of(arrival_ms: int) -> int:
+    """Return the minute of an arrival time in epoch milliseconds.
+
+    Raises:
+        FormatError: before 1970 or after 9999, which no Kinesis stream ever stamps.
+    """
+    minute = arrival_ms // MINUTE_MS
+    if not 0 <= minute <= _LAST_MINUTE:
+        raise FormatError(
+            f"arrival time {arrival_ms} ms is outside the years 1970 to 9999",
+            next_step="look at the record's ApproximateArrivalTimestamp with GetRecords",
+        )
+    return minute
+
+
+@functools.lru_cache(maxsize=_CACHED)
+def minute_path(minute: int) -> str:
+    """Return `yyyy/MM/dd/HH/mm`, the part of a key."""
+    return (_EPOCH + timedelta(minutes=minute)).strftime("%Y/%m/%d/%H/%M").rjust(16, "0")
+
+
+@functools.lru_cache(maxsize=_CACHED)
+def minute_text(minute: int) -> str:
+    """Return `yyyy-MM-ddTHH:mmZ`, the value in metadata."""
+    return (_EPOCH + timedelta(minutes=minute)).strftime("%Y-%m-%dT%H:%MZ").rjust(17, "0")
+
+
+def parse_minute_path(text: str) -> int:
+    """Read `yyyy/MM/dd/HH/mm`; raises FormatError."""
+    return _parse(_PATH, text)
+
+
+def parse_minute_text(text: str) -> int:
+    """Read `yyyy-MM-ddTHH:mmZ`; raises FormatError."""
+    return _parse(_TEXT, text)
+
+
+def iso_time(epoch_ms: int) -> str:
+    """Return UTC in ISO 8601 with milliseconds, as `2026-11-21T10:16:00.000Z`."""
+    return datetime.fromtimestamp(epoch_ms / 1000, tz=UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def parse_iso_time(text: str) -> int:
+    """Read an ISO time that names its zone, as epoch milliseconds; raises SettingsError."""
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        moment = None
+    if moment is None or moment.tzinfo is None:
+        raise SettingsError(f"not a time with its zone: {text!r}", next_step="write it as 2026-11-21T10:16:00Z")
+    return (moment - _EPOCH) // timedelta(milliseconds=1)
+
+
+@functools.lru_cache(maxsize=_CACHED)
+def _parse(pattern: re.Pattern[str], text: str) -> int:
+    found = pattern.fullmatch(text)
+    if found is None:
+        raise FormatError(f"not a minute: {text!r}")
+    year, month, day, hour, minute = map(int, found.groups())
+    try:
+        moment = datetime(year, month, day, hour, minute, tzinfo=UTC)
+        return minute_of(int((moment - _EPOCH).total_seconds()) * 1000)
+    except ValueError as exc:
+        raise FormatError(f"not a minute: {text!r}") from exc

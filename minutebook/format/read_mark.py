@@ -1,0 +1,198 @@
+"""Read marks: evidence that a shard was read up to a time and held nothing that is not archived.
+
+    _read/<date>/<shardId>/<from>-<until>-<position>-<kind>-<continuity>-<writer>.json
+
+Busy shards write none, their segments prove the time; quiet shards write about one an hour. The key says everything
+that a proof needs, so that one LIST of a date reads all of them; the body says the same, and names what KCL would not
+deliver. A mark lies under every date that its interval touches, with the same name: whoever judges a day lists that
+day's folder only. The writer stands in the name, so no two writers share a key.
+
+`from` is the `until` of the evidence that the mark stands on, in epoch milliseconds, or `birth` for a child shard
+that was read from its first record on. `position` is `<sequence>.<sub>` of the last archived record, or `none`: a
+colon is not safe in an object's key.
+"""
+
+import enum
+import re
+from typing import Final, NamedTuple
+
+import msgspec
+
+from minutebook.errors import FormatError, SettingsError
+from minutebook.format.day import Day, day_of_ms
+from minutebook.format.document import FORMAT, decode_document, encode_document
+from minutebook.format.keys import check_shard_id
+from minutebook.format.metadata import Continuity
+from minutebook.format.position import Position, is_sequence_number
+
+FOLDER: Final = "_read/"
+BIRTH: Final = 0
+"""`from` of a child's first evidence: all that ever arrived on the shard. In keys and documents it reads `birth`."""
+
+_LAST_MS: Final = 253_370_764_800_000  # the year 9999: a mark may lie under the day after its own
+_BIRTH_TEXT: Final = "birth"
+_KEY: Final = re.compile(
+    r"(?P<date>[0-9]{4}-[0-9]{2}-[0-9]{2})/(?P<shard>[a-zA-Z0-9_.-]{1,128})/"
+    r"(?P<begin>birth|[1-9][0-9]{0,14})-(?P<until>[1-9][0-9]{0,14})-"
+    r"(?:none|(?P<sequence>0|[1-9][0-9]{0,128})\.(?P<sub>0|[1-9][0-9]{0,18}))-"
+    r"(?P<kind>read|end|stream)-(?P<continuity>proven|unproven|lost)-(?P<writer>[a-zA-Z0-9_.-]{1,128})\.json",
+    re.ASCII,
+)
+
+
+class MarkKind(enum.StrEnum):
+    """What was read: an open shard to its tip, a closed one to its end, or all that the stream holds (an audit)."""
+
+    READ = "read"
+    END = "end"
+    STREAM = "stream"
+
+
+class ReadMark(NamedTuple):
+    """One mark. Times are epoch milliseconds of the service's clock.
+
+    `position` is None while nothing of the shard is archived. `undelivered` are the sequence numbers of the records
+    that KCL would not deliver; they are kept under `_undelivered/`.
+    """
+
+    shard_id: str
+    kind: MarkKind
+    continuity: Continuity
+    from_ms: int
+    until_ms: int
+    position: Position | None
+    writer: str
+    undelivered: tuple[int, ...] = ()
+
+
+class _Document(msgspec.Struct, frozen=True, kw_only=True):
+    """The body. Unknown fields are passed over: a later version may add some."""
+
+    format: int
+    shard: str
+    kind: MarkKind
+    continuity: Continuity
+    begin: str = msgspec.field(name="from")
+    until: str
+    position: str | None
+    undelivered: list[str]
+    writer: str
+
+
+def mark_days(mark: ReadMark, *, born_after_ms: int | None = None) -> list[Day]:
+    """Return the UTC days whose folders hold the mark.
+
+    A proven mark covers time backwards, so it lies under every day from `from` on; one that is not proven only begins
+    something new and lies under the day of its `until` alone. The proof of an end lies under the day after, too: the
+    shard may have closed behind its `until`, and `end.json` is stored still later. `born_after_ms` is a time at which
+    a shard that was read from its birth did not exist yet; without it the mark lies under the day before its `until`.
+    """
+    begin = mark.from_ms if mark.continuity is Continuity.PROVEN else mark.until_ms
+    if begin == BIRTH:
+        yesterday_ms = day_of_ms(mark.until_ms).shift(-1).begin_ms
+        begin = yesterday_ms if born_after_ms is None else min(born_after_ms, mark.until_ms)
+    return [Day(number) for number in range(day_of_ms(begin).number, _last_day(mark).number + 1)]
+
+
+def read_mark_folder(prefix: str, day: Day) -> str:
+    """Return the folder that holds every shard's marks of one day; ends in `/`."""
+    return f"{prefix}{FOLDER}{day}/"
+
+
+def read_mark_key(prefix: str, day: Day, mark: ReadMark) -> str:
+    """Return the mark's key under one of its days.
+
+    Raises:
+        FormatError: a value that no key can hold.
+    """
+    position = "none" if mark.position is None else f"{mark.position.sequence}.{mark.position.sub}"
+    name = f"{_begin_text(mark)}-{mark.until_ms}-{position}-{mark.kind}-{mark.continuity}-{mark.writer}.json"
+    key = f"{read_mark_folder(prefix, day)}{check_shard_id(mark.shard_id)}/{name}"
+    parse_read_mark_key(prefix, key)
+    return key
+
+
+def parse_read_mark_key(prefix: str, key: str) -> tuple[Day, ReadMark]:
+    """Read a key: the day of its folder, and the mark without what stands in its body alone.
+
+    Raises:
+        FormatError: the key is not exactly one that `read_mark_key` makes.
+    """
+    folder = prefix + FOLDER
+    found = _KEY.fullmatch(key.removeprefix(folder)) if key.startswith(folder) else None
+    if found is None:
+        raise FormatError(f"not the key of a read mark: {key!r}")
+    position = None if found["sequence"] is None else Position(int(found["sequence"]), int(found["sub"]))
+    mark = ReadMark(
+        check_shard_id(found["shard"]),
+        MarkKind(found["kind"]),
+        Continuity(found["continuity"]),
+        _begin(found["begin"]),
+        int(found["until"]),
+        position,
+        found["writer"],
+    )
+    _check(mark, key)
+    day = _day(found["date"], key)
+    if not (day_of_ms(mark.from_ms).number <= day.number <= _last_day(mark).number):
+        raise FormatError(f"not the key of a read mark: {key!r}", next_step="its interval does not touch its date")
+    return day, mark
+
+
+def encode_read_mark(mark: ReadMark) -> bytes:
+    """Return the object's body: JSON, indented for human readers."""
+    return encode_document(_document(mark))
+
+
+def _document(mark: ReadMark) -> _Document:
+    return _Document(
+        format=FORMAT,
+        shard=mark.shard_id,
+        kind=mark.kind,
+        continuity=mark.continuity,
+        begin=_begin_text(mark),
+        until=str(mark.until_ms),
+        position=None if mark.position is None else str(mark.position),
+        undelivered=[str(sequence) for sequence in mark.undelivered],
+        writer=mark.writer,
+    )
+
+
+def decode_read_mark(body: bytes, prefix: str, key: str) -> ReadMark:
+    """Read an object's body.
+
+    Raises:
+        FormatError: it does not parse, or says other than its key; the key is named.
+    """
+    document = decode_document(body, _Document, key)
+    _, named = parse_read_mark_key(prefix, key)
+    if not all(is_sequence_number(sequence) for sequence in document.undelivered):
+        raise FormatError(f"{key}: undelivered holds what is not a sequence number")
+    mark = named._replace(undelivered=tuple(map(int, document.undelivered)))
+    if _document(mark) != document:
+        raise FormatError(f"{key} says other than its key", next_step="find out who writes below the prefix")
+    return mark
+
+
+def _last_day(mark: ReadMark) -> Day:
+    return day_of_ms(mark.until_ms).shift(1 if mark.kind is MarkKind.END else 0)
+
+
+def _begin_text(mark: ReadMark) -> str:
+    return _BIRTH_TEXT if mark.from_ms == BIRTH else str(mark.from_ms)
+
+
+def _begin(text: str) -> int:
+    return BIRTH if text == _BIRTH_TEXT else int(text)
+
+
+def _check(mark: ReadMark, key: str) -> None:
+    if not mark.from_ms <= mark.until_ms < _LAST_MS:
+        raise FormatError(f"not the key of a read mark: {key!r}", next_step="it ends before it begins, or far ahead")
+
+
+def _day(text: str, key: str) -> Day:
+    try:
+        return Day.parse(text)
+    except SettingsError as exc:
+        raise FormatError(f"not the key of a read mark: {key!r}") from exc

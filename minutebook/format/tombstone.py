@@ -1,0 +1,100 @@
+"""What is left of a day whose raw segments were expired: `<prefix>_expired/yyyy-mm-dd.json`.
+
+Written with `If-None-Match: *` before the first segment is deleted, and never changed: from then on the day counts as
+expired, whether or not all of it is gone yet. It keeps what readers of the neighbouring days need: which positions
+the day's segments covered, so that a chain that names one of them as its predecessor is whole.
+"""
+
+import datetime as dt
+from typing import Final
+
+import msgspec
+
+from minutebook.errors import FormatError
+from minutebook.format.day import Day
+from minutebook.format.document import RESTORE, decode_document, encode_document
+from minutebook.format.metadata import parse_predecessor
+from minutebook.format.position import Position
+
+FOLDER: Final = "_expired/"
+
+
+class ExpiredRun(msgspec.Struct, frozen=True, kw_only=True):
+    """A stretch of a shard's chain that lies in the day without a break: `segments` objects, from `first` to `last`.
+
+    `after` is what the first of them followed, as in a segment's metadata. A chain that steps back over midnight
+    has more than one run in a day. `until_ms` is the `until` that the last of them carried, and `writer` its writer:
+    what follows the run stands on them. Tombstones of earlier versions name neither (0 and "").
+    """
+
+    after: str
+    first: str
+    last: str
+    segments: int
+    until_ms: int = 0
+    writer: str = ""
+
+
+class ExpiredShard(msgspec.Struct, frozen=True, kw_only=True):
+    """One shard's day: its runs in order, and the keys of segments that stay (the last one of a chain).
+
+    `proven` are the intervals (from, until) of the shard that were proven when the day was expired, up to its end.
+    """
+
+    runs: list[ExpiredRun]
+    kept: list[str]
+    proven: list[tuple[int, int]] = []
+
+    def check(self) -> None:
+        """Raise FormatError when a position or an interval is none."""
+        for run in self.runs:
+            Position.parse(run.first), Position.parse(run.last), parse_predecessor(run.after)
+        if any(not 0 <= begin <= end for begin, end in self.proven):
+            raise FormatError("an interval of it ends before it begins")
+
+
+class Tombstone(msgspec.Struct, frozen=True, kw_only=True):
+    """The whole object. `generation` is the published one that the day's verdict belongs to; `bytes` are of objects.
+
+    `segments` and `bytes` count everything that the day held, what stays included.
+    """
+
+    format: int
+    day: str
+    generation: str
+    segments: int
+    bytes: int
+    shards: dict[str, ExpiredShard]
+    writer: str
+    written_at: str
+
+    def kept_keys(self) -> set[str]:
+        """Return the keys that must never be deleted."""
+        return {key for shard in self.shards.values() for key in shard.kept}
+
+    def covers(self, shard_id: str, position: Position) -> bool:
+        """Tell whether the day held the record at `position`: a segment that follows it is not an orphan."""
+        shard = self.shards.get(shard_id)
+        runs = shard.runs if shard else []
+        return any(Position.parse(run.first) <= position <= Position.parse(run.last) for run in runs)
+
+
+def tombstone_key(prefix: str, day: Day | dt.date) -> str:
+    """Return the key of a day's tombstone."""
+    return f"{prefix}{FOLDER}{day}.json"
+
+
+def encode_tombstone(tombstone: Tombstone) -> bytes:
+    """Return the object's body."""
+    return encode_document(tombstone)
+
+
+def decode_tombstone(body: bytes, key: str) -> Tombstone:
+    """Read an object's body, positions and intervals included; raises FormatError that names `key`."""
+    tombstone = decode_document(body, Tombstone, key)
+    try:
+        for shard in tombstone.shards.values():
+            shard.check()
+    except FormatError as exc:
+        raise FormatError(f"{key}: {exc}", next_step=RESTORE) from exc
+    return tombstone

@@ -1,0 +1,168 @@
+"""What is known of a scope so far: links and marks by shard, and which shards the scope may depend on."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from typing import Final, NamedTuple
+
+from minutebook.coverage.chain import ChainView
+from minutebook.coverage.evidence import (
+    Evidence,
+    EvidenceLink,
+    Kind,
+    adopted_evidence,
+    expired_evidence,
+    expired_link,
+    in_order,
+    mark_evidence,
+    run_of,
+)
+from minutebook.coverage.intervals import Interval
+from minutebook.coverage.shard_coverage import ShardFacts
+from minutebook.coverage.topology import Topology
+from minutebook.format.arrival import ARRIVAL_STEP_BACK_MS, MIDNIGHT_EDGE_MS
+from minutebook.format.metadata import Predecessor, parse_predecessor
+from minutebook.format.position import Position
+from minutebook.format.read_mark import MarkKind, ReadMark
+from minutebook.proof.sources import Stream, sources_of
+from minutebook.proof.statements import Statements, StoredMark
+
+LOOKBACK_DAYS: Final = 14
+"""How many days that hold something are searched before the scope."""
+
+
+class ProofQuery(NamedTuple):
+    """What is judged, and what is known besides the archive. `begin_ms` is the application's start."""
+
+    scope: Interval
+    begin_ms: int
+    now_ms: int
+    stream: Stream = Stream()
+    lookback_days: int = LOOKBACK_DAYS
+
+
+class Head(NamedTuple):
+    """The first segment that is known of a chain."""
+
+    first: Position
+    last: Position
+    after: Predecessor
+    begins_ms: int
+
+
+class EvidenceSet:
+    """Links and marks by shard, as they are found."""
+
+    def __init__(self, query: ProofQuery, statements: Statements) -> None:
+        self.links: dict[str, set[EvidenceLink]] = defaultdict(set)
+        self.marks: dict[str, dict[ReadMark, int]] = defaultdict(dict)
+        self.heads: dict[str, Head] = {}
+        self.ends: dict[str, set[Position]] = defaultdict(set)
+        self._query = query
+        self._statements = statements
+        self._open_until: dict[str, int] = defaultdict(int)
+        self._archived_until: dict[str, int] = defaultdict(int)
+        for marks in statements.marks.values():
+            self.add_marks(marks)
+        self._add_expired()
+
+    def add_link(self, shard_id: str, link: EvidenceLink) -> bool:
+        """Take a link; False when it is known already."""
+        if link in self.links[shard_id]:
+            return False
+        self.links[shard_id].add(link)
+        self.ends[shard_id].add(link.last)
+        if link.kind is Kind.SEGMENT:
+            head = Head(link.first, link.last, link.after, link.begins_ms)
+            if shard_id not in self.heads or head[:2] < self.heads[shard_id][:2]:
+                self.heads[shard_id] = head
+            self._open_until[shard_id] = max(self._open_until[shard_id], link.until_ms)
+            self._archived_until[shard_id] = max(self._archived_until[shard_id], link.until_ms)
+        return True
+
+    def add_marks(self, marks: Iterable[StoredMark]) -> None:
+        """Take marks; one may lie under several days."""
+        for mark, stored_ms in marks:
+            known = self.marks[mark.shard_id]
+            known[mark] = min(stored_ms, known.get(mark, stored_ms))
+            if mark.kind is MarkKind.READ:
+                self._open_until[mark.shard_id] = max(self._open_until[mark.shard_id], mark.until_ms)
+
+    def _add_expired(self) -> None:
+        """Let each run of an expired day stand for its segments. Old tombstones do not say how far a run reached."""
+        for day, tombstone in self._statements.tombstones.items():
+            for shard_id, shard in tombstone.shards.items():
+                for run in shard.runs:
+                    link = expired_link(
+                        first=Position.parse(run.first),
+                        last=Position.parse(run.last),
+                        after=parse_predecessor(run.after),
+                        arrival_min_ms=day.begin_ms,
+                        until_ms=run.until_ms or day.end_ms + ARRIVAL_STEP_BACK_MS,
+                        run=run_of(run.writer),
+                    )
+                    self.add_link(shard_id, link)
+
+    @property
+    def known(self) -> set[str]:
+        """Every shard that has a segment, a mark or a marker."""
+        return {*self._statements.shards, *self.links, *self.marks}
+
+    def facts(
+        self, shard_id: str, *, to_the_beginning: bool, to_the_end: bool, unseen: frozenset[Position]
+    ) -> ShardFacts:
+        """Return what is known of a shard."""
+        markers = self._statements.of(shard_id)
+        links = in_order(self.links.get(shard_id, ()))
+        begun_at = markers.start.first_position() if markers.start else None
+        unread = tuple(
+            Interval(day.begin_ms - MIDNIGHT_EDGE_MS, day.end_ms + MIDNIGHT_EDGE_MS)
+            for day in self._statements.unread_days
+        )
+        view = ChainView(tuple(links), begun_at, to_the_beginning, to_the_end, unseen, unread)
+        return ShardFacts(shard_id, view, tuple(self.pieces(shard_id)), markers.skips, markers.end_stored_ms)
+
+    def pieces(self, shard_id: str) -> Iterator[Evidence]:
+        """Yield the evidence of a shard that is no segment."""
+        for mark, stored_ms in sorted(self.marks.get(shard_id, {}).items(), key=lambda pair: str(pair[0])):
+            yield mark_evidence(mark, stored_ms)
+        markers = self._statements.of(shard_id)
+        if markers.adopted is not None:
+            position, stored_ms = markers.adopted.adopted_position(), markers.adopted_stored_ms
+            yield adopted_evidence(shard_id, position, stored_ms=stored_ms, held=markers.adopted.held)
+        for _, tombstone in sorted(self._statements.tombstones.items()):
+            shard = tombstone.shards.get(shard_id)
+            for interval in shard.proven if shard else ():
+                last = Position.parse(shard.runs[-1].last) if shard and shard.runs else None
+                yield expired_evidence(shard_id, Interval(*interval), last)
+
+    def concerned(self) -> set[str]:
+        """Return the shards that the scope may depend on: through those not known to be open, all children."""
+        topology = Topology(sources_of(self._statements, self.known, self._query.stream))
+        found = _closure(topology, topology.first_shards, self)
+        found |= set(topology.opened) - _closure(topology, topology.first_shards, None)
+        return {shard_id for shard_id in found if not self._is_over(shard_id)}
+
+    def is_open(self, shard_id: str) -> bool:
+        """Tell whether the shard is known to have been open at the scope's end."""
+        return self._open_until.get(shard_id, 0) >= self._query.scope.until_ms
+
+    def is_archived_beyond(self, shard_id: str) -> bool:
+        """Tell whether a segment of the shard reaches the scope's end."""
+        return self._archived_until.get(shard_id, 0) >= self._query.scope.until_ms
+
+    def _is_over(self, shard_id: str) -> bool:
+        """Tell whether the shard had ended when the scope began."""
+        stored_ms = self._statements.of(shard_id).end_stored_ms
+        return stored_ms is not None and stored_ms + ARRIVAL_STEP_BACK_MS <= self._query.scope.from_ms
+
+
+def _closure(topology: Topology, shard_ids: Iterable[str], evidence: EvidenceSet | None) -> set[str]:
+    """Return shards and their descendants, those of shards that are known to be open left out."""
+    found: set[str] = set()
+    todo = list(shard_ids)
+    while todo:
+        shard_id = todo.pop()
+        if shard_id not in found:
+            found.add(shard_id)
+            todo += [] if evidence is not None and evidence.is_open(shard_id) else topology.children(shard_id)
+    return found

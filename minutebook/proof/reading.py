@@ -1,0 +1,133 @@
+"""What an archive proves of a scope: read it, search what it rests on, and judge. No line is read, and no Spark.
+
+    statements = read_statements(...)      markers and marks, before any segment is listed
+    links      = the scope's own segments  `read_links`, or what the caller has read of them anyway
+    facts      = read_facts(...)           with what lies before and behind the scope
+    judged     = judge_facts(facts)
+
+`judge_archive` does all of it, and looks again before it says that a segment is missing.
+"""
+
+import hashlib
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from typing import Final, NamedTuple
+
+from minutebook.coverage.chain import Reason
+from minutebook.coverage.evidence import EvidenceLink
+from minutebook.coverage.intervals import Interval
+from minutebook.coverage.shard_coverage import ShardCoverage, ShardFacts
+from minutebook.coverage.topology import Sources, Topology
+from minutebook.coverage.verdict import State, Verdict, judge
+from minutebook.format.day import Day, day_of_ms
+from minutebook.format.minute import MINUTE_MS
+from minutebook.index.last_segments import LastSegments, none_published
+from minutebook.index.names import ArchiveIndex
+from minutebook.proof.evidence_set import ProofQuery
+from minutebook.proof.links import SegmentLinks
+from minutebook.proof.search import Search
+from minutebook.proof.sources import sources_of
+from minutebook.proof.statements import Problem, Statements, read_statements
+from minutebook.store.retrying import RetryingStore
+
+_LOOKS: Final = 3
+
+
+class Facts(NamedTuple):
+    """All that is known of a scope. `digest` names what was read beside the scope's own segments."""
+
+    query: ProofQuery
+    shards: Mapping[str, ShardFacts]
+    sources: Sources
+    problems: tuple[Problem, ...]
+    digest: str
+
+
+class Judged(NamedTuple):
+    """The verdict, what it was given by, and the coverage of each shard that is known."""
+
+    verdict: Verdict
+    facts: Facts
+    coverages: Mapping[str, ShardCoverage]
+
+
+def judge_archive(
+    store: RetryingStore, prefix: str, query: ProofQuery, published: LastSegments = none_published
+) -> Judged:
+    """Read and judge a scope by names and metadata.
+
+    A segment that is missing is looked for again, marks first: the archive grows while it is read. One that grows
+    under every look is not judged.
+
+    Raises:
+        StoreUnavailable, StoreRefused: the store.
+    """
+    before: Facts | None = None
+    for _ in range(_LOOKS):
+        statements = read_statements(store, prefix, days_of(query.scope))
+        facts = read_facts(store, prefix, query, statements, read_links(store, prefix, query.scope), published)
+        judged = judge_facts(facts)
+        if Reason.BROKEN_CHAIN not in judged.verdict.reasons or facts == before:
+            return judged
+        before = facts
+    return judged._replace(verdict=judged.verdict._replace(state=State.UNKNOWN))
+
+
+def days_of(scope: Interval) -> list[Day]:
+    """Return the days that a scope touches, its end included: a mark that begins there tells of an open shard."""
+    return [Day(number) for number in range(day_of_ms(scope.from_ms).number, day_of_ms(scope.until_ms).number + 1)]
+
+
+def read_links(store: RetryingStore, prefix: str, scope: Interval) -> dict[str, list[EvidenceLink]]:
+    """Return the links of the segments of the scope's minutes, by shard: one HEAD each."""
+    index = ArchiveIndex(store, prefix)
+    inside = [
+        name
+        for hour in index.in_hours(*scope)
+        for name in hour
+        if scope.from_ms <= name.minute * MINUTE_MS < scope.until_ms
+    ]
+    found: dict[str, list[EvidenceLink]] = defaultdict(list)
+    for shard_id, link in SegmentLinks(store, index).of(inside):
+        found[shard_id].append(link)
+    return found
+
+
+def read_facts(
+    store: RetryingStore,
+    prefix: str,
+    query: ProofQuery,
+    statements: Statements,
+    links: Mapping[str, Iterable[EvidenceLink]],
+    published: LastSegments = none_published,
+) -> Facts:
+    """Search what the scope rests on. `links` are those of its own segments, listed after `statements` were read.
+
+    `published` are looked at first for what lies before the scope: they save requests, and decide nothing.
+
+    Raises:
+        StoreUnavailable, StoreRefused: the store.
+    """
+    search = Search(store, prefix, query, statements, links, published)
+    shards = search.run()
+    sources = sources_of(statements, shards, query.stream)
+    digest = hashlib.sha256(repr((query.scope, query.begin_ms, query.stream)).encode())
+    for part in (
+        (row[:3] for row in statements.rows),
+        (mark for marks in search.marks.values() for mark in marks),
+        search.outside,
+    ):
+        digest.update("\n".join(sorted(map(_digest_text, part))).encode())
+    return Facts(query, shards, sources, (*statements.problems, *search.problems), digest.hexdigest())
+
+
+def _digest_text(value: object) -> str:
+    """Return a value as text. The digest names published audits: links keep the name that they had at first."""
+    return repr(value).replace("EvidenceLink(kind=", "Link(kind=")
+
+
+def judge_facts(facts: Facts) -> Judged:
+    """Judge a scope by all that is known of it; pure."""
+    coverages = {shard_id: ShardCoverage(found) for shard_id, found in facts.shards.items()}
+    verdict = judge(facts.query.scope, Topology(facts.sources), coverages, begin_ms=facts.query.begin_ms)
+    return Judged(verdict, facts, coverages)

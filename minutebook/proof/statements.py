@@ -1,0 +1,225 @@
+"""What is stored beside the segments: markers of shards, read marks, skipped batches, expired days.
+
+It is read **before** segments are listed. What a mark or a marker names was committed before it was written, so a
+segment that it stands on is missing from the listing only if it is gone.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from minutebook.coverage.shard_coverage import Skip
+from minutebook.coverage.topology import hash_range_of
+from minutebook.errors import FormatError, SettingsError
+from minutebook.format.coverage_markers import (
+    ADOPTED_NAME,
+    FIRST_NAME,
+    OPENED_NAME,
+    SHARDS,
+    SKIPPED,
+    AdoptedMarker,
+    FirstShard,
+    FirstShards,
+    OpenedMarker,
+    parse_skipped_key,
+)
+from minutebook.format.day import Day
+from minutebook.format.keys import check_shard_id
+from minutebook.format.markers import EndMarker, StartMarker
+from minutebook.format.read_mark import ReadMark, parse_read_mark_key, read_mark_folder
+from minutebook.format.tombstone import Tombstone, tombstone_key
+from minutebook.store.markers import read_marker
+from minutebook.store.objects import ListedObject
+from minutebook.store.retrying import RetryingStore
+from minutebook.store.tombstones import list_tombstones, read_tombstone
+
+
+class Problem(NamedTuple):
+    """An object that cannot be believed: `is_foreign` when it should not be there at all.
+
+    `expired` is the day whose tombstone it is.
+    """
+
+    key: str
+    shard_id: str | None
+    why: str
+    is_foreign: bool = False
+    expired: Day | None = None
+
+    @property
+    def name(self) -> str:
+        """The last part of its key."""
+        return self.key.rpartition("/")[2]
+
+
+class StoredMark(NamedTuple):
+    """A read mark, and when S3 stored it."""
+
+    mark: ReadMark
+    stored_ms: int
+
+
+class ShardStatements(NamedTuple):
+    """What is stored of one shard; the times are S3's (LastModified). `skips` are batches that KCL left out."""
+
+    start: StartMarker | None = None
+    opened: OpenedMarker | None = None
+    adopted: AdoptedMarker | None = None
+    end: EndMarker | None = None
+    adopted_stored_ms: int = 0
+    end_stored_ms: int | None = None
+    skips: tuple[Skip, ...] = ()
+
+
+class Statements(NamedTuple):
+    """What is stored beside the segments: by shard, `_shards/first.json`, the expired days, and marks by day.
+
+    `rows` are the objects that it was read from, without the marks.
+    """
+
+    shards: Mapping[str, ShardStatements]
+    first: FirstShards | None
+    tombstones: Mapping[Day, Tombstone]
+    marks: Mapping[Day, tuple[StoredMark, ...]]
+    rows: tuple[ListedObject, ...]
+    problems: tuple[Problem, ...]
+
+    @property
+    def unread_days(self) -> tuple[Day, ...]:
+        """The expired days whose tombstone cannot be read: what they held may be anything."""
+        return tuple(problem.expired for problem in self.problems if problem.expired is not None)
+
+    def of(self, shard_id: str) -> ShardStatements:
+        """Return what is stored of a shard; empty when nothing is."""
+        return self.shards.get(shard_id, ShardStatements())
+
+
+def read_statements(store: RetryingStore, prefix: str, days: Iterable[Day]) -> Statements:
+    """Read every marker below the prefix, and the marks of some days.
+
+    Raises:
+        StoreUnavailable, StoreRefused: the store.
+    """
+    problems: list[Problem] = []
+    marks = {day: read_marks(store, prefix, day, problems) for day in days}
+    skipped = list(store.list_objects(f"{prefix}{SKIPPED}"))
+    expired = list_tombstones(store, prefix)
+    markers = list(store.list_objects(f"{prefix}{SHARDS}"))
+    found: dict[str, dict[str, object]] = defaultdict(dict)
+    first: FirstShards | None = None
+    read = store.read_many(lambda row: _marker(store, prefix, row.key), markers)
+    for row, outcome in zip(markers, read, strict=True):
+        if isinstance(outcome, Problem):
+            problems.append(outcome)
+        elif isinstance(outcome, FirstShards):
+            first = outcome
+        else:
+            found[outcome.shard] |= _fields(outcome, row.last_modified_ms)
+    for shard_id, skips in _skips(prefix, skipped, problems).items():
+        found[shard_id]["skips"] = tuple(skips)
+    tombstones = store.read_many(lambda day: _tombstone(store, prefix, day), list(expired))
+    problems += [outcome for outcome in tombstones if isinstance(outcome, Problem)]
+    return Statements(
+        shards={shard_id: ShardStatements(**fields) for shard_id, fields in sorted(found.items())},  # type: ignore[arg-type]  # by the names of the fields
+        first=first,
+        tombstones={Day.parse(found.day): found for found in tombstones if isinstance(found, Tombstone)},
+        marks=marks,
+        rows=(*markers, *skipped, *expired.values()),
+        problems=tuple(problems),
+    )
+
+
+def read_marks(
+    store: RetryingStore, prefix: str, day: Day, problems: list[Problem], shard_id: str | None = None
+) -> tuple[StoredMark, ...]:
+    """Read the marks under one day by their keys, of one shard or of all; what is none is added to `problems`."""
+    folder = read_mark_folder(prefix, day)
+    found = []
+    for row in store.list_objects(folder if shard_id is None else f"{folder}{shard_id}/"):
+        try:
+            found.append(StoredMark(parse_read_mark_key(prefix, row.key)[1], row.last_modified_ms))
+        except FormatError as exc:
+            problems.append(Problem(row.key, None, str(exc), is_foreign=True))
+    return tuple(found)
+
+
+_ShardMarker = StartMarker | OpenedMarker | AdoptedMarker | EndMarker
+
+
+def _fields(marker: _ShardMarker, stored_ms: int) -> dict[str, object]:
+    if isinstance(marker, StartMarker):
+        return {"start": marker}
+    if isinstance(marker, OpenedMarker):
+        return {"opened": marker}
+    if isinstance(marker, AdoptedMarker):
+        return {"adopted": marker, "adopted_stored_ms": stored_ms}
+    return {"end": marker, "end_stored_ms": stored_ms}
+
+
+_KINDS: Mapping[str, type[_ShardMarker]] = {
+    "start.json": StartMarker,
+    OPENED_NAME: OpenedMarker,
+    ADOPTED_NAME: AdoptedMarker,
+    "end.json": EndMarker,
+}
+
+
+def _marker(store: RetryingStore, prefix: str, key: str) -> _ShardMarker | FirstShards | Problem:
+    shard_id, _, name = key.removeprefix(f"{prefix}{SHARDS}").partition("/")
+    is_first = (shard_id, name) == (FIRST_NAME, "")
+    if not is_first and name not in _KINDS:
+        return Problem(key, None, "it is not a marker of a shard", is_foreign=True)
+    about = None if is_first else shard_id
+    try:
+        marker = read_marker(store, key, FirstShards if is_first else _KINDS[name])
+        if marker is None:
+            return Problem(key, about, "it was listed and is gone")
+        _check(marker)
+        if isinstance(marker, FirstShards):
+            return marker
+        check_shard_id(shard_id)
+    except FormatError as exc:
+        return Problem(key, about, str(exc))
+    return marker if marker.shard == shard_id else Problem(key, about, f"it is the marker of {marker.shard}")
+
+
+def _check(marker: _ShardMarker | FirstShards) -> None:
+    """Raise FormatError for positions, hash keys or kin that a marker parses with, and that cannot be."""
+    if isinstance(marker, StartMarker):
+        marker.first_position(), marker.chain_start()
+    if isinstance(marker, EndMarker):
+        marker.last_position()
+        _check_kin(marker.shard, marker.children)
+    for shard in marker.shards if isinstance(marker, FirstShards) else [marker]:
+        if isinstance(shard, StartMarker | OpenedMarker | FirstShard):
+            _check_kin(shard.shard, shard.parents)
+            hash_range_of(shard.starting_hash_key, shard.ending_hash_key)
+
+
+def _check_kin(shard_id: str, kin: Iterable[str]) -> None:
+    if shard_id in kin:
+        raise FormatError(f"{shard_id} is named as its own parent or child")
+
+
+def _skips(prefix: str, rows: Iterable[ListedObject], problems: list[Problem]) -> dict[str, list[Skip]]:
+    found: dict[str, list[Skip]] = defaultdict(list)
+    for row in rows:
+        try:
+            parsed = parse_skipped_key(prefix, row.key)
+        except FormatError as exc:
+            problems.append(Problem(row.key, None, str(exc), is_foreign=True))
+        else:
+            found[parsed.shard_id].append(Skip(parsed.logged_ms, row.last_modified_ms))
+    return found
+
+
+def _tombstone(store: RetryingStore, prefix: str, day: Day) -> Tombstone | Problem:
+    key = tombstone_key(prefix, day)
+    try:
+        tombstone = read_tombstone(store, prefix, day)
+        if tombstone is None:
+            return Problem(key, None, "it was listed and is gone", expired=day)
+        is_its_own = day == Day.parse(tombstone.day)
+    except (FormatError, SettingsError) as exc:
+        return Problem(key, None, str(exc), expired=day)
+    return tombstone if is_its_own else Problem(key, None, f"it is the tombstone of {tombstone.day}", expired=day)

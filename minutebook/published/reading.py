@@ -1,0 +1,181 @@
+"""What is published of a day, read: the pointer, the manifest that it names, and what lies beside the manifest.
+
+Runs of the nightly job, `expire`, `minutebook.reader` and reports all read it here.
+"""
+
+from collections.abc import Iterator
+from datetime import datetime
+from typing import Any, Final, TypeVar
+
+import msgspec
+import structlog
+
+from minutebook.errors import FormatError
+from minutebook.format.day import HOURS_A_DAY, Day, Hour
+from minutebook.format.document import RESTORE, decode_document
+from minutebook.published.generation import (
+    Current,
+    DayFolder,
+    File,
+    Manifest,
+    Pointer,
+    audit_key,
+    contradiction,
+    inventory_beside,
+    is_judged_by_these_rules,
+)
+from minutebook.published.inventory import PublishedRow, decode_inventory
+from minutebook.store.retrying import RetryingStorage, RetryingStore
+
+D = TypeVar("D", Pointer, Manifest)
+_COMPACT: Final = "run minutebook compact for the day"
+
+
+class PublishedReader:
+    """Reads one published day, or one hour of it.
+
+    A field that this version does not know is an error of format unless `is_tolerant`. `next_step` is told where a
+    document does not parse.
+
+    Every method raises:
+        FormatError: a document does not parse.
+        StoreUnavailable, StoreRefused: the store.
+    """
+
+    storage: RetryingStore
+
+    def __init__(
+        self, storage: RetryingStore, folder: DayFolder, *, is_tolerant: bool = False, next_step: str = RESTORE
+    ) -> None:
+        self.storage = storage
+        self.folder = folder
+        self._is_tolerant = is_tolerant
+        self._next_step = next_step
+
+    def current(self) -> Current:
+        """Read the pointer."""
+        stored = self.storage.get(self.folder.pointer)
+        if stored is None:
+            return Current(None, None)
+        return Current(self._decode(stored.body, Pointer, self.folder.pointer), stored.etag)
+
+    def published(self) -> tuple[Pointer | None, Manifest | None]:
+        """Read the pointer and the manifest that it names; None where there is none.
+
+        Raises:
+            FormatError: the two contradict each other, too.
+        """
+        pointer = self.current().pointer
+        manifest = None if pointer is None else self.manifest(pointer)
+        if pointer is not None and manifest is not None and (why := contradiction(self.folder, pointer, manifest)):
+            raise FormatError(f"{pointer.manifest}: {why}", next_step=_COMPACT)
+        return pointer, manifest
+
+    def manifest(self, pointer: Pointer) -> Manifest | None:
+        """Read the manifest that a pointer names, whatever it says."""
+        if not pointer.manifest.startswith(self.folder.manifests):
+            return None
+        stored = self.storage.get(pointer.manifest)
+        return None if stored is None else self._decode(stored.body, Manifest, pointer.manifest)
+
+    def audit(self, pointer: Pointer) -> bytes | None:
+        """Return the audit that gave a pointer's verdict."""
+        stored = self.storage.get(audit_key(pointer))
+        return None if stored is None else stored.body
+
+    def inventory(self, pointer: Pointer) -> Iterator[PublishedRow] | None:
+        """Return what a pointer's generation was made from, in the order of keys; None when it is not stored."""
+        key = inventory_beside(pointer.manifest)
+        stored = self.storage.get(key)
+        return None if stored is None else decode_inventory(stored.body, key, self._next_step)
+
+    def written_ms(self, pointer: Pointer) -> int:
+        """Return since when readers see a pointer's generation.
+
+        A pointer that a person put back from an earlier version is as young as its object.
+        """
+        head = self.storage.head(self.folder.pointer)
+        return max(_epoch_ms(pointer), 0 if head is None else head.last_modified_ms)
+
+    def missing_file(self, manifest: Manifest) -> str | None:
+        """Return the key of a published file that is gone or has another size; None when all are there."""
+        sizes = {file.key: file.bytes for file in manifest.files}
+        for key, head in zip(sizes, self.storage.read_many(self.storage.head, list(sizes)), strict=True):
+            if head is None or head.size != sizes[key]:
+                return key
+        return None
+
+    def is_whole(self, manifest: Manifest) -> bool:
+        """Tell whether every file of a generation is there, with its size."""
+        return self.missing_file(manifest) is None
+
+    def intact(self, pointer: Pointer, inventory: str) -> Manifest | None:
+        """Return the manifest that a pointer names if it may stand for objects of this digest; None: make it anew.
+
+        It must agree with the pointer, with itself and with the objects, be judged by today's rules, and its files
+        must be there.
+        """
+        try:
+            manifest = self.manifest(pointer)
+            why = "it is missing" if manifest is None else self._against(pointer, manifest, inventory)
+        except FormatError as exc:
+            why = str(exc)
+        if not why:
+            return manifest
+        structlog.get_logger().warning(
+            "published_day_not_trusted",
+            day=self.folder.name,
+            manifest=pointer.manifest,
+            reason=why,
+            next_step="the day is read and published again; unless the rules are older, find out who writes there",
+        )
+        return None
+
+    def _against(self, pointer: Pointer, manifest: Manifest, inventory: str) -> str:
+        if not is_judged_by_these_rules(pointer, manifest):
+            return "its verdict was given by older rules"
+        if manifest.inventory != inventory:
+            return "it was made of other objects"
+        why = contradiction(self.folder, pointer, manifest)
+        return why or ("" if self.is_whole(manifest) else "files of it are gone, or have another size")
+
+    def _decode(self, body: bytes, kind: type[D], key: str) -> D:
+        known = _without_unknown_fields(body, kind) if self._is_tolerant else body
+        return decode_document(known, kind, key, next_step=self._next_step)
+
+
+def hour_folders(storage: RetryingStorage, root: str, day: Day) -> list[DayFolder]:
+    """Return the folders of a day's hours that hold something, in order.
+
+    Raises:
+        StoreUnavailable, StoreRefused: the store.
+    """
+    known = {f"{number:02d}": Hour(day, number) for number in range(HOURS_A_DAY)}
+    folder = DayFolder(root, day).hours
+    names = (found.removeprefix(folder).rstrip("/") for found in storage.list_level(folder).folders)
+    return [DayFolder(root, day, known[name]) for name in sorted(names) if name in known]
+
+
+def _epoch_ms(pointer: Pointer) -> int:
+    try:
+        return int(datetime.fromisoformat(pointer.written_at).timestamp() * 1000)
+    except ValueError as exc:
+        raise FormatError(
+            f"the pointer of {pointer.day} was written at {pointer.written_at!r}, which is not a time",
+            next_step="restore the object from a version of it",
+        ) from exc
+
+
+def _without_unknown_fields(body: bytes, kind: type[Pointer | Manifest]) -> bytes:
+    """Return a document without the fields that this version does not know; as it is where it is no object."""
+    try:
+        fields = msgspec.json.decode(body, type=dict[str, Any])
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return body
+    if isinstance(fields.get("files"), list):
+        fields["files"] = [_known(file, File) if isinstance(file, dict) else file for file in fields["files"]]
+    return msgspec.json.encode(_known(fields, kind))
+
+
+def _known(fields: dict[str, Any], kind: type[msgspec.Struct]) -> dict[str, Any]:
+    return {name: value for name, value in fields.items() if name in kind.__struct_fields__}

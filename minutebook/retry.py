@@ -1,0 +1,87 @@
+"""Asking again: waits within a budget, and requests that are repeated while their outcome is unknown."""
+
+import random
+from collections.abc import Callable
+from typing import TypeVar
+
+import structlog
+
+from minutebook.clock import Clock, SystemClock, new_random
+from minutebook.errors import OutcomeUnknown, StoreUnavailable
+
+T = TypeVar("T")
+
+_LOGGED_ATTEMPTS = 10
+
+
+class Backoff:
+    """Exponential waits with full jitter, within a budget of seconds.
+
+    `wait()` sleeps and returns True, or returns False without sleeping once the budget is spent. The budget
+    is measured on the monotonic clock, so a process that was paused does not get its time back.
+    """
+
+    def __init__(
+        self,
+        clock: Clock,
+        rng: random.Random,
+        *,
+        budget_seconds: float,
+        first_seconds: float = 0.1,
+        ceiling_seconds: float = 10.0,
+    ) -> None:
+        self._clock = clock
+        self._rng = rng
+        self._deadline = clock.monotonic() + budget_seconds
+        self._next = first_seconds
+        self._ceiling = ceiling_seconds
+
+    @property
+    def is_spent(self) -> bool:
+        """Tell whether the budget is spent."""
+        return self._clock.monotonic() >= self._deadline
+
+    def wait(self) -> bool:
+        """Sleep before the next attempt; False when there may be none."""
+        left = self._deadline - self._clock.monotonic()
+        if left <= 0:
+            return False
+        self._clock.sleep(min(left, self._rng.uniform(self._next / 2, self._next)))
+        self._next = min(self._ceiling, self._next * 2)
+        return self._clock.monotonic() < self._deadline
+
+
+def waits(budget_seconds: float) -> Callable[[], Backoff]:
+    """Return what gives each request its waits, by this machine's clock."""
+    clock, rng = SystemClock(), new_random()
+    return lambda: Backoff(clock, rng, budget_seconds=budget_seconds)
+
+
+def until_known(request: Callable[[], T], backoff: Backoff, what: str) -> T:
+    """Repeat `request` while its outcome is unknown.
+
+    Raises:
+        StoreUnavailable: the backoff's budget is spent.
+        StoreRefused: the store said no for good.
+    """
+    attempts = 0
+    while True:
+        try:
+            return request()
+        except OutcomeUnknown as exc:
+            attempts += 1
+            # The first one, and then one in a while: an outage must not be silent, and not flood the log either.
+            if attempts % _LOGGED_ATTEMPTS == 1:
+                structlog.get_logger().warning(
+                    "outcome_unknown",
+                    request=what,
+                    error=str(exc),
+                    attempts=attempts,
+                    next_step="nothing yet: it is sent again; if that goes on, look at the store's health",
+                )
+            if not backoff.wait():
+                raise StoreUnavailable(
+                    f"gave up on {what}: {exc}",
+                    next_step="look at the store's health and at throttling; nothing was checkpointed, "
+                    "the records will be delivered again",
+                ) from exc

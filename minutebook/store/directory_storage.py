@@ -1,0 +1,245 @@
+"""A local directory as a `Storage`: the output of a run on a laptop, and archives that were copied down.
+
+A file's user metadata is kept beside it in `<name>.metadata.json`, because file systems have none. One process
+writes at a time: the conditional writes hold against other processes by the file system's own exclusive create and
+by a lock file, not against tools that do not know them.
+"""
+
+import fcntl
+import hashlib
+import io
+import json
+import shutil
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+from minutebook.errors import OutcomeUnknown, StoreRefused
+from minutebook.retry import Backoff
+from minutebook.store.objects import ListedObject, Listing, ObjectHead, PutOutcome, StoredObject
+from minutebook.store.storage import ObjectBody, ObjectChanged, Tail, Upload
+
+METADATA_SUFFIX: Final = ".metadata.json"
+_LOCK: Final = ".minutebook.lock"
+_WRITING: Final = ".writing"
+_CHUNK_BYTES: Final = 1 << 20
+_SMALL_BYTES: Final = 64 << 10
+"""Pointers, reports and tables, which may be replaced within one tick of the clock. A segment has its name once."""
+
+
+class DirectoryStorage:
+    """The files below `root`; keys are relative paths with `/`."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+
+    def uri(self, key: str) -> str:
+        """Return the file's absolute path; a key that ends in a slash stays a folder's."""
+        return str((self.root / key).absolute()) + ("/" if key.endswith("/") else "")
+
+    def put_if_absent(self, key: str, body: bytes, metadata: Mapping[str, str], content_type: str) -> PutOutcome:  # noqa: ARG002 - files have no type
+        """Create the file unless it is there."""
+        with self._lock():
+            path = self._path(key)
+            if path.exists():
+                return PutOutcome.EXISTS
+            if metadata:
+                _write(path.with_name(path.name + METADATA_SUFFIX), json.dumps(dict(metadata)).encode())
+            _write(path, body)
+        return PutOutcome.CREATED
+
+    def put_if_match(self, key: str, body: bytes, etag: str | None, content_type: str) -> bool:  # noqa: ARG002 - files have no type
+        """Replace the file whose ETag is `etag` (None: there must be none)."""
+        with self._lock():
+            path = self._path(key)
+            present = _etag(path) if path.exists() else None
+            if present != etag:
+                return False
+            _write(path, body)
+        return True
+
+    def head(self, key: str) -> ObjectHead | None:
+        """Return size, tag and metadata."""
+        path = self._path(key)
+        if not path.is_file():
+            return None
+        stat = path.stat()
+        return ObjectHead(key, stat.st_size, _etag(path), _metadata(path), stat.st_mtime_ns // 1_000_000)
+
+    def get(self, key: str) -> StoredObject | None:
+        """Return the whole file."""
+        path = self._path(key)
+        try:
+            return StoredObject(path.read_bytes(), _etag(path), _metadata(path)) if path.is_file() else None
+        except OSError as exc:
+            raise StoreRefused(f"{key}: {exc}", next_step="look at the permissions of the directory") from exc
+
+    def list_objects(self, prefix: str) -> Iterator[ListedObject]:
+        """List the files whose key begins with `prefix`, in the order of keys."""
+        folder = self._path(prefix.rpartition("/")[0])
+        with _one_look(prefix):
+            paths = folder.rglob("*") if folder.is_dir() else ()
+            rows = [self._row(path) for path in paths if _is_object(path)]
+        yield from sorted((row for row in rows if row.key.startswith(prefix)), key=lambda row: row.key.encode())
+
+    def list_level(self, folder: str) -> Listing:
+        """List what lies directly below a folder."""
+        path = self._path(folder)
+        with _one_look(folder):
+            entries = sorted(path.iterdir()) if path.is_dir() else []
+            folders = tuple(f"{folder}{entry.name}/" for entry in entries if entry.is_dir())
+            return Listing(folders, tuple(self._row(entry) for entry in entries if _is_object(entry)))
+
+    def delete(self, keys: Iterable[str]) -> None:
+        """Delete the files and the folders that they leave empty."""
+        for key in keys:
+            path = self._path(key)
+            path.unlink(missing_ok=True)
+            path.with_name(path.name + METADATA_SUFFIX).unlink(missing_ok=True)
+            folder = path.parent
+            while folder != self.root and folder.is_dir() and not any(folder.iterdir()):
+                folder.rmdir()
+                folder = folder.parent
+
+    def open_read(self, key: str, etag: str | None) -> ObjectBody:
+        """Read a file in chunks."""
+        path = self._path(key)
+        if not path.is_file() or (etag is not None and _etag(path) != etag):
+            raise ObjectChanged(f"{key} is not the file that was listed")
+        return ObjectBody(_metadata(path), _chunks(path))
+
+    def read_tail(self, key: str, count: int) -> Tail:
+        """Read the end of a file."""
+        path = self._path(key)
+        size = path.stat().st_size
+        with path.open("rb") as handle:
+            handle.seek(max(0, size - count))
+            return Tail(handle.read(), size, _etag(path))
+
+    def copy(self, source: str, key: str, etag: str) -> bool:
+        """Copy a file; it gets its name when it is whole."""
+        path = self._path(source)
+        if not path.is_file() or _etag(path) != etag:
+            return False
+        _copy(path, self._path(key))
+        return True
+
+    def open_write(self, key: str, content_type: str, new_backoff: Callable[[], Backoff]) -> "FileSink":  # noqa: ARG002 - files have no type, and nothing to wait for
+        """Write a file under another name, which it loses when it is closed."""
+        return FileSink(self._path(key))
+
+    def open_uploads(self, prefix: str) -> list[Upload]:
+        """Return the files that have not got their name."""
+        with _one_look(prefix):
+            paths = sorted(self._path(prefix.rpartition("/")[0]).rglob(f"*{_WRITING}"))
+            names = {path: path.relative_to(self.root).as_posix() for path in paths if path.is_file()}
+            return [
+                Upload(name.removesuffix(_WRITING), name, path.stat().st_mtime_ns // 1_000_000)
+                for path, name in names.items()
+                if name.startswith(prefix)
+            ]
+
+    def abort_upload(self, upload: Upload) -> None:
+        """Remove what was written."""
+        self.delete([upload.upload_id])
+
+    def _row(self, path: Path) -> ListedObject:
+        stat = path.stat()
+        return ListedObject(
+            path.relative_to(self.root).as_posix(), stat.st_size, _etag(path), stat.st_mtime_ns // 1_000_000
+        )
+
+    def _path(self, key: str) -> Path:
+        if key.startswith("/") or ".." in key.split("/"):
+            raise StoreRefused(
+                f"{key!r} leads out of {self.root}",
+                next_step="find out who wrote this name: keys are relative to the store's root",
+            )
+        return self.root / key
+
+    @contextmanager
+    def _lock(self) -> Iterator[None]:
+        self.root.mkdir(parents=True, exist_ok=True)
+        with (self.root / _LOCK).open("ab") as handle:
+            fcntl.flock(handle, fcntl.LOCK_EX)
+            yield
+
+
+class FileSink(io.RawIOBase):
+    """A file that gets its name when it is whole."""
+
+    def __init__(self, path: Path) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self._path = path
+        self._part = path.with_name(path.name + _WRITING)
+        self._file = self._part.open("wb")
+        self.size = 0
+
+    def writable(self) -> bool:
+        """Say yes."""
+        return True
+
+    def write(self, data: bytes) -> int:  # type: ignore[override]  # any buffer, as files take
+        """Append."""
+        self.size += len(data)
+        return self._file.write(data)
+
+    def close(self) -> None:
+        """Finish the file and name it."""
+        if not self.closed:
+            self._file.close()
+            self._part.rename(self._path)
+            super().close()
+
+    def abort(self) -> None:
+        """Remove what was written."""
+        self._file.close()
+        self._part.unlink(missing_ok=True)
+        super().close()
+
+
+@contextmanager
+def _one_look(prefix: str) -> Iterator[None]:
+    """Raise OutcomeUnknown where files go while they are listed: the look is taken again, and sees one moment."""
+    try:
+        yield
+    except FileNotFoundError as exc:
+        raise OutcomeUnknown(f"LIST {prefix}: {exc}") from exc
+
+
+def _is_object(path: Path) -> bool:
+    return path.is_file() and not path.name.endswith((METADATA_SUFFIX, _WRITING)) and path.name != _LOCK
+
+
+def _write(path: Path, body: bytes) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_name(path.name + _WRITING)
+    part.write_bytes(body)
+    part.rename(path)
+
+
+def _copy(source: Path, path: Path) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_name(path.name + _WRITING)
+    shutil.copyfile(source, part)
+    part.rename(path)
+
+
+def _etag(path: Path) -> str:
+    """Return a tag that changes with the file: of its bytes while it is small, else of its size and time."""
+    stat = path.stat()
+    if stat.st_size <= _SMALL_BYTES:
+        return f'"{hashlib.md5(path.read_bytes(), usedforsecurity=False).hexdigest()}"'
+    return f'"{stat.st_size}-{stat.st_mtime_ns}"'
+
+
+def _metadata(path: Path) -> dict[str, str]:
+    beside = path.with_name(path.name + METADATA_SUFFIX)
+    return dict(json.loads(beside.read_bytes())) if beside.exists() else {}
+
+
+def _chunks(path: Path) -> Iterator[bytes]:
+    with path.open("rb") as handle:
+        while chunk := handle.read(_CHUNK_BYTES):
+            yield chunk

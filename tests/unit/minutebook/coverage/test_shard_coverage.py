@@ -1,0 +1,138 @@
+"""One shard's coverage: what is asked of it."""
+
+import pytest
+
+from minutebook.coverage.chain import Reason
+from minutebook.coverage.evidence import Kind, expired_evidence
+from minutebook.coverage.intervals import FOREVER, Interval
+from minutebook.coverage.shard_coverage import Gap, Skip
+from minutebook.format.metadata import ChainStart
+from minutebook.format.position import Position
+from minutebook.format.read_mark import BIRTH
+from tests.unit.minutebook.coverage.scene import LOST, SHARD, UNPROVEN, at, coverage, first, link, piece, span
+
+
+@pytest.mark.parametrize(
+    ("begin", "end", "covered"),
+    [(1, 4, True), (2, 3, True), (1, 5, False), (0, 2, False), (6, 8, True), (3, 7, False)],
+)
+def test_covered_is_what_the_union_of_evidence_contains(*, begin: int, end: int, covered: bool) -> None:
+    """Two marks that overlap, and one that lies apart."""
+    found = coverage(pieces=(piece(at(1), at(3)), piece(at(2), at(4)), piece(at(6), at(8))))
+    assert found.is_covered(at(begin), at(end)) == covered
+
+
+def test_a_gap_is_what_the_union_leaves_open() -> None:
+    """With the reasons that touch it; where none does, nothing reaches it."""
+    found = coverage(first(1), link(2, 5, claim=LOST), pieces=(piece(at(5, 2), at(8), 2),))
+    assert found.gaps(at(0), at(10)) == (
+        Gap(Interval(at(0, 59), at(5, 2)), (Reason.LOST,)),
+        Gap(Interval(at(8), at(10)), (Reason.NOT_COVERED,)),
+    )
+
+
+def test_covered_until_is_the_end_of_the_interval_that_holds_a_time() -> None:
+    """The time itself where nothing does."""
+    found = coverage(pieces=(piece(at(1), at(3)), piece(at(6), at(8))))
+    assert [found.covered_until(at(hour)) for hour in (0, 1, 2, 3, 7)] == [
+        at(0),
+        at(3),
+        at(3),
+        at(3),
+        at(8),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("kind", "is_open"), [(Kind.READ, True), (Kind.END, False), (Kind.STREAM, False), (Kind.EXPIRED, False)]
+)
+def test_only_a_read_mark_or_a_segment_shows_a_shard_open(*, kind: Kind, is_open: bool) -> None:
+    """An end shows the contrary, and an audit covers closed shards too."""
+    assert coverage(pieces=(piece(at(1), at(3), kind=kind),)).is_open_at(at(3)) == is_open
+
+
+def test_a_segment_shows_a_shard_open_a_minute_before_its_own() -> None:
+    """Not later, although an unproven one begins its interval there."""
+    found = coverage(first(3, claim=UNPROVEN))
+    assert (found.is_open_at(at(2, 59)), found.is_open_at(at(3)), found.seen_open_ms) == (True, False, at(2, 59))
+
+
+def test_an_unproven_mark_shows_a_shard_open() -> None:
+    """It covers nothing, and the shard had a tip."""
+    assert coverage(pieces=(piece(at(1), at(3), continuity=UNPROVEN),)).is_open_at(at(3))
+
+
+def test_birth_is_believed_of_a_child_alone() -> None:
+    """For a first shard the evidence begins at its `until`."""
+    found = coverage(first(3), link(2, 5))
+    assert found.is_covered(at(-99), at(4))
+    assert found.without_birth().covered == (Interval(at(2, 59), at(4, 59)),)
+
+
+@pytest.mark.parametrize(("since", "begins"), [(BIRTH, at(2, 59)), (at(1), at(1))])
+def test_evidence_from_birth_does_not_tell_when_that_was(since: int, begins: int) -> None:
+    """Its `until` does: the shard was there by then."""
+    assert coverage(first(3, since=since)).begins_ms() == begins
+
+
+def test_without_evidence_nothing_begins() -> None:
+    """Nor ends."""
+    found = coverage()
+    assert (found.is_empty, found.begins_ms(), found.ended_ms) == (True, FOREVER, FOREVER)
+
+
+def test_what_a_tombstone_keeps_covers() -> None:
+    """Whatever of the chain is still there."""
+    kept = expired_evidence(SHARD, span(-5, 0), Position(4))
+    assert coverage(pieces=(kept,)).is_covered(at(-5), at(0))
+
+
+MARKS = (
+    piece(at(1), at(3), stored=at(3)),
+    piece(at(3), at(5), stored=at(5)),
+    piece(at(5), at(8), stored=at(8)),
+)
+
+
+def test_skipped_records_hold_the_times_that_they_may_belong_to() -> None:
+    """From what was durable a quarter of an hour before the line, to when the marker was stored."""
+    found = coverage(pieces=MARKS, skips=(Skip(at(5, 10), at(5, 20)),))
+    assert found.gaps(at(1), at(8)) == (Gap(Interval(at(3), at(5, 21)), (Reason.SKIPPED,)),)
+
+
+def test_evidence_of_unknown_age_lets_nothing_begin_later() -> None:
+    """It may have been stored behind the skipped records."""
+    pieces = tuple(mark._replace(stored_ms=None) for mark in MARKS)
+    assert coverage(pieces=pieces, skips=(Skip(at(5, 10), at(5, 20)),)).covered == (Interval(at(5, 21), at(8)),)
+
+
+def test_a_comparison_with_the_stream_clears_what_was_skipped() -> None:
+    """One that was stored behind the marker; an earlier one may not have seen the records."""
+    skips = (Skip(at(5, 10), at(5, 20)),)
+    stream = piece(at(0), at(8), kind=Kind.STREAM, stored=at(8))
+    assert coverage(pieces=(*MARKS, stream), skips=skips).is_covered(at(1), at(8))
+    early = stream._replace(until_ms=at(5, 15), stored_ms=at(5, 19))
+    assert not coverage(pieces=(*MARKS, early), skips=skips).is_covered(at(1), at(8))
+
+
+ADOPTED = piece(at(3), at(3), 7, kind=Kind.ADOPTED, continuity=UNPROVEN, stored=at(3, 1))
+BEHIND = link(8, 5, after=ChainStart("AFTER_SEQUENCE", Position(7)))
+
+
+def test_an_adopted_shard_begins_with_its_adoption() -> None:
+    """With a chain that follows the checkpoint, or with none yet."""
+    assert coverage(pieces=(ADOPTED,)).adopted_ms == at(3)
+    assert coverage(BEHIND, begun=8, pieces=(ADOPTED,)).adopted_ms == at(3)
+
+
+def test_a_comparison_before_an_adoption_is_nobodys_archiving() -> None:
+    """A day so far, audited at level `stream` before somebody took the shard over: what it holds is not ours."""
+    compared = piece(at(0), at(1), kind=Kind.STREAM)
+    assert coverage(pieces=(ADOPTED, compared)).adopted_ms == at(3)
+
+
+def test_a_shard_that_was_archived_before_is_not_excused_by_an_adoption() -> None:
+    """Its chain, or a mark, tells that it had begun."""
+    assert coverage(first(1), pieces=(ADOPTED,)).adopted_ms is None
+    assert coverage(pieces=(ADOPTED, piece(at(0), at(1)))).adopted_ms is None
+    assert coverage(pieces=(piece(at(0), at(1)),)).adopted_ms is None

@@ -1,0 +1,71 @@
+"""A directory as a store: nothing outside its root is read, written or deleted."""
+
+import random
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from minutebook.errors import StoreRefused
+from minutebook.retry import Backoff
+from minutebook.store.directory_storage import DirectoryStorage
+from minutebook.store.objects import ListedObject
+from minutebook.store.retrying import RetryingStorage
+from tests.fakes.clock import ManualClock
+
+
+def no_waits() -> Backoff:
+    """Return no second attempt: a directory answers at once."""
+    return Backoff(ManualClock(), random.Random(1), budget_seconds=0)
+
+
+REQUESTS: dict[str, Callable[[DirectoryStorage, str], object]] = {
+    "put_if_absent": lambda storage, key: storage.put_if_absent(key, b"x", {}, "text/plain"),
+    "put_if_match": lambda storage, key: storage.put_if_match(key, b"x", None, "text/plain"),
+    "head": lambda storage, key: storage.head(key),
+    "get": lambda storage, key: storage.get(key),
+    "list_objects": lambda storage, key: list(storage.list_objects(f"{key}/")),
+    "list_level": lambda storage, key: storage.list_level(f"{key}/"),
+    "delete": lambda storage, key: storage.delete([key]),
+    "open_read": lambda storage, key: storage.open_read(key, None),
+    "read_tail": lambda storage, key: storage.read_tail(key, 8),
+    "open_write": lambda storage, key: storage.open_write(key, "text/plain", no_waits),
+}
+
+
+@pytest.mark.parametrize("name", REQUESTS)
+@pytest.mark.parametrize("key", ["{outside}", "../outside", "a/../../outside"])
+def test_a_key_never_leads_out_of_the_root(tmp_path: Path, name: str, key: str) -> None:
+    """Absolute keys and `..` are refused by every request, and the file outside stays as it is."""
+    outside = tmp_path / "outside"
+    outside.write_bytes(b"theirs")
+    storage = DirectoryStorage(tmp_path / "root")
+    with pytest.raises(StoreRefused, match="leads out"):
+        REQUESTS[name](storage, key.format(outside=outside))
+    assert outside.read_bytes() == b"theirs"
+
+
+def test_two_dots_inside_a_name_are_a_name(tmp_path: Path) -> None:
+    """Only a whole part `..` climbs."""
+    storage = DirectoryStorage(tmp_path)
+    storage.put_if_absent("a..b/..c", b"x", {}, "text/plain")
+    assert [row.key for row in storage.list_objects("a..b/")] == ["a..b/..c"]
+
+
+class Swept(DirectoryStorage):
+    """Somebody deletes a file while it is listed, once."""
+
+    def _row(self, path: Path) -> ListedObject:
+        if path.name == "going":
+            path.unlink()
+        return super()._row(path)
+
+
+@pytest.mark.parametrize("asked", ["list", "level"])
+def test_a_file_that_goes_while_it_is_listed_is_not_there(tmp_path: Path, asked: str) -> None:
+    """A run publishes or sweeps beside us: the look is taken again."""
+    for name in ("going", "staying"):
+        DirectoryStorage(tmp_path).put_if_absent(f"a/{name}", b"x", {}, "text/plain")
+    storage = RetryingStorage(Swept(tmp_path), lambda: Backoff(ManualClock(), random.Random(1), budget_seconds=5))
+    rows = storage.list_level("a/").objects if asked == "level" else storage.list_objects("a/")
+    assert [row.key for row in rows] == ["a/staying"]
