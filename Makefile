@@ -104,7 +104,7 @@ format: $(READY) ## put the code into its one format
 sparks: $(READY) .cache/spark-3.5/.ready .cache/spark-4.0/.ready ## test the nightly job on PySpark 3.5 and 4.0, too (minutes)
 	@for line in 3.5 4.0; do echo "PySpark $$line"; PYTHONPATH=.cache/spark-$$line $(BIN)/python -m pytest \
 		-W ignore::pytest.PytestUnraisableExceptionWarning tests/integration/compaction/test_spark.py \
-		tests/integration/compaction/test_producers.py $(ARGS) || exit 1; done
+		tests/integration/compaction/audit/test_copies.py $(ARGS) || exit 1; done
 
 # Beside the locked PySpark, not instead of it: first on the path, with its own py4j.
 .cache/spark-%/.ready: requirements/spark-%.lock $(UV)
@@ -129,7 +129,7 @@ readers: $(READY) .cache/spark-4.0/.ready .cache/duckdb-iceberg/.ready .cache/ic
 	@touch $@
 
 catalogs: $(READY) .cache/iceberg-rest/.ready ## test --iceberg with a REST catalog, too (minutes)
-	@ICEBERG_REST_JARS=.cache/iceberg-rest $(BIN)/python -m pytest tests/integration/compaction/test_iceberg.py \
+	@ICEBERG_REST_JARS=.cache/iceberg-rest $(BIN)/python -m pytest tests/integration/compaction/test_tables.py \
 		$(foreach name,columns conflicts doubts events left_alone orphans rest vacuum,tests/integration/compaction/test_iceberg_$(name).py) $(ARGS)
 
 .cache/iceberg-rest/.ready: requirements/iceberg-rest/pom.xml

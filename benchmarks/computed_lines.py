@@ -5,10 +5,10 @@ from typing import Any, Final
 
 from benchmarks.archives import DAY
 from benchmarks.computed_day import ComputedStore
+from compaction.event_ids.lines import LineFilter
 from compaction.inventory.facts import SegmentFacts
+from compaction.parquet.plan import RawObject
 from compaction.tasks import task
-from compaction.tasks.ids.lines import LineFilter
-from compaction.tasks.plan import RawObject
 from compaction.tasks.task import Order, TaskResult
 from minutebook.format.metadata import SegmentMetadata
 from minutebook.format.minute import MINUTE_MS

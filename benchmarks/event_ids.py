@@ -19,11 +19,11 @@ from collections.abc import Iterable, Iterator
 from typing import Any, Final, NamedTuple
 
 from benchmarks.processes import Watch
+from compaction.event_ids.copies import Layout
+from compaction.event_ids.rows import IdCollector, IdOrder
+from compaction.parquet.plan import Task
 from compaction.spark.engine import SparkEngine
 from compaction.spark.shuffle import FoundCopies, Jobs, ShuffledIds
-from compaction.tasks.ids.copies import Layout
-from compaction.tasks.ids.rows import IdCollector, IdOrder
-from compaction.tasks.plan import Task
 from compaction.tasks.task import Order
 from demo.bootstrap import ensure_java
 from minutebook.store.storage import Address

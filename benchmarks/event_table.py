@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from benchmarks.readers import Reader, duckdb_itself, duckdb_of_scan, spark_itself
-from compaction.iceberg.table import IcebergTable
-from compaction.typed.event_time import with_event_time
+from compaction.columns.event_time import with_event_time
+from compaction.tables.table import IcebergTable
 from compaction.verdict.audit_document import Events
 from minutebook.format.day import Day
 from minutebook.published.schema import SCHEMA

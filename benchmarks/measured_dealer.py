@@ -5,9 +5,9 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from compaction.dealing.port import Collected, Dealt, Given, Show, Values
+from compaction.event_ids.copies import Layout
+from compaction.shard_groups.port import Collected, Dealt, Given, Show, Values
 from compaction.spark.engine import SparkEngine
-from compaction.tasks.ids.copies import Layout
 from compaction.tasks.task import Order
 
 if TYPE_CHECKING:

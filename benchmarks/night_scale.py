@@ -27,9 +27,9 @@ from benchmarks.measured_dealer import Measured
 from compaction.audit.audit import audit_day
 from compaction.inventory.checkpoints import Checkpoints
 from compaction.job.context import AuditOptions, JobContext
-from compaction.rewrite import CompactOptions, compact_day
+from compaction.night.rewrite import CompactOptions, compact_day
+from compaction.parquet.plan import TaskSizes
 from compaction.spark.engine import SparkEngine
-from compaction.tasks.plan import TaskSizes
 from compaction.verdict.audit_document import encode_audit
 from minutebook.clock import SystemClock, new_id, new_random
 from minutebook.errors import StoreRefused
@@ -156,7 +156,7 @@ def rewrite(folder: Path, objects: int) -> None:
     make_archive(folder, objects, _RECORDS, 1_000)
     archive, out = Address(None, str(folder / "raw")), StorePrefix(Address(None, str(folder / "out")), "")
     with SparkEngine("local[2]") as engine:
-        from compaction.dealing.opened import open_in_task  # noqa: PLC0415 - as a task does
+        from compaction.shard_groups.opened import open_in_task  # noqa: PLC0415 - as a task does
 
         context = _context(open_in_task(archive), StorePrefix(archive, PREFIX), engine)
         context = context._replace(dealers=lambda _: engine, sizes=TaskSizes(segments=10))

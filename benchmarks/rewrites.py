@@ -19,7 +19,7 @@ from benchmarks.archives import DAY, PREFIX
 from benchmarks.processes import cpu_seconds
 from compaction.inventory.checkpoints import Checkpoints
 from compaction.job.context import AuditOptions, JobContext
-from compaction.rewrite import CompactOptions, compact_day
+from compaction.night.rewrite import CompactOptions, compact_day
 from compaction.spark.engine import SparkEngine
 from minutebook.clock import SystemClock, new_id, new_random
 from minutebook.owner import StreamOwner

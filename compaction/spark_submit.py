@@ -15,7 +15,7 @@ from typing import Any, Final
 
 import typer
 
-from compaction.command_line import COMMANDS
+from compaction.commands.command_line import COMMANDS
 from minutebook.errors import SettingsError
 from minutebook.front_door import app
 from minutebook.front_door import main as minutebook

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from compaction.command_line import COMMANDS as NIGHTLY_COMMANDS
+from compaction.commands.command_line import COMMANDS as NIGHTLY_COMMANDS
 from consumer.command_line import COMMANDS as CONSUMER_COMMANDS
 from consumer.command_line import docs
 from minutebook.command_line import COMMANDS as READING_COMMANDS

@@ -5,24 +5,24 @@ from collections.abc import Sequence
 from typing import Final
 
 from compaction.audit.conclusion import conclude, expired, unreadable
+from compaction.audit.copies.collecting import CollectedIds
+from compaction.audit.copies.copies import Copies, check_share, leaving_out, resolve
+from compaction.audit.copies.day_before import DayBefore
+from compaction.audit.copies.findings import ids_check, producer_findings
 from compaction.audit.coverage import judge_coverage
+from compaction.audit.day_auditor import Passes
 from compaction.audit.examined import DayResult, Examined, ProducerDuplicates, WorkDone, of_objects
-from compaction.audit.passes import Passes
 from compaction.audit.reading import DayRead, Writing, order_argument, order_of, read_day
-from compaction.comparison.level import Asked, StreamResult, check_stream
-from compaction.comparison.marks import facts_of, store_marks, stream_mark
+from compaction.audit.rules.dropped import DroppedRecords
+from compaction.audit.rules.evidence import AuditEvidence
+from compaction.audit.stream.level import Asked, StreamResult, check_stream
+from compaction.audit.stream.marks import facts_of, store_marks, stream_mark
 from compaction.inventory.memory import collector_paused
 from compaction.inventory.tombstones import expired_before
 from compaction.job.context import AuditOptions, JobContext
+from compaction.job.day_view import Sight, list_again, look
 from compaction.job.scope import judged_scope, scope_end
-from compaction.job.sight import Sight, list_again, look
-from compaction.producers.collecting import CollectedIds
-from compaction.producers.copies import Copies, check_share, leaving_out, resolve
-from compaction.producers.day_before import DayBefore
-from compaction.producers.findings import ids_check, producer_findings
-from compaction.rules.dropped import DroppedRecords
-from compaction.rules.evidence import AuditEvidence
-from compaction.tasks.plan import MergeGroup, plan_tasks
+from compaction.parquet.plan import MergeGroup, plan_tasks
 from compaction.tasks.task import Order, TaskResult
 from compaction.verdict.findings import Code
 from minutebook.errors import StoreError

@@ -7,13 +7,13 @@ from typing import Final, NamedTuple, Self
 import msgspec
 
 from compaction.audit.examined import DayResult, Examined
+from compaction.audit.rules.lines import Rows, balance, repeat_findings
+from compaction.columns.columns import Columns
+from compaction.columns.verdict import judge_columns
 from compaction.inventory.day_objects import DayObjects
 from compaction.inventory.tombstones import damage_of
 from compaction.job.context import AuditOptions, JobContext
 from compaction.job.scope import is_settled
-from compaction.rules.lines import Rows, balance, repeat_findings
-from compaction.typed.columns import Columns
-from compaction.typed.verdict import judge_columns
 from compaction.verdict.audit_document import SCHEMA, Audit, AuditCheck, CheckStatus, Equation, Scope, judge
 from compaction.verdict.exit_code import UNREAD
 from compaction.verdict.findings import Code, Finding, Severity, finding, ordered

@@ -18,10 +18,10 @@ from typing import Final, NamedTuple
 
 import msgspec
 
+from compaction.audit.shards.group_view import JudgedShard
 from compaction.job.context import AuditOptions, JobContext
+from compaction.job.day_view import Sight
 from compaction.job.scope import begins_ms, judged_scope
-from compaction.job.sight import Sight
-from compaction.shards.look import JudgedShard
 from compaction.verdict.findings import Code, Finding, Severity, finding
 from minutebook.coverage.chain import Doubt, Reason
 from minutebook.coverage.evidence import EvidenceLink

@@ -4,13 +4,13 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple, Self
 
 from compaction.audit.coverage import Coverage
+from compaction.audit.day_auditor import Passes
 from compaction.audit.judgement import Judgement
-from compaction.audit.passes import Passes
+from compaction.audit.rules.evidence import AuditEvidence
+from compaction.audit.shards.minutes import Minutes
 from compaction.hours.kept import DoneTask
 from compaction.inventory.day_objects import DayObjects
-from compaction.job.sight import Sight
-from compaction.rules.evidence import AuditEvidence
-from compaction.shards.minutes import Minutes
+from compaction.job.day_view import Sight
 from compaction.tasks.finished import Part
 from compaction.tasks.merging import Repeat
 from compaction.tasks.task import TaskResult

@@ -3,15 +3,15 @@
 from collections.abc import Container, Mapping
 from typing import NamedTuple
 
+from compaction.audit.rules.lines import Counts
+from compaction.audit.shards.group_view import JudgedShard
+from compaction.audit.shards.judging import (
+    JudgedBucket,
+)
 from compaction.inventory.neighbours import Neighbours
 from compaction.inventory.segments import (
     Described,
 )
-from compaction.rules.lines import Counts
-from compaction.shards.judging import (
-    JudgedBucket,
-)
-from compaction.shards.look import JudgedShard
 from compaction.verdict.findings import Finding
 from minutebook.coverage.condensed import hidden
 from minutebook.coverage.evidence import EvidenceLink

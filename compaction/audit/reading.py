@@ -3,13 +3,9 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from compaction.dealing.buckets import Buckets
-from compaction.dealing.port import Dealt, of_the_driver
-from compaction.inventory.day_objects import DayObjects
-from compaction.job.context import AuditOptions, JobContext
-from compaction.producers.collecting import CollectedIds, collect_ids
-from compaction.producers.day_before import DayBefore, look_back
-from compaction.shards.seen import (
+from compaction.audit.copies.collecting import CollectedIds, collect_ids
+from compaction.audit.copies.day_before import DayBefore, look_back
+from compaction.audit.shards.objects import (
     CutArgument,
     HeadArgument,
     OrderArgument,
@@ -20,12 +16,16 @@ from compaction.shards.seen import (
     measure,
     numbered,
 )
+from compaction.columns.columns import Columns
+from compaction.inventory.day_objects import DayObjects
+from compaction.job.context import AuditOptions, JobContext
+from compaction.parquet.plan import Task
+from compaction.parquet.rows import ZSTD_LEVEL
+from compaction.shard_groups.grouping import Buckets
+from compaction.shard_groups.port import Dealt, of_the_driver
 from compaction.tasks.finished import YOUNG_MS, find_facts
-from compaction.tasks.parquet import ZSTD_LEVEL
-from compaction.tasks.plan import Task
 from compaction.tasks.taken import TakenHour
 from compaction.tasks.task import Order, TaskResult
-from compaction.typed.columns import Columns
 from minutebook.format.day import HOURS_A_DAY
 from minutebook.store.places import StorePrefix
 

@@ -6,8 +6,8 @@ a warning. It is found by the commit, after the audit was written: that is writt
 
 import msgspec
 
-from compaction.iceberg.commit import TableCommit
 from compaction.publish.conflicts import NEXT_STEP, Conflict
+from compaction.tables.commit import TableCommit
 from compaction.verdict.audit_document import Audit, AuditCheck, FirstValue
 from compaction.verdict.findings import Code, ColumnConflict, Finding, ordered
 from minutebook.published.schema import SCHEMA

@@ -17,10 +17,10 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from compaction.dealing.buckets import Buckets
-from compaction.dealing.opened import open_in_task
-from compaction.dealing.port import DRIVERS, Dealer, Dealt, Given, Values, give, of_the_driver
 from compaction.inventory.inventory import Row, make_row
+from compaction.shard_groups.grouping import Buckets
+from compaction.shard_groups.opened import open_in_task
+from compaction.shard_groups.port import DRIVERS, Dealer, Dealt, Given, Values, give, of_the_driver
 from minutebook.compression import Compression
 from minutebook.errors import ObjectVanished
 from minutebook.format.day import Day, Hour

@@ -6,13 +6,13 @@ from typing import Final
 
 import jmespath
 
+from compaction.columns.columns import Columns
+from compaction.columns.event_time import WINDOW_DAYS, with_event_time
+from compaction.columns.files import columns_file
 from compaction.job.request import AuditRequest, CompactRequest
 from compaction.job.scope import SETTLED_MS
 from compaction.job.settings import JobSettings
 from compaction.stream.pace import SHARE
-from compaction.typed.columns import Columns
-from compaction.typed.event_time import WINDOW_DAYS, with_event_time
-from compaction.typed.files import columns_file
 from compaction.verdict.audit_document import AuditLevel
 from compaction.verdict.exit_code import FAIL_ON, FailOn
 from minutebook.errors import SettingsError

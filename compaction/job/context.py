@@ -3,14 +3,14 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final, NamedTuple, Protocol, TypeVar
 
-from compaction.dealing.local import LocalDealer
-from compaction.dealing.port import Dealer
-from compaction.iceberg.commit import DayTable
+from compaction.event_ids.copies import Layout, ShardTally
 from compaction.inventory.checkpoints import Checkpoints
 from compaction.inventory.neighbours import LOOKBACK_DAYS
+from compaction.parquet.plan import SIZES, TaskSizes
+from compaction.shard_groups.local import LocalDealer
+from compaction.shard_groups.port import Dealer
 from compaction.stream.kinesis import ListedShards, StreamReader
-from compaction.tasks.ids.copies import Layout, ShardTally
-from compaction.tasks.plan import SIZES, TaskSizes
+from compaction.tables.commit import DayTable
 from compaction.tasks.task import Order, TaskResult
 from compaction.verdict.audit_document import AuditLevel
 from minutebook.clock import Clock, IdSource

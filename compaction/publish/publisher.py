@@ -114,7 +114,7 @@ class Publisher(PublishedReader):
             if now is None or now.writer != writer:
                 return False
         if self._audit is not None and self._audit[0] == pointer.audit:
-            # It may have been there before, old, and deleted while no pointer named it (`compaction.vacuum`).
+            # It may have been there before, old, and deleted while no pointer named it (`compaction.commands.vacuum`).
             self.storage.put_if_absent(*self._audit)
         return True
 

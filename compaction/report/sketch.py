@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from compaction.shards.minutes import TENTH_MS, Minutes
+from compaction.audit.shards.minutes import TENTH_MS, Minutes
 from minutebook.format.day import MINUTES_A_DAY
 
 _LEAST_SECONDS: Final = 0.1

@@ -13,11 +13,11 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
 
 from compaction.inventory.memory import Turns
-from compaction.spark.dealt import SparkDealt, spread
 from compaction.spark.failures import Alarm, Failure, configure_task_logging, failure_in, guarded, unwrapped
 from compaction.spark.phases import phase_of
 from compaction.spark.session import SparkFailed, check_java, last_line, start, stop, submitted, use_safe_path
 from compaction.spark.shuffle import Jobs, ShuffledIds, collected, values
+from compaction.spark.spark_groups import SparkDealt, spread
 from compaction.tasks.task import Order, TaskResult, run
 from minutebook.clock import new_id
 
@@ -140,7 +140,7 @@ class SparkEngine:
         return False
 
     def spread(self, items: Sequence[Any]) -> SparkDealt:
-        """Return buckets of one item each; see `compaction.dealing.port`."""
+        """Return buckets of one item each; see `compaction.shard_groups.port`."""
         return spread(self.jobs, items)
 
     def alarm(self) -> Alarm:

@@ -5,8 +5,8 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from compaction.dealing.local import LocalDealer
-from compaction.dealing.port import Dealer
+from compaction.shard_groups.local import LocalDealer
+from compaction.shard_groups.port import Dealer
 from compaction.spark.engine import Progress, SparkEngine
 from compaction.spark.session import find_java
 from compaction.tasks.task import Order, TaskResult

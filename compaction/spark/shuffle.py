@@ -11,9 +11,9 @@ import functools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
+from compaction.event_ids.copies import Layout, ShardTally, Tallies, find_copies
+from compaction.event_ids.dropping import pack_drops
 from compaction.spark.failures import Alarm, Failure, TryAgain, configure_task_logging, guarded, unwrapped
-from compaction.tasks.ids.copies import Layout, ShardTally, Tallies, find_copies
-from compaction.tasks.ids.dropping import pack_drops
 from compaction.tasks.task import Order, TaskResult, leaving_out, run, run_collecting
 
 _FINDING: Final = "find repeated events"

@@ -27,13 +27,13 @@ import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from compaction.columns.arrow_columns import long_column, text_column, with_gaps
+from compaction.columns.counts import StatedCounts, TypedCounts
+from compaction.event_ids.kept import CachedIds
 from compaction.inventory.facts import Disorder, SegmentFacts
-from compaction.tasks.ids.kept import CachedIds
-from compaction.tasks.parquet import PARQUET_TYPE, read_footer
-from compaction.tasks.plan import RawObject, Task
+from compaction.parquet.plan import RawObject, Task
+from compaction.parquet.rows import PARQUET_TYPE, read_footer
 from compaction.tasks.taken import CachedTask
-from compaction.typed.arrow_columns import long_column, text_column, with_gaps
-from compaction.typed.counts import StatedCounts, TypedCounts
 from minutebook.errors import FormatError
 from minutebook.format.position import Position
 from minutebook.published.inventory import digest_of

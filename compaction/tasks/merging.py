@@ -13,9 +13,9 @@ from typing import Final, NamedTuple
 
 import pyarrow as pa
 
-from compaction.tasks.plan import RawObject
-from compaction.tasks.sorting import RowBuffer, positions_of
-from compaction.typed.arrow_columns import text_column
+from compaction.columns.arrow_columns import text_column
+from compaction.parquet.plan import RawObject
+from compaction.parquet.sorting import RowBuffer, positions_of
 from minutebook.format.position import Position
 
 _SAMPLES: Final = 20

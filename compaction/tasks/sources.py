@@ -5,13 +5,13 @@ from functools import partial
 
 import pyarrow as pa
 
-from compaction.tasks.fetching import fetch
-from compaction.tasks.ids.dropping import Dropped
-from compaction.tasks.line_tables import table_of_records
+from compaction.event_ids.dropping import Dropped
+from compaction.parquet.fetching import fetch
+from compaction.parquet.line_tables import table_of_records
+from compaction.parquet.plan import MergeGroup, RawObject, RestoredLines
+from compaction.parquet.reading import SegmentReader
+from compaction.parquet.sorting import sorted_tables
 from compaction.tasks.merging import Source
-from compaction.tasks.plan import MergeGroup, RawObject, RestoredLines
-from compaction.tasks.reading import SegmentReader
-from compaction.tasks.sorting import sorted_tables
 from minutebook.compression import compression_of
 from minutebook.errors import FormatError, ObjectVanished
 from minutebook.format.record import decode_dropped_line

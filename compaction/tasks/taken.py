@@ -9,7 +9,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
-from compaction.tasks.plan import RawObject, order_of_objects
+from compaction.parquet.plan import RawObject, order_of_objects
 from minutebook.format.day import MINUTES_AN_HOUR
 from minutebook.format.position import Position
 from minutebook.store.storage import Address

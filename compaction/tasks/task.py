@@ -8,21 +8,21 @@ from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
-from compaction.dealing.opened import open_in_task
+from compaction.columns.columns import Columns
+from compaction.event_ids.dropping import Dropped, unpack_drops
+from compaction.event_ids.kept import keeping_ids, take_ids
+from compaction.event_ids.lines import LineFilter, read_published
+from compaction.event_ids.rows import IdCollector, IdOrder
 from compaction.inventory.facts import SegmentFacts
-from compaction.tasks.fetching import FETCHES, FetchedBody, fetch_ahead
+from compaction.parquet.fetching import FETCHES, FetchedBody, fetch_ahead
+from compaction.parquet.plan import RawObject, Task
+from compaction.parquet.reading import SegmentReader
+from compaction.parquet.rows import PARQUET_TYPE, ZSTD_LEVEL, NotSorted, ParquetPart
+from compaction.shard_groups.opened import open_in_task
 from compaction.tasks.finished import FinishedTask, Part, check_footer, copy_from, keep_facts, reuse
-from compaction.tasks.ids.dropping import Dropped, unpack_drops
-from compaction.tasks.ids.kept import keeping_ids, take_ids
-from compaction.tasks.ids.lines import LineFilter, read_published
-from compaction.tasks.ids.rows import IdCollector, IdOrder
 from compaction.tasks.merging import Merge, Repeat
-from compaction.tasks.parquet import PARQUET_TYPE, ZSTD_LEVEL, NotSorted, ParquetPart
-from compaction.tasks.plan import RawObject, Task
-from compaction.tasks.reading import SegmentReader
 from compaction.tasks.sources import changed, merge_sources
 from compaction.tasks.taken import CachedTask
-from compaction.typed.columns import Columns
 from minutebook.clock import new_id
 from minutebook.errors import FormatError
 from minutebook.store.retrying import RetryingStorage

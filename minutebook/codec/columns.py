@@ -1,6 +1,6 @@
 """A block of a segment's lines as the buffers of Arrow's columns, straight from the text.
 
-The twin is `minutebook.format.record.decode_block` with what `compaction.tasks.line_tables` makes of its lines: an
+The twin is `minutebook.format.record.decode_block` with what `compaction.parquet.line_tables` makes of its lines: an
 object and a place in seven lists for each row, where this is one pass (minutebook/codec/src/read_lines.c).
 """
 

@@ -1,6 +1,6 @@
 """Payloads of JSON as the buffers of Arrow's columns, straight from the text.
 
-The twin is `compaction.typed.payload_columns` with what msgspec decodes: an object for each value, where this is one
+The twin is `compaction.columns.payload_columns` with what msgspec decodes: an object for each value, where this is one
 pass (minutebook/codec/src/read_documents.c). A row that may not fit is left to the twin, which says why.
 """
 

@@ -145,7 +145,7 @@ class DayFolder(NamedTuple):
         return f"{self.path}{GENERATION}{generation}/"
 
     def events(self, generation: str) -> str:
-        """Return the folder of a generation's rows by the day of their events (`compaction.events`)."""
+        """Return the folder of a generation's rows by the day of their events (`compaction.tables.events`)."""
         return f"{self.generation(generation)}_events/"
 
     def is_file(self, key: str, generation: str) -> bool:

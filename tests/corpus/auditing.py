@@ -8,11 +8,11 @@ from email.utils import format_datetime, parsedate_to_datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from compaction.event_ids.copies import Layout, ShardTally, Tallies, find_copies
+from compaction.event_ids.dropping import pack_drops
 from compaction.inventory.checkpoints import Checkpoints
 from compaction.job.context import Engine, JobContext, Shuffle
-from compaction.tasks.ids.copies import Layout, ShardTally, Tallies, find_copies
-from compaction.tasks.ids.dropping import pack_drops
-from compaction.tasks.plan import TaskSizes
+from compaction.parquet.plan import TaskSizes
 from compaction.tasks.task import Order, TaskResult, leaving_out, run, run_collecting
 from compaction.verdict.findings import Finding
 from minutebook.clock import Clock

@@ -8,11 +8,11 @@ import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from compaction.columns.columns import Columns
 from compaction.job.context import MAX_REPEATS, AuditOptions, JobContext
+from compaction.night.rewrite import Compacted, CompactOptions, compact_day
+from compaction.parquet.rows import ZSTD_LEVEL
 from compaction.publish.publisher import GRACE_MS, Publisher
-from compaction.rewrite import Compacted, CompactOptions, compact_day
-from compaction.tasks.parquet import ZSTD_LEVEL
-from compaction.typed.columns import Columns
 from minutebook.clock import SystemClock
 from minutebook.coverage.evidence import segment_link
 from minutebook.format.day import Day, Hour

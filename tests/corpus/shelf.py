@@ -9,8 +9,8 @@ import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from compaction.iceberg.commit import DayTable, TableCommit, TableCommitter
 from compaction.publish.publisher import Publisher
+from compaction.tables.commit import DayTable, TableCommit, TableCommitter
 from minutebook.clock import SystemClock, new_id
 from minutebook.format.day import Day
 from minutebook.format.minute import iso_time

@@ -6,11 +6,11 @@ from typing import Any
 
 import pyarrow as pa
 
-from compaction.tasks.line_tables import table_of_records
-from compaction.typed.columns import Columns
-from compaction.typed.counts import TypedCounts
-from compaction.typed.files.columns_file import parse_columns
-from compaction.typed.payload_columns import PayloadColumns
+from compaction.columns.columns import Columns
+from compaction.columns.counts import TypedCounts
+from compaction.columns.files.columns_file import parse_columns
+from compaction.columns.payload_columns import PayloadColumns
+from compaction.parquet.line_tables import table_of_records
 from minutebook.format.record import Record
 from minutebook.published.schema import SCHEMA
 

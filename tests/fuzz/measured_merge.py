@@ -8,7 +8,7 @@ import resource
 import sys
 from pathlib import Path
 
-from compaction.tasks.plan import MergeGroup, RawObject, Task
+from compaction.parquet.plan import MergeGroup, RawObject, Task
 from compaction.tasks.task import Order, run
 from minutebook.format.keys import parse_segment_key
 from minutebook.store.places import open_storage

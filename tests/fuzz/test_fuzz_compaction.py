@@ -10,9 +10,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from compaction.inventory.facts import Disorder, SegmentFacts
-from compaction.tasks.line_tables import LINE_SCHEMA
-from compaction.tasks.plan import RawObject
-from compaction.tasks.reading import SegmentReader
+from compaction.parquet.line_tables import LINE_SCHEMA
+from compaction.parquet.plan import RawObject
+from compaction.parquet.reading import SegmentReader
 from minutebook.errors import FormatError
 from minutebook.format.minute import MINUTE_MS
 from minutebook.format.position import Position

@@ -20,7 +20,7 @@ _FORKING.set_forkserver_preload(
         "consumer.status.command",
         "consumer.restore.command",
         "consumer.expire.command",
-        "compaction.command",
+        "compaction.commands.audit_and_compact",
     ]
 )
 

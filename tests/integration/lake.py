@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from compaction.iceberg.table import IcebergTable
+from compaction.tables.table import IcebergTable
 from minutebook.format.day import Day
 from minutebook.store.places import StorePrefix
 from minutebook.store.storage import Address

@@ -7,8 +7,8 @@ from typing import Any
 import duckdb
 import msgspec
 
-from compaction.iceberg.orphans import TableFolders
-from compaction.vacuum.table import VacuumTable, vacuum_table
+from compaction.commands.vacuum.table import VacuumTable, vacuum_table
+from compaction.tables.orphans import TableFolders
 from minutebook.clock import SystemClock
 from tests.corpus.shelf import keys_of
 from tests.integration.lake import DAY, NEXT, Lake

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Final
 import pytest
 
 from compaction.audit.audit import audit_day
-from compaction.command import _checkpoints, audit
+from compaction.commands.audit_and_compact import _checkpoints, audit
 from compaction.job.context import AuditOptions, JobContext
 from compaction.job.request import AuditRequest
 from compaction.job.settings import JobSettings, load_job_settings
-from compaction.rewrite import CompactOptions, compact_day
+from compaction.night.rewrite import CompactOptions, compact_day
 from compaction.stream.kinesis import StreamReader
 from consumer.daemon.start import settle_start, stream_of
 from consumer.dedupe.claim_batches import VERBS, Batch, Claim
@@ -232,7 +232,9 @@ def test_every_policy_is_tested() -> None:
     """By the test of its command."""
     tests = {"consume", "dedupe", "doctor", "status", "restore", "audit", "audit-stream", "compact", "expire"}
     reading = {"cat", "reader"}  # tests/integration/test_reading.py
-    assert set(command_names()) == tests | reading | {"vacuum"}  # tests/integration/compaction/test_vacuum.py
+    assert set(command_names()) == tests | reading | {
+        "vacuum"
+    }  # tests/integration/compaction/commands/test_vacuum.py
 
 
 @pytest.mark.parametrize("command", ["consume", "status", "compact"])

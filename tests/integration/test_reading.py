@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from compaction.ddl import print_ddl
+from compaction.commands.ddl import print_ddl
 from compaction.job.request import DdlRequest
 from demo.embedded import REGION, EmbeddedAws
 from minutebook.cat.command import cat

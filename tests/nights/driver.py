@@ -1,6 +1,6 @@
 """`minutebook` with tasks of two segments, so that a small day takes long: `python -m tests.nights.driver`."""
 
-from compaction.tasks import plan
+from compaction.parquet import plan
 
 plan.SIZES = plan.TaskSizes(segments=2, shards=2)  # type: ignore[misc] # before anybody has read it
 

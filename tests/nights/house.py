@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from compaction.commands.vacuum.command import Output, vacuum_output
 from compaction.publish.publisher import Publisher
-from compaction.vacuum.command import Output, vacuum_output
 from demo.embedded import REGION, EmbeddedAws
 from minutebook.clock import SystemClock, new_id, new_random
 from minutebook.format.day import Day

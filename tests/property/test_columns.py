@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compaction.typed.arrow_columns import bytes_column, constant_column, long_column, text_column, with_gaps
+from compaction.columns.arrow_columns import bytes_column, constant_column, long_column, text_column, with_gaps
 
 texts = st.lists(st.text(st.characters(codec="utf-8"), max_size=8), max_size=30)
 blobs = st.lists(st.binary(max_size=8), max_size=30)

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from compaction.typed.documents import MAX_DEPTH, Documents, key_count, read_documents
+from compaction.columns.documents import MAX_DEPTH, Documents, key_count, read_documents
 from tests.fakes.typed_lines import lines_of
 
 scalars = st.one_of(

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compaction.typed import native_columns
-from compaction.typed.columns import Columns
-from compaction.typed.counts import TypedCounts
-from compaction.typed.payload_columns import PayloadColumns
+from compaction.columns import native_columns
+from compaction.columns.columns import Columns
+from compaction.columns.counts import TypedCounts
+from compaction.columns.payload_columns import PayloadColumns
 from tests.fakes.compiled_codec import COMPILER, compiled_documents
 from tests.fakes.typed_lines import lines_of, mapping
 from tests.fuzz.payloads import COLUMNS, NUMBERS, OTHERS, STRINGS, payload

@@ -9,10 +9,10 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compaction.tasks.ids.copies import EventCopies, Layout, LineRef, Tallies, find_copies
-from compaction.tasks.ids.dropping import Dropped, pack_drops, unpack_drops
-from compaction.tasks.ids.rows import ROW_BYTES, IdCollector, IdOrder
-from compaction.tasks.line_tables import LINE_SCHEMA
+from compaction.event_ids.copies import EventCopies, Layout, LineRef, Tallies, find_copies
+from compaction.event_ids.dropping import Dropped, pack_drops, unpack_drops
+from compaction.event_ids.rows import ROW_BYTES, IdCollector, IdOrder
+from compaction.parquet.line_tables import LINE_SCHEMA
 
 
 class Sent(NamedTuple):

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from compaction.comparison.level import Asked, StreamResult, check_stream
+from compaction.audit.stream.level import Asked, StreamResult, check_stream
 from compaction.inventory.heads import head_rows, sort_out
 from compaction.inventory.inventory import list_day
 from compaction.inventory.shard_markers import read_markers

@@ -1,7 +1,7 @@
 /* From the lines of a segment to the buffers of Arrow's columns, in one pass.
  *
  * Taken are lines as `minutebook/format/record.py` writes them, of one shard; what is merely valid is left to Python, whose
- * rows are the same (`compaction/tasks/line_tables.py`). Nothing is kept between calls. */
+ * rows are the same (`compaction/parquet/line_tables.py`). Nothing is kept between calls. */
 #include "base64.h"
 #include "quotes.h"
 #include "text.h"

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from compaction.typed.files.columns_file import parse_columns
+from compaction.columns.files.columns_file import parse_columns
 from demo.embedded import EmbeddedAws
 from minutebook.format.day import Day
 from minutebook.published.schema import SCHEMA

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from compaction.audit.audit import audit_day
 from compaction.job.context import AuditOptions, JobContext
-from compaction.rewrite import CompactOptions, compact_day
+from compaction.night.rewrite import CompactOptions, compact_day
 from consumer.stream.kinesis import KinesisStream
 from demo.embedded import REGION, EmbeddedAws
 from minutebook.clock import SystemClock

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import pytest
 
-from compaction.rewrite import Compacted
+from compaction.night.rewrite import Compacted
 from compaction.verdict.audit_document import decode_audit
 from demo.embedded import REGION
 from minutebook.errors import StoreError, StoreRefused

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from compaction.iceberg.table import IcebergTable
 from compaction.job.context import AuditOptions
+from compaction.tables.table import IcebergTable
 from tests.corpus.desk import DAY
 from tests.fakes.failing_catalog import Fault
 from tests.fakes.failing_storage import Crash
@@ -14,7 +14,7 @@ from tests.integration.lake import Lake
 from tests.unit.compaction.hours.scene import HELD, Hours
 
 if TYPE_CHECKING:
-    from compaction.rewrite import Compacted
+    from compaction.night.rewrite import Compacted
 
 HOUR_MS = 3_600_000
 

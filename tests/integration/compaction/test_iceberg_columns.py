@@ -8,11 +8,11 @@ import pyarrow as pa
 import pytest
 from rich.console import Console
 
-from compaction.iceberg.table import IcebergTable
+from compaction.night.rewrite import Compacted
 from compaction.publish.publisher import Publisher
 from compaction.report.page import render
 from compaction.report.screen import show_audit
-from compaction.rewrite import Compacted
+from compaction.tables.table import IcebergTable
 from compaction.verdict.audit_document import Audit, decode_audit
 from minutebook.format.day import Day
 from minutebook.format.minute import minute_of, minute_text

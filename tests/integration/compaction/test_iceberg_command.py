@@ -13,9 +13,9 @@ import pytest
 from pyiceberg.catalog.rest import SNAPSHOT_LOADING_MODE
 from pyiceberg.catalog.sql import SqlCatalog
 
-from compaction.iceberg.catalog import complete, opened_table
 from compaction.job.context import AuditOptions
-from compaction.rewrite import CompactOptions, compact_day
+from compaction.night.rewrite import CompactOptions, compact_day
+from compaction.tables.catalog import complete, opened_table
 from demo.embedded import ACCESS_KEY, REGION, SECRET_KEY, EmbeddedAws
 from minutebook.clock import SystemClock
 from minutebook.format.day import Day

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from pyiceberg.types import StringType
 
-from compaction.days.outcome import row_of_compaction
-from compaction.iceberg.table import IcebergTable
-from compaction.rewrite import Compacted
-from compaction.typed.event_time import with_event_time
+from compaction.columns.event_time import with_event_time
+from compaction.night.days.outcome import row_of_compaction
+from compaction.night.rewrite import Compacted
+from compaction.tables.table import IcebergTable
 from minutebook.published.schema import SCHEMA
 from tests.corpus.desk import Desk
 from tests.corpus.typed_day import payload_day

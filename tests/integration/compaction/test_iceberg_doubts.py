@@ -7,9 +7,9 @@ import pyarrow.parquet as pq
 import pytest
 from pyiceberg.io.pyarrow import parquet_file_to_data_file
 
-from compaction.iceberg.table import IcebergTable
 from compaction.job.context import AuditOptions
-from compaction.rewrite import CompactOptions, compact_day
+from compaction.night.rewrite import CompactOptions, compact_day
+from compaction.tables.table import IcebergTable
 from minutebook.errors import CatalogRefused, CatalogUnavailable, SafetyRefusal
 from minutebook.published.schema import SCHEMA
 from minutebook.store.places import StorePrefix, open_storage

@@ -7,10 +7,10 @@ from typing import Any, Final
 
 import pytest
 
-from compaction.iceberg.commit import TableCommitter
-from compaction.iceberg.table import IcebergTable
-from compaction.rewrite import Compacted
-from compaction.typed.event_time import with_event_time
+from compaction.columns.event_time import with_event_time
+from compaction.night.rewrite import Compacted
+from compaction.tables.commit import TableCommitter
+from compaction.tables.table import IcebergTable
 from minutebook.clock import new_id
 from minutebook.errors import CatalogRefused, SafetyRefusal
 from minutebook.format.day import Day

@@ -8,8 +8,8 @@ from typing import Any, cast
 import pytest
 from pyiceberg.catalog.glue import GlueCatalog
 
-from compaction.iceberg.failures import translated
-from compaction.iceberg.table import IcebergTable
+from compaction.tables.failures import translated
+from compaction.tables.table import IcebergTable
 from minutebook.errors import CatalogRefused
 from tests.corpus.shelf import keys_of
 from tests.integration.lake import DAY, NEXT, REST_JARS, Lake

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from compaction.commands.vacuum.table import table_lines
 from compaction.publish.publisher import GRACE_MS
-from compaction.vacuum.table import table_lines
 from minutebook.clock import SystemClock
 from minutebook.published.schema import SCHEMA
 from tests.integration.lake import REST_JARS, Lake

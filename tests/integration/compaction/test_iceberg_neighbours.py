@@ -8,9 +8,9 @@ import pytest
 from pyiceberg.catalog import Catalog
 from pyiceberg.catalog.sql import SqlCatalog
 
-from compaction.iceberg.orphans import TableFolders
-from compaction.iceberg.table import IcebergTable
-from compaction.vacuum.table import table_lines, vacuum_table
+from compaction.commands.vacuum.table import table_lines, vacuum_table
+from compaction.tables.orphans import TableFolders
+from compaction.tables.table import IcebergTable
 from minutebook.clock import SystemClock
 from tests.fakes.failing_catalog import Fault
 from tests.integration.lake import DAY, REST_JARS, Lake

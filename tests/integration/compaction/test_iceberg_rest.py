@@ -7,8 +7,8 @@ from typing import Final
 
 import pytest
 
-from compaction.iceberg.table import IcebergTable
-from compaction.typed.event_time import with_event_time
+from compaction.columns.event_time import with_event_time
+from compaction.tables.table import IcebergTable
 from minutebook.errors import CatalogUnavailable
 from minutebook.format.day import Day
 from minutebook.published.schema import SCHEMA

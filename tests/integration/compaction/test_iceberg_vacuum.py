@@ -10,10 +10,10 @@ import pytest
 from pyiceberg.io.pyarrow import parquet_file_to_data_file
 from pyiceberg.table.statistics import StatisticsFile
 
-from compaction.iceberg.orphans import Orphans, TableFile, TableFolders
-from compaction.iceberg.table import IcebergTable
+from compaction.commands.vacuum.table import vacuum_table
 from compaction.publish.publisher import GRACE_MS
-from compaction.vacuum.table import vacuum_table
+from compaction.tables.orphans import Orphans, TableFile, TableFolders
+from compaction.tables.table import IcebergTable
 from minutebook.clock import SystemClock
 from tests.corpus.shelf import keys_of
 from tests.integration.lake import DAY, NEXT, Lake

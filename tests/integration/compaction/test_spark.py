@@ -18,10 +18,10 @@ from pyspark.sql import SparkSession
 
 from compaction.audit.audit import audit_day
 from compaction.job.context import AuditOptions, JobContext
+from compaction.night.rewrite import Compacted, CompactOptions, compact_day
+from compaction.parquet.plan import MergeGroup, RawObject, Task
 from compaction.publish.publisher import Publisher
-from compaction.rewrite import Compacted, CompactOptions, compact_day
 from compaction.spark.engine import SparkEngine, completed_tasks, no_progress
-from compaction.tasks.plan import MergeGroup, RawObject, Task
 from compaction.tasks.task import Order
 from demo.embedded import REGION, EmbeddedAws
 from minutebook.clock import SystemClock

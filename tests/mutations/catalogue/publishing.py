@@ -56,7 +56,7 @@ PUBLISHING: Final = (
     Mutation(
         "call a day clean whose swap was lost",
         Change(
-            "compaction.rewrite:_Run._judge_again",
+            "compaction.night.rewrite:_Run._judge_again",
             ("if not self._pointing.swap(manifest, view.seen, pointer.written_at, judged):\n    return None"),
             "self._pointing.swap(manifest, view.seen, pointer.written_at, judged)",
         ),

@@ -20,7 +20,7 @@ VERDICTS: Final = (
     Mutation(
         "never withdraw a verdict",
         Change(
-            "compaction.rewrite:_Run._judge_again",
+            "compaction.night.rewrite:_Run._judge_again",
             "(pointer.verdict, pointer.audit) != judged",
             "pointer.verdict != 'clean'",
         ),
@@ -37,7 +37,7 @@ VERDICTS: Final = (
     Mutation(
         "call a record missing that a lagging consumer will bring",
         Change(
-            "compaction.comparison.records:_Absent.add",
+            "compaction.audit.stream.records:_Absent.add",
             "self._bounds.is_to_come(sent.position)",
             "self._bounds.end is not None and (not self._bounds.is_to_come)",
         ),
@@ -45,13 +45,13 @@ VERDICTS: Final = (
     ),
     Mutation(
         "originals are looked for on the day alone",
-        Change("compaction.rules.originals:Originals._walk", "self._outward(sign) if left else ()", "()"),
+        Change("compaction.audit.rules.originals:Originals._walk", "self._outward(sign) if left else ()", "()"),
         tests=("test_an_original_19_hours_earlier_is_found",),
     ),
     Mutation(
         "a line outside its object's span draws others in",
         Change(
-            "compaction.tasks.plan:spans_of",
+            "compaction.parquet.plan:spans_of",
             "(min(max(end, said.first), said.last) for end in (read.low, read.high))",
             "(read.low, read.high)",
         ),
@@ -96,7 +96,7 @@ VERDICTS: Final = (
     ),
     Mutation(
         "forget the shards that KCL's table names",
-        Change("compaction.job.sight:_stream", "checkpoints.rows", "()"),
+        Change("compaction.job.day_view:_stream", "checkpoints.rows", "()"),
         tests=("test_a_shard_that_only_the_lease_table_names_is_missing",),
     ),
     Mutation(

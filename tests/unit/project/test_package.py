@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from compaction.command_line import need_spark
+from compaction.commands.command_line import need_spark
 from consumer.settings import shipped
 from minutebook.errors import SettingsError
 

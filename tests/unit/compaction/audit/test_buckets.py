@@ -7,15 +7,15 @@ from pathlib import Path
 import pytest
 
 from compaction.audit.audit import audit_day
-from compaction.dealing.buckets import buckets_of
-from compaction.dealing.local import LocalDealer, LocalDealt
-from compaction.dealing.port import Dealt, Given, Values
+from compaction.audit.shards.objects import Measured, TaskSize, numbered
 from compaction.inventory.day_objects import ListArgument, list_piece
 from compaction.inventory.inventory import Row
 from compaction.job.context import AuditOptions
-from compaction.job.sight import look
-from compaction.shards.seen import Measured, TaskSize, numbered
-from compaction.tasks.plan import TaskSizes
+from compaction.job.day_view import look
+from compaction.parquet.plan import TaskSizes
+from compaction.shard_groups.grouping import buckets_of
+from compaction.shard_groups.local import LocalDealer, LocalDealt
+from compaction.shard_groups.port import Dealt, Given, Values
 from compaction.verdict.audit_document import Audit, AuditLevel
 from minutebook.compression import compression_of
 from minutebook.format.keys import segment_key

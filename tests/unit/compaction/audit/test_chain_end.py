@@ -3,10 +3,10 @@
 import msgspec
 import pytest
 
+from compaction.audit.rules.chain import Span, check_chain, prove_end
+from compaction.audit.rules.evidence import ShardContext
 from compaction.inventory.neighbours import ChainLink, Reach
 from compaction.inventory.shard_markers import ShardMarkers
-from compaction.rules.chain import Span, check_chain, prove_end
-from compaction.rules.evidence import ShardContext
 from minutebook.format.document import FORMAT
 from minutebook.format.markers import EndMarker
 from minutebook.format.metadata import ChainStart, SegmentMetadata

@@ -2,8 +2,8 @@
 
 import pytest
 
-from compaction.producers.collecting import check_room
-from compaction.tasks.ids.rows import NUMBERS, IdCollector, IdOrder
+from compaction.audit.copies.collecting import check_room
+from compaction.event_ids.rows import NUMBERS, IdCollector, IdOrder
 from minutebook.errors import SafetyRefusal
 
 

@@ -8,7 +8,7 @@ import pytest
 from compaction.audit.audit import audit_day
 from compaction.inventory.checkpoints import Checkpoints
 from compaction.job.context import AuditOptions
-from compaction.recheck import days_to_recheck
+from compaction.night.recheck import days_to_recheck
 from compaction.verdict.audit_document import Audit
 from consumer.stream.port import StreamIdentity
 from minutebook.coverage.topology import ShardRow

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from compaction.rewrite import Compacted
+from compaction.night.rewrite import Compacted
 from minutebook.store.places import open_storage
 from minutebook.store.storage import Address
 from tests.corpus.desk import DAY, Mill, expire, rows_of

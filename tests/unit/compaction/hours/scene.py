@@ -7,10 +7,10 @@ from typing import NamedTuple
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from compaction.event_ids.copies import Layout, ShardTally
+from compaction.night.rewrite import Compacted
+from compaction.parquet.plan import TaskSizes
 from compaction.publish.publisher import Publisher
-from compaction.rewrite import Compacted
-from compaction.tasks.ids.copies import Layout, ShardTally
-from compaction.tasks.plan import TaskSizes
 from compaction.tasks.task import Order, TaskResult, run
 from minutebook.format.day import Hour
 from minutebook.published.generation import DayFolder

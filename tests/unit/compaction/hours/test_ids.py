@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from compaction.job.context import AuditOptions
-from compaction.rewrite import Compacted
+from compaction.night.rewrite import Compacted
 from compaction.tasks.task import Order, run_collecting
 from tests.corpus.auditing import InProcess
 from tests.corpus.desk import DAY

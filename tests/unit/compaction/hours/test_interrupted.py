@@ -13,7 +13,7 @@ from tests.fakes.failing_storage import Crash, FailingStorage
 from tests.unit.compaction.hours.scene import Hours, small
 
 if TYPE_CHECKING:
-    from compaction.rewrite import Compacted
+    from compaction.night.rewrite import Compacted
 
 
 def test_a_crash_at_any_request_of_an_hour_is_made_up_for(tmp_path: Path) -> None:

@@ -10,8 +10,8 @@ from minutebook.reader import PublishedDays, published, read
 from minutebook.reader.days import DayFolder, PublishedDay
 from minutebook.reader.hours import day_with_hours
 from tests.corpus.desk import DAY
+from tests.unit.compaction.commands.vacuum.scene import vacuum
 from tests.unit.compaction.hours.scene import HELD, Hours
-from tests.unit.compaction.vacuum.scene import vacuum
 
 
 def uri(desk: Hours) -> str:

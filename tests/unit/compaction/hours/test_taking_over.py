@@ -7,10 +7,10 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from compaction.dry_run import plan_day
+from compaction.columns.files.columns_file import read_columns
 from compaction.job.context import AuditOptions
-from compaction.rewrite import CompactOptions
-from compaction.typed.files.columns_file import read_columns
+from compaction.night.dry_run import plan_day
+from compaction.night.rewrite import CompactOptions
 from minutebook.format.day import Hour
 from minutebook.published.generation import tasks_beside
 from minutebook.published.schema import SCHEMA

@@ -5,7 +5,7 @@ import pytest
 from compaction.job.checks import days_of, hour_of
 from compaction.job.context import AuditOptions
 from compaction.job.request import AuditRequest, CompactRequest
-from compaction.tasks.parquet import ZSTD_LEVEL
+from compaction.parquet.rows import ZSTD_LEVEL
 from minutebook.errors import SettingsError
 from minutebook.format.day import Day, Hour
 

@@ -8,9 +8,9 @@ from typing import Final
 
 from compaction.audit.audit import audit_day
 from compaction.job.context import AuditOptions, JobContext
+from compaction.night.rewrite import Compacted, CompactOptions, compact_day
 from compaction.publish.ends import PublishedEnds
 from compaction.publish.publisher import Publisher
-from compaction.rewrite import Compacted, CompactOptions, compact_day
 from compaction.verdict.audit_document import Audit
 from consumer.stream.port import StreamIdentity
 from minutebook.clock import SystemClock

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from compaction.job.context import AuditOptions
-from compaction.recheck import days_to_recheck
+from compaction.night.recheck import days_to_recheck
 from compaction.tasks.task import Order, TaskResult
 from compaction.verdict.audit_document import decode_audit
 from minutebook.format.coverage_markers import SkippedMarker, encode_coverage_marker, skipped_key

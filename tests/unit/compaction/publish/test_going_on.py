@@ -9,9 +9,9 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from compaction.rewrite import Compacted
+from compaction.night.rewrite import Compacted
+from compaction.parquet.plan import TaskSizes
 from compaction.tasks.finished import YOUNG_MS
-from compaction.tasks.plan import TaskSizes
 from compaction.tasks.task import Order, TaskResult, run
 from tests.corpus.auditing import in_process
 from tests.corpus.desk import DAY, Desk

@@ -11,12 +11,12 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
+from compaction.event_ids.copies import Layout, ShardTally
+from compaction.event_ids.dropping import Dropped, Drops
 from compaction.job.context import AuditOptions
-from compaction.rewrite import Compacted
+from compaction.night.rewrite import Compacted
+from compaction.parquet.plan import TaskSizes
 from compaction.tasks.finished import find_facts
-from compaction.tasks.ids.copies import Layout, ShardTally
-from compaction.tasks.ids.dropping import Dropped, Drops
-from compaction.tasks.plan import TaskSizes
 from compaction.tasks.task import Order, TaskResult, leaving_out, run, run_collecting
 from tests.corpus.auditing import FoundInProcess, InProcess, shuffle_in_process
 from tests.corpus.desk import DAY, Desk, repeated

@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 import pytest
 
+from compaction.event_ids.copies import Layout
 from compaction.job.context import AuditOptions, Found
-from compaction.tasks.ids.copies import Layout
 from compaction.tasks.task import Order, TaskResult
 from minutebook.errors import ObjectVanished
 from minutebook.store.places import open_storage

@@ -13,7 +13,7 @@ from tests.corpus.desk import DAY, Desk
 from tests.fakes.failing_storage import Crash, FailingStorage, crash_points
 
 if TYPE_CHECKING:
-    from compaction.rewrite import Compacted
+    from compaction.night.rewrite import Compacted
 
 
 @pytest.fixture

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from compaction.dealing.local import LocalCollected, LocalDealer, LocalDealt
-from compaction.dealing.port import Given, Show, Values
 from compaction.job.context import AuditOptions
-from compaction.tasks.plan import TaskSizes
+from compaction.parquet.plan import TaskSizes
+from compaction.shard_groups.local import LocalCollected, LocalDealer, LocalDealt
+from compaction.shard_groups.port import Given, Show, Values
 from minutebook.errors import ObjectVanished
 from minutebook.store.places import open_storage
 from tests.corpus.auditing import in_process, shuffle_in_process

@@ -20,7 +20,7 @@ from tests.corpus.desk import DAY, Desk, unproven
 from tests.fakes.failing_storage import Crash, FailingStorage
 
 if TYPE_CHECKING:
-    from compaction.rewrite import Compacted
+    from compaction.night.rewrite import Compacted
 
 
 @pytest.fixture

@@ -7,9 +7,9 @@ import msgspec
 import pytest
 
 from compaction.audit.conclusion import DayResult
+from compaction.audit.shards.minutes import Counted, Minutes
 from compaction.report.page import render
 from compaction.report.trend import Trend, TrendDay
-from compaction.shards.minutes import Counted, Minutes
 from compaction.verdict.audit_document import Audit, Shard
 from compaction.verdict.findings import Code, finding, ordered
 from minutebook.format.day import MINUTES_A_DAY, Day

@@ -7,8 +7,8 @@ from statistics import median_high
 import numpy as np
 import pytest
 
+from compaction.audit.shards.minutes import Counted, Minutes
 from compaction.report.sketch import sketch
-from compaction.shards.minutes import Counted, Minutes
 from minutebook.format.day import MINUTES_A_DAY
 
 _LONG = 2**31 - 1

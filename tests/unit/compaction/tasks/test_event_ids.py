@@ -2,10 +2,10 @@
 
 import pyarrow as pa
 
-from compaction.tasks.ids.copies import Layout, find_copies
-from compaction.tasks.ids.dropping import Dropped, Drops, pack_drops, payloads, unpack_drops, without
-from compaction.tasks.ids.rows import ROW_BYTES, IdCollector, IdOrder
-from compaction.tasks.line_tables import LINE_SCHEMA
+from compaction.event_ids.copies import Layout, find_copies
+from compaction.event_ids.dropping import Dropped, Drops, pack_drops, payloads, unpack_drops, without
+from compaction.event_ids.rows import ROW_BYTES, IdCollector, IdOrder
+from compaction.parquet.line_tables import LINE_SCHEMA
 from minutebook.format.payload import PayloadPath
 
 

@@ -7,8 +7,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from compaction.parquet.rows import ParquetPart
 from compaction.tasks.finished import Part, check_footer
-from compaction.tasks.parquet import ParquetPart
 from minutebook.errors import FormatError
 from minutebook.retry import Backoff
 from minutebook.store.directory_storage import DirectoryStorage

@@ -6,9 +6,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from compaction.tasks.ids.kept import GROUP_BYTES, CachedIds, keeping_ids, take_ids
-from compaction.tasks.ids.rows import ROW_BYTES, IdCollector, IdOrder
-from compaction.tasks.plan import RawObject, Task, single_groups
+from compaction.event_ids.kept import GROUP_BYTES, CachedIds, keeping_ids, take_ids
+from compaction.event_ids.rows import ROW_BYTES, IdCollector, IdOrder
+from compaction.parquet.plan import RawObject, Task, single_groups
 from minutebook.errors import FormatError
 from minutebook.format.position import Position
 from minutebook.store.retrying import RetryingStorage

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compaction.tasks.line_tables import LINE_SCHEMA
+from compaction.parquet.line_tables import LINE_SCHEMA
+from compaction.parquet.plan import RawObject
+from compaction.parquet.sorting import sorted_tables
 from compaction.tasks.merging import Merge, Repeat, Source
-from compaction.tasks.plan import RawObject
-from compaction.tasks.sorting import sorted_tables
 from minutebook.format.position import Position
 
 

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from compaction.job.context import AuditOptions
-from compaction.rewrite import CompactOptions, compact_day
+from compaction.night.rewrite import CompactOptions, compact_day
 from minutebook.format.day import Day
 from minutebook.format.tombstone import decode_tombstone
 from minutebook.store.places import StorePrefix, open_storage

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from compaction.tasks.line_tables import Block, table_of_block, table_of_columns
+from compaction.parquet.line_tables import Block, table_of_block, table_of_columns
 from minutebook.codec.columns import MOST_BLOCK_BYTES, BlockColumns, ColumnReader, new_column_reader
 from minutebook.format.record import Record, encode_lines
 

@@ -1,0 +1,173 @@
+"""Dropped producer duplicates: each names the record that was kept instead, and that record must be archived.
+
+Claims name a position; watermarks name a producer's number, which no position belongs to: those are counted, not
+followed.
+
+Where the record that was kept is missing, the event would be lost: one of its copies comes back, the first of the
+day. The others stay dropped, or the event would be there twice.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from compaction.audit.rules.originals import Fate, Original, Originals
+from compaction.inventory.segments import Segment, segment_finding
+from compaction.parquet.plan import RestoredLines
+from compaction.verdict.findings import Code, Finding
+from minutebook.compression import compression_of
+from minutebook.errors import FormatError
+from minutebook.format.keys import duplicates_key
+from minutebook.format.position import Position
+from minutebook.format.record import decode_dropped_line, original_of
+from minutebook.format.segment import inflate
+from minutebook.store.parallel import in_parallel
+from minutebook.store.retrying import RetryingStorage
+
+
+class Dropped(NamedTuple):
+    """One dropped record: its position, and the shard and position of its original (None: a producer's number)."""
+
+    position: Position
+    original: Original | None
+    arrival_ms: int
+
+
+class DroppedRecords(NamedTuple):
+    """What was found of a day's dropped records. `lines` holds, by segment, those that come back."""
+
+    findings: tuple[Finding, ...] = ()
+    lines: Mapping[str, RestoredLines] = {}
+
+    @property
+    def restored(self) -> int:
+        """Lines that come back."""
+        return sum(len(restored.positions) for restored in self.lines.values())
+
+
+class Unsettled(NamedTuple):
+    """Dropped records of one segment whose originals its own bucket of shards does not show to be archived.
+
+    `is_writable`: lines may come back into the segment's place.
+    """
+
+    segment: Segment
+    copies: tuple[Dropped, ...]
+    is_writable: bool
+
+
+def read_dropped(
+    storage: RetryingStorage, prefix: str, concerned: Sequence[Segment]
+) -> tuple[list[tuple[Segment, list[Dropped]]], list[Finding]]:
+    """Read the records that were dropped from segments, and what is wrong where they cannot be read."""
+    outcomes = in_parallel(lambda segment: _read(storage, prefix, segment), concerned)
+    findings = [outcome for outcome in outcomes if isinstance(outcome, Finding)]
+    read = [
+        (segment, outcome) for segment, outcome in zip(concerned, outcomes, strict=True) if isinstance(outcome, list)
+    ]
+    return read, findings
+
+
+def settle_dropped(prefix: str, unsettled: Sequence[Unsettled], originals: Originals) -> DroppedRecords:
+    """Follow dropped records to their originals, wherever these are.
+
+    Lines come back only for originals that are known to be missing, and into segments that are writable; none do when
+    the day is only audited.
+    """
+    read = [(one.segment, one.copies) for one in unsettled]
+    writable = {one.segment.key for one in unsettled if one.is_writable}
+    fates = originals.fates({copy.original for _, dropped in read for copy in dropped if copy.original is not None})
+    chosen = _first_copies([(segment, dropped) for segment, dropped in read if segment.key in writable], fates)
+    lines = {
+        segment.key: RestoredLines(_key(prefix, segment), tuple(sorted(positions)))
+        for segment, dropped in read
+        if (positions := [copy.position for copy in dropped if _is_chosen(copy, segment, chosen)])
+    }
+    findings = [found for segment, dropped in read for found in _judge(segment, dropped, fates, chosen)]
+    return DroppedRecords(tuple(findings), lines)
+
+
+def _first_copies(
+    read: Sequence[tuple[Segment, Sequence[Dropped]]], fates: Mapping[Original, Fate]
+) -> dict[Original | None, tuple[str, Position]]:
+    """Return, for each original that is missing, the segment and position of its first copy: by arrival."""
+    found: dict[Original | None, tuple[int, str, Position, str]] = {}
+    for segment, dropped in read:
+        for copy in dropped:
+            if copy.original is None or fates[copy.original] != "missing":
+                continue
+            rank = (copy.arrival_ms, segment.metadata.shard_id, copy.position, segment.key)
+            found[copy.original] = min(found.get(copy.original, rank), rank)
+    return {original: (key, position) for original, (_, _, position, key) in found.items()}
+
+
+def _is_chosen(copy: Dropped, segment: Segment, chosen: Mapping[Original | None, tuple[str, Position]]) -> bool:
+    return chosen.get(copy.original) == (segment.key, copy.position)
+
+
+def _key(prefix: str, segment: Segment) -> str:
+    metadata = segment.metadata
+    slot = (metadata.shard_id, metadata.minute, metadata.first, metadata.writer)
+    return duplicates_key(prefix, *slot, compression_of(segment.key))
+
+
+def _read(storage: RetryingStorage, prefix: str, segment: Segment) -> list[Dropped] | Finding:
+    metadata = segment.metadata
+    key = _key(prefix, segment)
+
+    def lacking(message: str) -> Finding:
+        return segment_finding(Code.DROPPED_WITHOUT_ORIGINAL, segment, message, count=metadata.dropped)
+
+    stored = storage.get(key)
+    if stored is None:
+        return lacking(f"the {metadata.dropped} records that were dropped are not kept: {key} is missing")
+    try:
+        dropped = [_dropped(line) for line in inflate([stored.body], compression_of(key))]
+    except FormatError as exc:
+        message = f"{key} cannot be read: {exc}"
+        return segment_finding(Code.UNREADABLE_OBJECT, segment, message, count=metadata.dropped)
+    inside = [copy for copy in dropped if copy.position in metadata.span]
+    kept = len({copy.position for copy in inside})
+    if kept != metadata.dropped:
+        return lacking(f"{key} keeps {kept} of {metadata.dropped} dropped records")
+    return inside
+
+
+def _dropped(line: bytes) -> Dropped:
+    _, record, duplicate_of = decode_dropped_line(line)
+    return Dropped(record.position, original_of(duplicate_of), record.arrival_ms)
+
+
+def _judge(
+    segment: Segment,
+    dropped: Sequence[Dropped],
+    fates: Mapping[Original, Fate],
+    chosen: Mapping[Original | None, tuple[str, Position]],
+) -> list[Finding]:
+    def select(fate: Fate) -> list[Dropped]:
+        return [copy for copy in dropped if copy.original is not None and fates[copy.original] == fate]
+
+    def about(records: Sequence[Dropped], message: str, *, unknown: bool = False, repaired: bool = False) -> Finding:
+        return segment_finding(
+            Code.DROPPED_WITHOUT_ORIGINAL,
+            segment,
+            message,
+            positions=[copy.position for copy in records],
+            count=len(records),
+            unknown=unknown,
+            repaired=repaired,
+        )
+
+    missing, unknown = select("missing"), select("unknown")
+    findings = []
+    if missing:
+        message = "the records that were kept instead of these are not archived"
+        repaired = all(copy.original in chosen for copy in missing)
+        if repaired:
+            message += "; the first copy of each is brought back into the Parquet files"
+        findings.append(about(missing, message, repaired=repaired))
+    if unknown:
+        message = (
+            "the records that were kept instead of these were not found, and nothing shows that they are missing"
+        )
+        findings.append(about(unknown, message, unknown=True))
+    return findings

@@ -1,0 +1,224 @@
+"""A bucket of shards as a task looks at it: its objects sorted out, each shard judged by the rules."""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from compaction.audit.rules.chain import Span, check_chain
+from compaction.audit.rules.chains import shard_row
+from compaction.audit.rules.dropped import Unsettled, read_dropped
+from compaction.audit.rules.evidence import ChainResult, ShardContext
+from compaction.audit.rules.originals import ArchivedSpan, SpanMap, span_of
+from compaction.audit.shards.bounding import bounded
+from compaction.audit.shards.minutes import Minutes
+from compaction.audit.shards.objects import Seen
+from compaction.inventory.day_objects import check_mark
+from compaction.inventory.neighbours import ChainLink, Reach
+from compaction.inventory.segments import (
+    Described,
+    Parsed,
+    Segment,
+    describe,
+    parse,
+)
+from compaction.inventory.shard_markers import ShardMarkers
+from compaction.parquet.plan import MergeGroup, RestoredLines, group_overlaps, raw_objects, spans_of, with_restored
+from compaction.shard_groups.grouping import Buckets
+from compaction.shard_groups.opened import open_in_task
+from compaction.shard_groups.port import Values
+from compaction.verdict.audit_document import Shard
+from compaction.verdict.findings import Finding
+from minutebook.compression import Compression
+from minutebook.coverage.condensed import condense
+from minutebook.coverage.evidence import EvidenceLink, segment_link
+from minutebook.coverage.intervals import Interval
+from minutebook.format.day import Day
+from minutebook.format.minute import MINUTE_MS
+from minutebook.format.position import Position, SequenceRange
+from minutebook.store.retrying import RetryingStorage
+from minutebook.store.storage import Address
+
+
+class Scope(NamedTuple):
+    """What all buckets are judged by. `storage` is given in this process; elsewhere a task opens its own."""
+
+    archive: Address
+    storage: RetryingStorage | None
+    prefix: str
+    day: Day
+    first_minute: int
+    end_ms: int
+    judged: Interval
+    compression: Compression | None
+    buckets: Buckets
+    writes: bool
+
+    @property
+    def span(self) -> Span:
+        """The minutes that are judged."""
+        return Span(self.first_minute, self.end_ms // MINUTE_MS)
+
+
+class Bucket(NamedTuple):
+    """What one bucket's shards are judged by.
+
+    `mark` is the sum of its rows' marks, as they were listed. `copies` are those of its objects, `strays` segments of
+    its shards that lie under other shards' keys, `living` shards that are judged without a segment. `positions` are
+    those that evidence stands on, by shard; the links of shards in `as_they_are` are not condensed. The last five are
+    known when neighbours were searched.
+    """
+
+    number: int
+    scope: Scope
+    mark: int
+    copies: Mapping[str, str]
+    strays: tuple[Parsed, ...]
+    markers: Mapping[str, ShardMarkers]
+    living: tuple[str, ...]
+    positions: Mapping[str, frozenset[Position]]
+    as_they_are: frozenset[str]
+    checkpoints: Mapping[str, Position] = {}
+    links: Mapping[str, Sequence[ChainLink]] = {}
+    reach: Mapping[str, Reach] = {}
+    expired: Mapping[str, tuple[SequenceRange, ...]] = {}
+    unread: tuple[Day, ...] = ()
+
+
+class JudgedShard(NamedTuple):
+    """One shard. `proofs` are its links, condensed; `whole` the ends of those that stand for several."""
+
+    row: Shard
+    chain: ChainResult
+    proofs: tuple[EvidenceLink, ...]
+    whole: tuple[tuple[Position, Position], ...]
+    keys: Mapping[Position, str]
+    tail: str | None
+    minutes: Minutes
+
+
+class Look:
+    """A bucket's objects, sorted out."""
+
+    def __init__(self, values: Values, bucket: Bucket) -> None:
+        self._bucket = bucket
+        scope = bucket.scope
+        seen = sorted(all_seen(values), key=lambda one: one.row.key.encode())
+        self.rows = [one.row for one in seen]
+        check_mark(self.rows, bucket.mark)
+        self.facts = {one.row.key: one.read for one in seen if one.read is not None}
+        self.tasks = {one.row.key: one.task for one in seen}
+        self.has_lines = bool(self.facts)
+        objects = parse((one.row, one.fields) for one in seen)
+        self.described: Described = describe(scope.prefix, objects, bucket.copies, scope.compression)
+        strays = describe(scope.prefix, bucket.strays, {}, scope.compression).segments
+        self._members: dict[str, list[Segment]] = defaultdict(list)
+        for segment in [*self.described.segments, *strays]:
+            if scope.buckets.of(segment.metadata.shard_id) == bucket.number:
+                self._members[segment.metadata.shard_id].append(segment)
+        self.shards = sorted({*self._members, *bucket.living})
+
+    def members(self, shard: str) -> list[Segment]:
+        """Return a shard's segments."""
+        return self._members.get(shard, [])
+
+    def judge(self, shard: str) -> JudgedShard:
+        """Judge one shard."""
+        bucket, segments = self._bucket, self.members(shard)
+        span = bucket.scope.span
+        links = [ChainLink(segment.key, segment.metadata) for segment in segments]
+        outside = [link for link in bucket.links.get(shard, []) if link.metadata.minute not in span]
+        chain = check_chain(span, [*links, *outside], self._context(shard))
+        chain = chain._replace(findings=tuple(bounded(chain.findings)))
+        proofs, whole = self._proofs(shard, segments)
+        kept = {proof.first for proof in proofs}
+        return JudgedShard(
+            shard_row(shard, segments, chain),
+            chain,
+            proofs,
+            whole,
+            {one.metadata.first: one.key for one in segments if one.metadata.first in kept},
+            max(segments, key=lambda one: (one.metadata.last, one.key)).key if segments else None,
+            Minutes.of(bucket.scope.day, segments),
+        )
+
+    def spans(self, shard: str) -> list[ArchivedSpan]:
+        """Return what is known to be archived of a shard: its segments, their neighbours, and expired runs."""
+        expired = [ArchivedSpan(run.first, run.last, None) for run in self._bucket.expired.get(shard, ())]
+        links = [span_of(link.metadata) for link in self._bucket.links.get(shard, ())]
+        return [*(span_of(segment.metadata) for segment in self.members(shard)), *links, *expired]
+
+    def dropped(self) -> tuple[list[Unsettled], list[Finding]]:
+        """Follow dropped records to their originals as far as this bucket knows."""
+        if not self.has_lines:
+            return [], []
+        scope = self._bucket.scope
+        concerned = [segment for segment in self.described.segments if segment.metadata.dropped]
+        if not concerned:
+            return [], []
+        found, findings = read_dropped(scope.storage or open_in_task(scope.archive), scope.prefix, concerned)
+        maps: dict[str, SpanMap] = {}
+        unsettled = []
+        for segment, copies in found:
+            left = []
+            for copy in copies:
+                shard, position = copy.original or ("", None)
+                if position is None:
+                    continue
+                spans = maps.setdefault(shard, SpanMap(self.spans(shard)))
+                if spans.fate(position) != "archived":
+                    left.append(copy)
+            if left:
+                is_readable = not self.facts[segment.key].problem
+                unsettled.append(Unsettled(segment, tuple(left), scope.writes and is_readable))
+        return unsettled, findings
+
+    def groups(self, restored: Mapping[str, RestoredLines]) -> list[MergeGroup]:
+        """Return what goes into the Parquet files, with lines that come back."""
+        groups = group_overlaps(spans_of(self.rows, self.described, self.facts))
+        return with_restored(groups, raw_objects(self.rows), restored) if restored else groups
+
+    def tainted(self, restored: Mapping[str, RestoredLines]) -> tuple[frozenset[int], int]:
+        """Return the tasks that have written what is merged or left out, and how many groups are merged."""
+        groups = self.groups(restored)
+        good = {group.objects[0].key for group in groups if not group.merge}
+        merged = {raw_object.key for group in groups if group.merge for raw_object in group.objects}
+        found = {
+            self.tasks[key]
+            for key, read in self.facts.items()
+            if key not in good and (read.lines or read.problem or key in merged)
+        }
+        return frozenset(found), sum(group.merge for group in groups)
+
+    def _context(self, shard: str) -> ShardContext:
+        bucket = self._bucket
+        left_out = self.described.left_out
+        return ShardContext(
+            shard,
+            bucket.markers.get(shard, ShardMarkers()),
+            bucket.checkpoints.get(shard),
+            bucket.reach.get(shard, Reach(to_the_beginning=False, to_the_end=False)),
+            holes=tuple(
+                row.parsed.first
+                for row in self.rows
+                if row.key in left_out and row.parsed is not None and row.parsed.shard_id == shard
+            )
+            if left_out
+            else (),
+            expired=bucket.expired.get(shard, ()),
+            unread=bucket.unread,
+        )
+
+    def _proofs(
+        self, shard: str, segments: Sequence[Segment]
+    ) -> tuple[tuple[EvidenceLink, ...], tuple[tuple[Position, Position], ...]]:
+        proofs = [segment_link(segment.metadata, segment.row.last_modified_ms) for segment in segments]
+        if shard in self._bucket.as_they_are:
+            return tuple(proofs), ()
+        found = condense(proofs, self._bucket.scope.judged, self._bucket.positions.get(shard, frozenset()))
+        known = {(proof.first, proof.last) for proof in proofs}
+        return tuple(found), tuple(ends for proof in found if (ends := (proof.first, proof.last)) not in known)
+
+
+def all_seen(values: Values) -> list[Seen]:
+    """Return a bucket's objects."""
+    return [one for seen in values for one in seen]

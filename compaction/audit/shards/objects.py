@@ -1,0 +1,282 @@
+"""A day's objects with what was seen of them, dealt to the buckets of their shards: by HEAD, or by every line.
+
+    rows of a bucket -> its tasks -> each task's lines -> what they showed, back to the buckets of the shards
+
+Tasks are cut inside a bucket, in the order of shard and position; the last one may be shared with the next bucket.
+"""
+
+from array import array
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from compaction.columns.columns import Columns
+from compaction.event_ids.rows import IdOrder
+from compaction.inventory.day_objects import check_mark
+from compaction.inventory.facts import SegmentFacts
+from compaction.inventory.heads import head_rows
+from compaction.inventory.inventory import Row
+from compaction.inventory.segments import Fields
+from compaction.parquet.plan import (
+    MergeGroup,
+    RawObject,
+    Task,
+    TaskSizes,
+    plan_tasks,
+    raw_objects,
+    single_groups,
+    sorted_groups,
+)
+from compaction.parquet.rows import ZSTD_LEVEL
+from compaction.shard_groups.grouping import Buckets
+from compaction.shard_groups.opened import open_in_task
+from compaction.shard_groups.port import DRIVERS, Given, Values
+from compaction.tasks.finished import fingerprint
+from compaction.tasks.taken import CachedTask, TakenHour, split
+from compaction.tasks.task import Order, TaskResult
+from minutebook.compression import compression_of
+from minutebook.format.keys import SegmentKey
+from minutebook.store.retrying import RetryingStorage
+from minutebook.store.storage import Address
+
+NO_TASK = -1
+
+
+class Seen(NamedTuple):
+    """An object, its user metadata (None: it is gone), and what task `task` has read of it; None: nobody read it.
+
+    Where ids were asked for, `number` is the object's among all that were read, and `without_id` counts its lines
+    that have none.
+    """
+
+    row: Row
+    fields: Fields
+    read: SegmentFacts | None = None
+    task: int = NO_TASK
+    number: int = NO_TASK
+    without_id: int = 0
+
+
+class HeadArgument(NamedTuple):
+    """What a bucket is asked: HEADs of its rows before minute `end`. `storage` is given in this process."""
+
+    bucket: int
+    address: Address
+    storage: RetryingStorage | None
+    end: int | None
+
+
+class CutArgument(NamedTuple):
+    """How a bucket's rows before minute `end` are cut into tasks, of a day of so many bytes.
+
+    `mark` is that of the rows which were listed first. What the tasks of `hours` have read is cut as it was there.
+    `first_object` is the number of the bucket's first object in the order of shard and position, where ids are asked
+    for.
+    """
+
+    end: int | None
+    sizes: TaskSizes
+    day_bytes: int
+    mark: int
+    first_number: int = 0
+    hours: tuple[TakenHour, ...] = ()
+    first_object: int | None = None
+
+
+class TaskSize(NamedTuple):
+    """How much one task reads."""
+
+    size: int
+    objects: int
+
+
+class Measured(NamedTuple):
+    """How large a bucket's tasks are, but for those that hours have done; and how many objects it has in all."""
+
+    tasks: list[TaskSize]
+    objects: int
+
+
+class CutGroups(NamedTuple):
+    """What a bucket gives to a task: groups of one object each, and the numbers of these where ids are asked for."""
+
+    groups: Sequence[MergeGroup]
+    numbers: Sequence[int] = ()
+
+
+class OrderArgument(NamedTuple):
+    """Where a task reads and writes (`out` None: only read), and the facts that earlier runs have left, if any.
+
+    `taken` is what an hour's run has left. `ids` asks for the ids of lines, `published` of those of Parquet files,
+    and `keeps_ids` for those that an hour's run keeps.
+    """
+
+    number: int
+    archive: Address
+    out: Address | None = None
+    folder: str = ""
+    left: Mapping[str, tuple[str, ...]] | None = None
+    zstd_level: int = ZSTD_LEVEL
+    columns: Columns | None = None
+    taken: CachedTask | None = None
+    ids: IdOrder | None = None
+    published: tuple[str, ...] = ()
+    keeps_ids: str = ""
+
+
+def rows_of(values: Values, end: int | None) -> list[Row]:
+    """Return a bucket's rows before a minute."""
+    return [
+        row for rows in values for row in rows if end is None or (row.parsed is not None and row.parsed.minute < end)
+    ]
+
+
+def ask_heads(values: Values, argument: HeadArgument) -> Iterator[Given]:
+    """Ask for the metadata of a bucket's objects. The work of a task."""
+    rows = rows_of(values, argument.end)
+    metadata = head_rows(argument.storage or open_in_task(argument.address), rows)
+    yield argument.bucket, [Seen(row, metadata[row.key]) for row in rows]
+
+
+def cut(values: Values, argument: CutArgument) -> tuple[Mapping[int, list[RawObject]], list[Task]]:
+    """Return what hours have done of a bucket, by the task that takes it over, and the tasks of the rest.
+
+    Objects are numbered by where they come among these: of other rows than were listed, ids would name others.
+
+    Raises:
+        ObjectVanished: the bucket was listed again, and is another one.
+    """
+    rows = rows_of(values, argument.end)
+    check_mark(rows, argument.mark)
+    taken, left = split(raw_objects(rows), argument.hours)
+    sizes, number = argument.sizes, argument.first_number
+    return taken, plan_tasks(single_groups(left), sizes=sizes, first_number=number, day_bytes=argument.day_bytes)
+
+
+def measure(values: Values, argument: CutArgument) -> Measured:
+    """Return how large a bucket's tasks are."""
+    taken, tasks = cut(values, argument)
+    sizes = [TaskSize(task.size, len(task.groups)) for task in tasks]
+    return Measured(sizes, sum(map(len, taken.values())) + sum(size.objects for size in sizes))
+
+
+def deal_tasks(values: Values, argument: CutArgument) -> Iterator[Given]:
+    """Give each task's groups to the bucket of its number. The work of a task.
+
+    Objects are numbered here, where all objects of their shards are: a task of an hour holds a piece of many shards.
+    """
+    taken, tasks = cut(values, argument)
+    groups = {number: single_groups(objects) for number, objects in taken.items()}
+    groups |= {task.number: list(task.groups) for task in tasks}
+    numbers = _numbers(groups.values(), argument.first_object)
+    for number, given in groups.items():
+        yield number, CutGroups(given, array("Q", (numbers[group.objects[0].key] for group in given if numbers)))
+
+
+def _numbers(groups: Iterable[Sequence[MergeGroup]], first: int | None) -> dict[str, int]:
+    """Number all objects of a bucket from `first` on, in the order of shard and position; None: nobody asks."""
+    if first is None:
+        return {}
+    ordered = sorted_groups(group for given in groups for group in given)
+    return {group.objects[0].key: number for number, group in enumerate(ordered, start=first)}
+
+
+def numbered(
+    measured: Mapping[int, Measured], limit: TaskSizes, day_bytes: int, first: int = 0
+) -> tuple[dict[int, int], int]:
+    """Return the number of each bucket's first task, counted from `first`, and the number behind the last one.
+
+    A bucket that makes one small task shares the one before it while there is room: many small shards, one file.
+    """
+    most, numbers, following, room = limit.bytes_for(day_bytes), dict[int, int](), first, TaskSize(0, 0)
+    for bucket, (tasks, _) in sorted(measured.items()):
+        if not tasks:
+            continue
+        shared = TaskSize(room.size + tasks[0].size, room.objects + tasks[0].objects)
+        if following > first and len(tasks) == 1 and shared.size <= most and shared.objects <= limit.segments:
+            numbers[bucket], room = following - 1, shared
+            continue
+        numbers[bucket], room = following, tasks[-1]
+        following += len(tasks)
+    return numbers, following
+
+
+def first_objects(measured: Mapping[int, Measured], first: int = 0) -> tuple[dict[int, int], int]:
+    """Return the number of each bucket's first object, counted from `first`, and the number behind the last one.
+
+    Buckets lie in the order of shards, and so do the numbers.
+    """
+    numbers, following = dict[int, int](), first
+    for bucket, (_, objects) in sorted(measured.items()):
+        numbers[bucket] = following
+        following += objects
+    return numbers, following
+
+
+def make_order(values: Values, argument: OrderArgument) -> Order:
+    """Return the order of one task, which one bucket or several have given groups to."""
+    groups: Iterable[MergeGroup] = (group for given in values for group in given.groups)
+    task = Task(argument.number, tuple(sorted_groups(groups)))
+    order = order_of(task, argument)._replace(taken=argument.taken)
+    if argument.ids is not None:
+        # In the order of groups: numbers are given in the order of shard and position.
+        numbers = sorted(number for given in values for number in given.numbers)
+        order = order._replace(ids=argument.ids.of(numbers))
+    if argument.left is None:
+        return order
+    return order._replace(keeps=True, earlier=argument.left.get(fingerprint(task), ()))
+
+
+def order_of(task: Task, argument: OrderArgument) -> Order:
+    """Return the order of a task, as if nothing of it were done."""
+    return Order(
+        task,
+        argument.archive,
+        argument.out,
+        argument.folder,
+        ids=argument.ids,
+        published=argument.published,
+        zstd_level=argument.zstd_level,
+        columns=argument.columns,
+        keeps_ids=argument.keeps_ids,
+    )
+
+
+class Show(NamedTuple):
+    """Gives what tasks have read back to the buckets of the shards, and what is small to the driver.
+
+    What tasks from number `before` on have read is of the day before, and goes to as many buckets behind the others.
+    """
+
+    buckets: Buckets
+    before: int | None = None
+
+    def __call__(self, order: Order, result: TaskResult) -> Iterator[Given]:
+        """Yield one result."""
+        ids = order.ids
+        places = {raw_object.key: (place, raw_object) for place, raw_object in enumerate(order.task.objects)}
+        behind = 0 if self.before is None or order.task.number < self.before else self.buckets.total
+        seen: dict[int, list[Seen]] = defaultdict(list)
+        for read in result.facts:
+            place, raw_object = places[read.key]
+            number = NO_TASK if ids is None else ids.number_at(place)
+            without_id = result.without_id.get(read.key, 0)
+            one = Seen(_row(raw_object), read.metadata, read, order.task.number, number, without_id)
+            seen[behind + self.buckets.of(raw_object.shard_id)].append(one)
+        yield from seen.items()
+        yield DRIVERS, result._replace(facts=(), without_id={}, starts=tuple(_starts(order)))
+
+
+def _starts(order: Order) -> Iterator[tuple[str, int]]:
+    """Yield where a run of numbers begins that follow each other: its shard, and its first number."""
+    last: tuple[str, int] | None = None
+    for place, raw_object in enumerate(() if order.ids is None else order.task.objects):
+        number = place if order.ids is None else order.ids.number_at(place)
+        if last != (raw_object.shard_id, number - 1):
+            yield raw_object.shard_id, number
+        last = raw_object.shard_id, number
+
+
+def _row(raw_object: RawObject) -> Row:
+    key = SegmentKey(raw_object.minute, raw_object.shard_id, raw_object.first, compression_of(raw_object.key))
+    return Row(raw_object.key, raw_object.size, raw_object.etag, raw_object.modified_ms, key)

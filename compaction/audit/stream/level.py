@@ -1,0 +1,241 @@
+"""Level `stream`: read Kinesis again and compare it with the archive, shard by shard, in tasks.
+
+What cannot be compared is said, never passed over: records that have left the stream, shards that it no longer lists,
+and records that are not archived yet. A record that the stream holds and the archive does not is
+
+    at or before the position that the shard's reader has passed .. missing_in_archive, a defect: nobody brings it
+    behind that, of a shard that was read to its end .............. the same, unless the end names it as undelivered
+    behind that, however old it is ............................... unknown: a consumer that lags will still bring it
+
+The slices of a shard are read one after another, so that its share of the stream's reads is never taken twice: each
+round of tasks reads the next slice of every shard. The driver sees counts and samples.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+from compaction.audit.stream.records import Bounds, Comparison, joined
+from compaction.audit.stream.slices import SLICE_BYTES, Slice, Window, cut
+from compaction.audit.stream.task import SHARDS_A_TASK, SliceOrder, SliceResult, compare_slices
+from compaction.inventory.day_objects import DayObjects
+from compaction.inventory.segments import Segment
+from compaction.inventory.shard_markers import ArchiveMarkers, ShardMarkers
+from compaction.job.context import JobContext
+from compaction.stream.kinesis import ListedShards, Reach, ReadLog
+from compaction.verdict.audit_document import AuditCheck
+from compaction.verdict.findings import Finding
+from minutebook.errors import StreamRefused, StreamUnavailable
+from minutebook.format.markers import ApplicationRecord
+from minutebook.format.minute import iso_time
+from minutebook.format.position import Position
+
+
+class StreamResult(NamedTuple):
+    """Findings and checks of the level, how many records were compared, and how each shard was read.
+
+    `shards` holds those of which the whole scope was read in one unbroken piece, and no others.
+    """
+
+    findings: tuple[Finding, ...]
+    checks: tuple[AuditCheck, ...]
+    compared: int
+    shards: Mapping[str, tuple[Comparison, ReadLog]] = {}
+
+
+class Asked(NamedTuple):
+    """What is compared: one shard alone, or a window of each; in slices of so many bytes of payload."""
+
+    only: str | None = None
+    sample_minutes: int | None = None
+    slice_bytes: int = SLICE_BYTES
+
+
+def check_stream(
+    context: JobContext,
+    inventory: DayObjects,
+    segments: Sequence[Segment],
+    markers: ArchiveMarkers,
+    ends: Mapping[str, Position],
+    asked: Asked,
+) -> StreamResult:
+    """Compare a day with the stream; a stream that cannot be read leaves its checks unknown.
+
+    `ends` is the last position of each shard that its reader has passed, by what was read before the stream is asked.
+    """
+    if context.stream is None:
+        return _unread("stream_readable", "no stream was given")
+    try:
+        stream = context.stream().listed()
+    except (StreamRefused, StreamUnavailable) as exc:
+        return _unread("stream_readable", str(exc))
+    stranger = _stranger(markers.application, stream)
+    if stranger:
+        return _unread("stream_identity", stranger)
+    listed = sorted(row.shard_id for row in stream.rows)
+    window = Window.of(inventory, asked.sample_minutes)
+    rounds = _Rounds(context, inventory, segments, markers, stream=stream, ends=ends, window=window)
+    try:
+        results = rounds.run([shard for shard in listed if asked.only in {None, shard}], asked.slice_bytes)
+    except (StreamRefused, StreamUnavailable) as exc:
+        return _unread("stream_readable", str(exc))
+    findings = tuple(finding for result in results.values() for finding in result.comparison.findings)
+    checks = _checks(results, {segment.metadata.shard_id for segment in segments}.difference(listed), window)
+    compared = sum(result.comparison.compared for result in results.values())
+    whole = {
+        shard: (result.comparison, result.log)
+        for shard, result in results.items()
+        if not result.error and not result.log.is_broken
+    }
+    return StreamResult(findings, tuple(checks), compared, {} if window.is_sample else whole)
+
+
+def _unread(check: str, message: str) -> StreamResult:
+    return StreamResult((), (_unknown(check, message),), 0)
+
+
+def _unknown(check: str, message: str) -> AuditCheck:
+    return AuditCheck(id=check, status="unknown", message=message)
+
+
+def _stranger(application: ApplicationRecord | None, stream: ListedShards) -> str:
+    if application is None:
+        return "there is no record of the stream that the prefix belongs to"
+    if (application.stream_arn, application.stream_created_ms) != (stream.arn, stream.created_ms):
+        return f"the prefix belongs to {application.stream_arn}, created at {application.stream_created_ms} ms"
+    return ""
+
+
+class _Shard:
+    """A shard that is being read: the slices that are left, and what the others have shown."""
+
+    def __init__(self, slices: Sequence[Slice]) -> None:
+        self.left = list(slices)
+        self.results: list[SliceResult] = []
+
+    @property
+    def is_done(self) -> bool:
+        last = self.results[-1] if self.results else None
+        return not self.left or (last is not None and (bool(last.error) or last.log.is_broken))
+
+    def result(self) -> SliceResult:
+        """Join the slices: asked before the first one was read, answered when the last one had been."""
+        logs = [result.log for result in self.results]
+        answered = [log.answered_ms for log in logs if log.asked_ms is not None]
+        log = replace(
+            logs[0],
+            answered_ms=answered[-1] if answered else None,
+            is_broken=any(log.is_broken for log in logs),
+        )
+        comparison = joined([result.comparison for result in self.results])
+        return SliceResult(comparison, log, next((result.error for result in self.results if result.error), ""))
+
+
+class _Rounds:
+    def __init__(
+        self,
+        context: JobContext,
+        inventory: DayObjects,
+        segments: Sequence[Segment],
+        markers: ArchiveMarkers,
+        *,
+        stream: ListedShards,
+        ends: Mapping[str, Position],
+        window: Window,
+    ) -> None:
+        self._context = context
+        self._inventory = inventory
+        self._markers = markers
+        self._stream = stream
+        self._ends = ends
+        self._window = window
+        self._segments: dict[str, list[Segment]] = defaultdict(list)
+        for segment in segments:
+            self._segments[segment.metadata.shard_id].append(segment)
+
+    def run(self, shard_ids: Sequence[str], slice_bytes: int) -> dict[str, SliceResult]:
+        """Read the shards, a slice of each in every round."""
+        window, segments = self._window, self._segments
+        shards = {shard: _Shard(cut(window.of_shard(segments[shard], shard), slice_bytes)) for shard in shard_ids}
+        while at_work := [shard for shard, state in shards.items() if not state.is_done]:
+            orders = [self._order(shard, shards[shard]) for shard in at_work]
+            tasks = [orders[begin : begin + SHARDS_A_TASK] for begin in range(0, len(orders), SHARDS_A_TASK)]
+            results = [result for task in self._context.spread(compare_slices, tasks) for result in task]
+            for shard, result in zip(at_work, results, strict=True):
+                shards[shard].results.append(result)
+        return {shard: state.result() for shard, state in shards.items()}
+
+    def _order(self, shard_id: str, state: _Shard) -> SliceOrder:
+        segments, start, stop = state.left.pop(0)
+        first, before = (state.results[0].log, state.results[-1].log) if state.results else (None, None)
+        markers = self._markers.shards.get(shard_id, ShardMarkers())
+        end, application = markers.end, self._markers.application
+        kept = frozenset(map(int, end.undelivered)) if end is not None else frozenset[int]()
+        since_ms = first.since_ms if first is not None and first.is_trimmed else 0
+        begin_ms, end_ms = self._window.times(shard_id)
+        assert self._context.stream is not None  # noqa: S101 - for the type checker: `check_stream` has looked
+        sentinel = None if markers.start is None else markers.start.chain_start()
+        return SliceOrder(
+            shard_id=shard_id,
+            stream=self._context.stream,
+            archive=self._context.place.address,
+            prefix=self._inventory.prefix,
+            segments=segments,
+            reach=Reach(
+                begin_ms,
+                end_ms,
+                start,
+                stop,
+                None if before is None else before.next_sequence,
+                self._stream.created_ms,
+                self._stream.retention_ms,
+            ),
+            bounds=Bounds(since_ms, self._ends.get(shard_id), end is not None, kept),
+            begun_ms=None if application is None else application.start_at_ms,
+            adopted=None if sentinel is None else sentinel.adopted,
+            # The slice before has read to the stream's end: what the archive holds behind it, the stream does not.
+            read=before is None or before.next_sequence is not None,
+        )
+
+
+def _checks(results: Mapping[str, SliceResult], gone: set[str], window: Window) -> list[AuditCheck]:
+    """Say what was compared, and what could not be."""
+    checks = [_compared(results, window)]
+    failed = {shard: result.error for shard, result in results.items() if result.error}
+    if failed:
+        message = f"{len(failed)} shard(s) could not be read: {_some(failed)}: {next(iter(failed.values()))}"
+        checks.append(_unknown("stream_readable", message))
+    if any(result.log.is_trimmed for result in results.values()):
+        message = "a part of the day has left the stream; only what is still there was compared"
+        checks.append(_unknown("stream_reach", message))
+    broken = [shard for shard, result in results.items() if result.log.is_broken]
+    if broken:
+        message = (
+            f"records left the stream faster than they were read again: {_some(broken)} "
+            "(--stream-budget reads faster, --sample reads less)"
+        )
+        checks.append(_unknown("stream_unbroken", message))
+    if gone:
+        checks.append(_unknown("stream_shards", f"the stream no longer lists {_some(sorted(gone))}"))
+    behind = {shard: result.comparison for shard, result in results.items() if result.comparison.to_come}
+    if behind:
+        oldest_ms = min(comparison.to_come_since_ms or 0 for comparison in behind.values())
+        message = (
+            f"{sum(comparison.to_come for comparison in behind.values())} record(s) behind the archive's end, the "
+            f"oldest of {iso_time(oldest_ms)}, are not archived yet: {_some(behind)}"
+        )
+        checks.append(_unknown("stream_tail", message))
+    return checks
+
+
+def _some(shards: Iterable[str]) -> str:
+    return ", ".join(list(shards)[:5])
+
+
+def _compared(results: Mapping[str, SliceResult], window: Window) -> AuditCheck:
+    total = sum(result.comparison.compared for result in results.values())
+    message = f"{total} records of {len(results)} shards were read from the stream and compared"
+    if not window.is_sample:
+        return AuditCheck(id="stream_compared", status="pass", message=message)
+    return AuditCheck(id="stream_sample", status="warning", message=f"{message}: {window.told(list(results))}")

@@ -1,0 +1,228 @@
+"""Payloads as JSON values. They are hostile: depth and size are bounded, nothing is evaluated.
+
+msgspec decodes them. A payload that it refuses, or that may repeat a key, is decoded again by Python's own decoder,
+which says what is wrong with it:
+
+    "a":1  and  "a":2 in one object     the key stands for nothing
+    NaN, Infinity                       no JSON, and yet the rest of the row can be read
+    1e400, a number of 5000 digits      numbers of JSON that fit no type
+
+msgspec, as most decoders, keeps the last of two equal keys without a word. Each key of a text is followed by `":`, or
+by a blank and `:`. There can only be more of these ends than keys (strings hold some, too), and only fewer keys are
+decoded. Where both counts are equal, no key was lost.
+"""
+
+import json
+import re
+from collections.abc import Callable, Sequence
+from decimal import Decimal, InvalidOperation
+from itertools import pairwise
+from typing import Any, Final, NamedTuple
+
+import msgspec
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from compaction.columns.misfits import Ambiguous, Misfit, NotANumber
+
+MAX_DEPTH: Final = 100
+"""Objects and lists in one another."""
+MAX_BYTES: Final = 1 << 20
+"""Bytes of a payload. Decoded JSON takes up to twenty times as much."""
+_LONG_INTEGER: Final = 80
+_STRING: Final = re.compile(rb'"(?:[^"\\]|\\.)*(?:"|\\?\Z)', re.DOTALL)
+"""A string, or one without an end: were that no match, each quote in it would be tried as a beginning of its own."""
+_KEY_END: Final = b'":'
+_KEY_ENDS: Final = (_KEY_END, b" :", b"\t:", b"\n:", b"\r:")
+_HIDDEN: Final = re.compile(rb"\\u00(22|3[aA])")
+"""A quote or a colon in a string: once decoded, the string may hold the end of a key that its text does not."""
+_CONTAINERS: Final = frozenset({dict, list})
+_DOUBTFUL: Final = object()
+_encode_lines: Final = msgspec.json.Encoder(decimal_format="number").encode_lines
+
+
+class Documents(NamedTuple):
+    """The objects of some payloads, {} where there is none.
+
+    `problems` says what is wrong with a payload itself, by row; rows in `unread` gave nothing at all. Rows in `apart`
+    were read by Python's decoder: values may be `Ambiguous` or `NotANumber`, numbers with a fraction are Decimal.
+    """
+
+    rows: list[Any]
+    problems: dict[int, list[Misfit]]
+    unread: set[int]
+    apart: set[int]
+
+
+def read_documents(data: pa.StringArray, *, exact: bool) -> Documents:
+    """Decode payloads; null ones are not UTF-8. `exact`: numbers with a fraction are Decimal, not float."""
+    decode = msgspec.json.Decoder(float_hook=Decimal if exact else None).decode
+    texts = _texts(data)
+    rows = [_decoded(text, decode) for text in texts]
+    for number in _repeating(texts, rows, [number for number, row in enumerate(rows) if type(row) is dict]):
+        rows[number] = _DOUBTFUL
+    documents = Documents(rows, {}, set(), set())
+    for number in [number for number, row in enumerate(rows) if type(row) is not dict]:
+        row, problems = rows[number], list[Misfit]()
+        if row is _DOUBTFUL:
+            documents.apart.add(number)
+            row, problems = _read_carefully(texts[number])
+        else:
+            problems.append(_not_an_object(row))
+        if problems:
+            documents.problems[number] = problems
+        if type(row) is not dict:
+            documents.unread.add(number)
+        rows[number] = row if type(row) is dict else {}
+    return documents
+
+
+def _decoded(text: bytes | None, decode: Callable[[bytes], Any]) -> Any:  # noqa: ANN401 - any JSON value
+    """Decode a payload by msgspec; `_DOUBTFUL` where msgspec refuses it, or it is too long or too deep."""
+    if text is None or len(text) > MAX_BYTES:
+        return _DOUBTFUL
+    try:
+        row = decode(text)
+    except (msgspec.MsgspecError, RecursionError, InvalidOperation):
+        return _DOUBTFUL
+    return _DOUBTFUL if _opened(text) > MAX_DEPTH and key_count(row) is None else row
+
+
+def key_count(value: Any) -> int | None:  # noqa: ANN401 - any JSON value
+    """Count the keys of all objects in a value; None: it nests deeper than `MAX_DEPTH`."""
+    level, keys = [value] if type(value) in _CONTAINERS else [], 0
+    for _ in range(MAX_DEPTH):
+        keys += sum(len(each) for each in level if type(each) is dict)
+        level = [
+            inner
+            for each in level
+            for inner in (each.values() if type(each) is dict else each)
+            if type(inner) in _CONTAINERS
+        ]
+        if not level:
+            return keys
+    return None
+
+
+def _repeating(texts: Sequence[Any], rows: Sequence[Any], numbers: Sequence[int]) -> list[int]:
+    """Return which of these objects may repeat a key, by halves."""
+    if _has_all_keys(b"".join(texts[number] for number in numbers), [rows[number] for number in numbers]):
+        return []
+    if len(numbers) == 1:
+        return [number for number in numbers if key_count(rows[number]) != _key_ends(texts[number])]
+    middle = len(numbers) // 2
+    return [*_repeating(texts, rows, numbers[:middle]), *_repeating(texts, rows, numbers[middle:])]
+
+
+def _has_all_keys(text: bytes, rows: Sequence[Any]) -> bool:
+    """Return whether objects surely have all keys of their text: written again, they have as many ends of keys.
+
+    Both counts then hold the ends within strings, which a text with many strings of JSON is full of.
+    """
+    if b"\\u00" in text and _HIDDEN.search(text) is not None:
+        return False
+    try:
+        return _encode_lines(rows).count(_KEY_END) == _key_ends(text)
+    except (msgspec.MsgspecError, TypeError, ValueError, OverflowError):  # what was decoded cannot be written
+        return False
+
+
+def _key_ends(text: bytes) -> int:
+    return sum(text.count(end) for end in _KEY_ENDS if end[:1] in text)  # one byte is found sooner than two
+
+
+_KINDS: Final = {list: "a list", str: "a string", bool: "a boolean", type(None): "null"} | dict.fromkeys(
+    (int, float, Decimal, NotANumber), "a number"
+)
+
+
+def _not_an_object(value: object) -> Misfit:
+    return Misfit("not_an_object", f"{_KINDS[type(value)]}, not an object")
+
+
+def _read_carefully(text: bytes | None) -> tuple[Any, list[Misfit]]:
+    """Read a payload by Python's decoder; returns None where it cannot be read, and what is wrong with it."""
+    if text is None:
+        return None, [Misfit("not_utf8", "not UTF-8 text")]
+    if len(text) > MAX_BYTES:
+        return None, [Misfit("too_long", f"{len(text)} bytes, more than {MAX_BYTES} are not read")]
+    if _depth(text) > MAX_DEPTH:
+        return None, [Misfit("too_deep", f"nested deeper than {MAX_DEPTH}")]
+    try:
+        value, problems = _load(text)
+    except ValueError as exc:
+        return None, [Misfit("not_json", f"not JSON: {str(exc)[:80]}" if text.strip() else "empty")]
+    return value, problems if type(value) is dict else [*problems, _not_an_object(value)]
+
+
+def _texts(data: pa.StringArray) -> list[bytes | None]:
+    """Return the payloads as bytes: half the time of `to_pylist`."""
+    if not len(data):
+        return []
+    offsets = memoryview(data.buffers()[1]).cast("i")[data.offset : data.offset + len(data) + 1]
+    blob = memoryview(data.buffers()[2] or b"")[offsets[0] : offsets[-1]].tobytes()
+    begin = offsets[0]
+    texts: list[bytes | None] = [blob[low - begin : high - begin] for low, high in pairwise(offsets)]
+    if data.null_count:
+        for number in pc.indices_nonzero(pc.is_null(data)).to_pylist():
+            texts[number] = None
+    return texts
+
+
+def _opened(text: bytes) -> int:
+    return text.count(b"{") + text.count(b"[")
+
+
+def _depth(text: bytes) -> int:
+    """Return how deep a text nests, exactly where that matters."""
+    if _opened(text) <= MAX_DEPTH:
+        return 0
+    depth = deepest = 0
+    for byte in _STRING.sub(b"", text):
+        if byte in b"{[":
+            depth += 1
+            deepest = max(deepest, depth)
+        elif byte in b"}]":
+            depth -= 1
+    return deepest
+
+
+def _load(text: bytes) -> tuple[Any, list[Misfit]]:
+    """Decode a text, and say what is wrong with its keys and numbers. Raises ValueError where it is no JSON."""
+    problems: list[Misfit] = []
+
+    def whole(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        row = dict(pairs)
+        if len(row) != len(pairs):
+            seen: set[str] = set()
+            doubled = {name for name, _ in pairs if name in seen or seen.add(name)}  # type: ignore[func-returns-value]
+            row |= dict.fromkeys(doubled, Ambiguous())
+            problems.append(
+                Misfit("duplicate_key", f"the key {json.dumps(min(doubled)[:40])} is there several times")
+            )
+        return row
+
+    def constant(name: str) -> NotANumber:
+        problems.append(Misfit("not_a_number", f"{name} is not JSON"))
+        return NotANumber(name)
+
+    value = json.loads(
+        text.decode(), object_pairs_hook=whole, parse_float=_exactly, parse_int=_integer, parse_constant=constant
+    )
+    return value, problems
+
+
+def number_of(text: str) -> int | Decimal | NotANumber:
+    """Read the text of a number of JSON, with all its digits."""
+    return _integer(text) if text.lstrip("-").isdigit() else _exactly(text)
+
+
+def _exactly(text: str) -> Decimal | NotANumber:
+    try:
+        return Decimal(text)
+    except InvalidOperation:  # an exponent of more than 18 digits
+        return NotANumber(text)
+
+
+def _integer(text: str) -> int | Decimal:
+    return int(text) if len(text) <= _LONG_INTEGER else Decimal(text)

@@ -1,0 +1,92 @@
+"""The file that names the columns: a mapping, a JSON Schema, or an Avro schema.
+
+*.toml, *.json     {"columns": {"price": {"path": "order.price", "type": "decimal(10,2)", "required": true}}}
+*.json             a JSON Schema: "properties" of an object
+*.avsc, *.json     an Avro schema: "type": "record"
+"""
+
+import tomllib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from compaction.columns.columns import Column, Columns, checked, quoted
+from compaction.columns.files.avro import columns_of_record
+from compaction.columns.files.json_schema import columns_of_schema
+from compaction.columns.types import parse_type
+from minutebook.errors import SettingsError
+
+MAX_FILE_BYTES: Final = 4 << 20
+_KEYS: Final = frozenset({"path", "type", "required"})
+_NEXT_STEP: Final = "minutebook docs columns shows the three kinds of files; minutebook columns proposes one"
+
+
+def read_columns(path: Path, envelope: Sequence[str]) -> Columns:
+    """Read a file; `envelope` are the names that are taken.
+
+    Raises:
+        SettingsError: it cannot be read, is none of the three kinds, or names columns that cannot be.
+    """
+    source = f"--columns {path}"
+    try:
+        body = path.read_bytes()
+    except OSError as exc:
+        raise SettingsError(
+            f"{source} cannot be read: {exc.strerror}", next_step="name a file that is there"
+        ) from exc
+    return parse_columns(body, source, envelope, is_toml=path.suffix.lower() == ".toml")
+
+
+def parse_columns(body: bytes, source: str, envelope: Sequence[str], *, is_toml: bool) -> Columns:
+    """Read the content of a file; `source` names it in errors. Raises as `read_columns`."""
+    if len(body) > MAX_FILE_BYTES:
+        raise SettingsError(
+            f"{source} has {len(body)} bytes; at most {MAX_FILE_BYTES} are read", next_step=_NEXT_STEP
+        )
+    document = _document(body, source, is_toml=is_toml)
+    try:
+        columns = _columns(document)
+    except SettingsError as exc:
+        raise SettingsError(f"{source}: {exc}", next_step=exc.next_step or _NEXT_STEP) from exc
+    except RecursionError as exc:
+        raise SettingsError(f"{source} is nested too deeply", next_step=_NEXT_STEP) from exc
+    return checked(columns, envelope, source)
+
+
+def _document(body: bytes, source: str, *, is_toml: bool) -> Mapping[str, Any]:
+    try:
+        found = tomllib.loads(body.decode()) if is_toml else msgspec.json.decode(body)
+    except (ValueError, msgspec.MsgspecError, RecursionError) as exc:
+        kind = "TOML" if is_toml else "JSON"
+        raise SettingsError(f"{source} is not {kind}: {exc}", next_step=_NEXT_STEP) from exc
+    if not isinstance(found, dict):
+        raise SettingsError(f"{source} does not hold an object", next_step=_NEXT_STEP)
+    return found
+
+
+def _columns(document: Mapping[str, Any]) -> list[Column]:
+    if isinstance(document.get("columns"), dict):
+        return [_mapped(name, said) for name, said in document["columns"].items()]
+    if document.get("type") == "record":
+        return columns_of_record(document)
+    if "properties" in document or "$schema" in document:
+        return columns_of_schema(document)
+    raise SettingsError("it is neither a mapping with columns, nor a JSON Schema, nor an Avro record")
+
+
+def _mapped(name: str, said: object) -> Column:
+    if isinstance(said, str):
+        said = {"type": said}
+    if not isinstance(said, dict):
+        raise SettingsError(f"column {name!r}: expected path, type and required")
+    if unknown := sorted(said.keys() - _KEYS):
+        raise SettingsError(f"column {name!r}: {unknown[0]!r} is not known; it takes path, type and required")
+    path, kind, required = said.get("path", quoted(name)), said.get("type"), said.get("required", False)
+    if not isinstance(path, str) or not isinstance(kind, str) or not isinstance(required, bool):
+        raise SettingsError(f"column {name!r}: path and type are texts, required is true or false")
+    try:
+        return Column(name, path, parse_type(kind), required)
+    except SettingsError as exc:
+        raise SettingsError(f"column {name!r}: {exc}", next_step=exc.next_step) from exc

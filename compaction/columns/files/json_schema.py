@@ -1,0 +1,114 @@
+"""A JSON Schema as columns: one for each property of the object that it describes.
+
+    string                       string; format date: date; format date-time: timestamp (with a zone)
+    integer, number, boolean     int64, float64, bool
+    array with items             list; object with properties: struct
+    anything else                json: several types, maps, oneOf, no type
+
+`required` and null count; what else a schema may ask for (patterns, enumerations, ranges) is not checked here.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from compaction.columns.columns import Column, quoted
+from compaction.columns.types import ColumnType, Field, is_name
+from minutebook.errors import SettingsError
+
+_JSON: Final = ColumnType("json")
+_SIMPLE: Final = {
+    "string": ColumnType("string"),
+    "integer": ColumnType("int64"),
+    "number": ColumnType("float64"),
+    "boolean": ColumnType("bool"),
+}
+_FORMATS: Final = {"date": ColumnType("date"), "date-time": ColumnType("timestamp")}
+_MAX_DEPTH: Final = 20
+
+Schema = Mapping[str, Any]
+
+
+def columns_of_schema(document: Schema) -> list[Column]:
+    """Return the columns of a schema's properties.
+
+    Raises:
+        SettingsError: it describes no object, or refers to what is not in it.
+    """
+    top = _resolved(document, document, 0)
+    properties = top.get("properties")
+    if not isinstance(properties, dict):
+        raise SettingsError("the JSON Schema describes no object: it has no properties")
+    required = _required(top)
+    found = []
+    for name, schema in properties.items():
+        kind, nullable = _type(document, schema, 1)
+        found.append(Column(name, quoted(name), kind, name in required and not nullable))
+    return found
+
+
+def _type(document: Schema, schema: object, depth: int) -> tuple[ColumnType, bool]:
+    """Return the type of a schema, and whether it takes null."""
+    schema = _resolved(document, schema, depth)
+    choices = schema.get("anyOf", schema.get("oneOf"))
+    if isinstance(choices, list):
+        others = [choice for choice in choices if not (isinstance(choice, dict) and choice.get("type") == "null")]
+        is_one = len(others) == 1 and len(others) < len(choices)
+        return (_type(document, others[0], depth + 1)[0] if is_one else _JSON), True
+    nullable, names = _names(schema)
+    if len(names) != 1:
+        return _JSON, nullable or not names
+    return _type_of_one(document, schema, names[0], depth), nullable
+
+
+def _type_of_one(document: Schema, schema: Schema, name: str, depth: int) -> ColumnType:
+    if name == "string" and schema.get("format") in _FORMATS:
+        return _FORMATS[schema["format"]]
+    if name == "array" and isinstance(schema.get("items"), dict):
+        element, may_be_null = _type(document, schema["items"], depth + 1)
+        return ColumnType("list", fields=(Field("element", element, not may_be_null),))
+    if name == "object" and isinstance(schema.get("properties"), dict):
+        return _struct(document, schema, depth)
+    return _SIMPLE.get(name, _JSON)
+
+
+def _struct(document: Schema, schema: Schema, depth: int) -> ColumnType:
+    properties, required = schema["properties"], _required(schema)
+    lower = {name.lower() for name in properties}
+    if not properties or len(lower) < len(properties) or not all(map(is_name, properties)):
+        return _JSON
+    fields = []
+    for name, inner in properties.items():
+        kind, nullable = _type(document, inner, depth + 1)
+        fields.append(Field(name, kind, name in required and not nullable))
+    return ColumnType("struct", fields=tuple(fields))
+
+
+def _names(schema: Schema) -> tuple[bool, list[str]]:
+    said = schema.get("type", [])
+    names = [said] if isinstance(said, str) else [name for name in said if isinstance(name, str)]
+    return "null" in names, [name for name in names if name != "null"]
+
+
+def _required(schema: Schema) -> frozenset[str]:
+    said = schema.get("required")
+    return frozenset(name for name in said if isinstance(name, str)) if isinstance(said, list) else frozenset()
+
+
+def _resolved(document: Schema, schema: object, depth: int) -> Schema:
+    """Follow references within the file, and no others."""
+    for _ in range(_MAX_DEPTH):
+        if depth > _MAX_DEPTH:
+            break
+        if not isinstance(schema, dict):
+            return {}
+        reference = schema.get("$ref")
+        if not isinstance(reference, str):
+            return schema
+        if not reference.startswith("#/"):
+            raise SettingsError(f"$ref {reference[:80]!r} is not within the file", next_step="put it under $defs")
+        schema = document
+        for step in reference[2:].split("/"):
+            schema = schema.get(step.replace("~1", "/").replace("~0", "~")) if isinstance(schema, dict) else None
+        if schema is None:
+            raise SettingsError(f"$ref {reference[:80]!r} names nothing", next_step="correct it")
+    raise SettingsError(f"the JSON Schema refers or nests more than {_MAX_DEPTH} deep", next_step="write it flatter")

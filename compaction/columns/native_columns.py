@@ -1,0 +1,146 @@
+"""The rows that fit without a doubt, read by the archive's native codec; all others are left to `payload_columns`.
+
+It never decides: a row that it takes is the one that Python's decoder and `arrays.build` would make.
+"""
+
+from collections.abc import Sequence
+from typing import Any, Final, NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from compaction.columns.arrays import EPOCH_UNITS, FIRST_DAY, LAST_DAY
+from compaction.columns.arrow_columns import column_of, flag_column, with_gaps
+from compaction.columns.columns import Column
+from compaction.columns.types import ColumnType
+from minutebook.codec.columns import Texts
+from minutebook.codec.documents import (
+    ColumnsOfDocuments,
+    FoundColumn,
+    FoundValues,
+    Kind,
+    WantedColumn,
+    WantedValues,
+    new_columns_of_documents,
+)
+
+_FEW: Final = 8
+"""One row in so many may be left. Otherwise both read the same rows, and the second alone is quicker."""
+_ATTEMPTS: Final = 3
+"""Blocks in which more rows were left, after which no other is tried."""
+
+
+class NativeRows(NamedTuple):
+    """The columns of a block of payloads; the rows of `left` are null in all of them."""
+
+    arrays: list[pa.Array]
+    left: list[int]
+
+
+class NativeColumns:
+    """Reads blocks of payloads into the arrays of columns."""
+
+    def __init__(self, columns: Sequence[Column], reader: ColumnsOfDocuments) -> None:
+        self._types = [column.type for column in columns]
+        self._reader = reader
+        self._attempts = _ATTEMPTS
+
+    def read(self, data: pa.StringArray) -> NativeRows | None:
+        """Read payloads; None: too many of them are not as usual, or too long."""
+        if data.null_count:  # what lies below a null is nobody's payload
+            data = data.fill_null("")
+        _, offsets, texts = data.buffers()
+        if not self._attempts or texts is None or not len(data):
+            return None
+        ends = memoryview(offsets).cast("i")[data.offset : data.offset + len(data) + 1]
+        found = self._reader.read(ends, texts.address)
+        if found is None:
+            return None
+        if len(found.left) * _FEW > len(data) >= _FEW:
+            self._attempts -= 1
+            return None
+        arrays = [_array(kind, column) for kind, column in zip(self._types, found.columns, strict=True)]
+        return NativeRows(arrays, found.left)
+
+
+def new_native_columns(
+    columns: Sequence[Column], paths: Sequence[tuple[str, ...]], rows: int, text_bytes: int
+) -> NativeColumns | None:
+    """Return what reads so many rows, of so many bytes, at once.
+
+    None where there is no native codec, or a column is none of its kinds.
+    """
+    wanted = [_wanted(column, names) for column, names in zip(columns, paths, strict=True)]
+    known = [column for column in wanted if column is not None]
+    if len(known) < len(wanted):
+        return None
+    reader = new_columns_of_documents(known, rows, text_bytes)
+    return None if reader is None else NativeColumns(columns, reader)
+
+
+def _wanted(column: Column, names: tuple[str, ...]) -> WantedColumn | None:
+    is_list = column.type.name == "list"
+    element = column.type.fields[0] if is_list else None
+    values = _values(column.type if element is None else element.type)
+    if values is None or not all(_is_text(name) for name in names):
+        return None
+    is_element_required = element is not None and element.required
+    return WantedColumn(names, values, column.required, is_list, is_element_required)
+
+
+def _is_text(name: str) -> bool:
+    """Tell whether a name has an encoding: half a surrogate pair has none."""
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _values(kind: ColumnType) -> WantedValues | None:
+    if kind.how:
+        return _units(kind)
+    if kind.name == "decimal":
+        return WantedValues(Kind.DECIMAL, 16, kind.precision, kind.scale)
+    return _KINDS.get(kind.name)
+
+
+def _units(kind: ColumnType) -> WantedValues | None:
+    """Return numbers of days, or of seconds and their parts; None: it is strptime's format."""
+    if kind.how == "days":
+        return WantedValues(Kind.WHOLE, 4, low=FIRST_DAY, high=LAST_DAY)
+    unit = EPOCH_UNITS.get(kind.how)
+    return None if unit is None else WantedValues(Kind.WHOLE, 8, low=unit.low, high=unit.high, factor=unit.us)
+
+
+_KINDS: Final = {
+    "string": WantedValues(Kind.TEXT),
+    "json": WantedValues(Kind.JSON),
+    "bool": WantedValues(Kind.TRUTH, 1),
+    "int32": WantedValues(Kind.WHOLE, 4, low=-(1 << 31), high=(1 << 31) - 1),
+    "int64": WantedValues(Kind.WHOLE, 8, low=-(1 << 63), high=(1 << 63) - 1),
+    "float64": WantedValues(Kind.DOUBLE, 8),
+    "date": WantedValues(Kind.DATE, 4),
+    "timestamp": WantedValues(Kind.ZONED_TIME, 8),
+    "local_timestamp": WantedValues(Kind.LOCAL_TIME, 8),
+}
+
+
+def _array(kind: ColumnType, column: FoundColumn) -> pa.Array:
+    if kind.name != "list":
+        return _of_values(kind, column.values)
+    rows = len(column.list_offsets) // 4 - 1
+    offsets = pa.Array.from_buffers(pa.int32(), rows + 1, [None, pa.py_buffer(column.list_offsets)])
+    mask = pc.invert(flag_column(column.list_there)) if column.list_there else None
+    elements = _of_values(kind.fields[0].type, column.values)
+    return pa.ListArray.from_arrays(offsets, elements, type=kind.arrow, mask=mask)
+
+
+def _of_values(kind: ColumnType, values: FoundValues) -> pa.Array:
+    if isinstance(values.content, Texts):
+        found: Any = column_of(kind.arrow, values.content)
+    elif kind.name == "bool":
+        found = flag_column(values.content)
+    else:
+        found = pa.Array.from_buffers(kind.arrow, values.number, [None, pa.py_buffer(values.content)])
+    return with_gaps(found, values.there) if values.there else found

@@ -1,0 +1,117 @@
+"""What an audit says of the payloads' typed columns.
+
+    raw = unique + duplicates + removed + rejected      the rows of the files: the audit's own equation
+    rows = fitted + unfit                               rows whose `_unfit` is null, and the others
+    rows = filled + empty + unfit                       of each column
+    rows = on_time + late + early + without             with `--event-time`: the first three by the day of the event
+    without = empty + unfit                             of the column `event_time`
+
+The three terms of a column are counted apart: values that the arrays hold, payloads without a value, and misfits.
+So are the two sides of the last line: where values are judged, and in the column that is written. Where they differ,
+a row would lie in a partition that is not its own, and the day is held back.
+Misfits are no defect of the archive: they are warnings, and a day is as clean or as unknown as without them.
+"""
+
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+from compaction.columns.columns import UNFIT, Columns
+from compaction.columns.counts import First, Sample, TypedCounts, total
+from compaction.columns.misfits import PAYLOAD
+from compaction.verdict.audit_document import AuditCheck, EventDay, Events, FirstValue, Misfits, Typed, TypedColumn
+from compaction.verdict.findings import Code, Finding, finding
+from minutebook.format.day import Day
+from minutebook.format.minute import minute_of, minute_text
+
+CHECK: Final = "typed_columns"
+_EVENT_CHECK: Final = "event_time"
+
+
+class TypedResult(NamedTuple):
+    """The typed part of an audit."""
+
+    numbers: Typed
+    checks: tuple[AuditCheck, ...]
+    findings: tuple[Finding, ...]
+
+
+def judge_columns(columns: Columns, counted: Sequence[TypedCounts | None], rows: int, day: Day) -> TypedResult:
+    """Sum up what the files of a day's rewrite have counted, which hold so many rows."""
+    known = [counts for counts in counted if counts is not None]
+    counts = total(known) if known else TypedCounts(0, 0, ())
+    numbers = _numbers(columns, counts, rows, _events(columns, counts, day))
+    further = () if numbers.events is None else (_event_check(numbers.events),)
+    return TypedResult(numbers, (_check(numbers), *further), tuple(map(_finding, counts.samples)))
+
+
+def _numbers(columns: Columns, counts: TypedCounts, rows: int, events: Events | None) -> Typed:
+    types = columns.types
+    sums = {each.filled + each.empty + each.unfit for each in counts.columns}
+    return Typed(
+        digest=columns.digest,
+        rows=rows,
+        fitted=counts.rows - counts.unfit,
+        unfit=counts.unfit,
+        balanced=counts.rows == rows and sums <= {rows} and (events is None or events.balanced),
+        columns=tuple(
+            TypedColumn(type=types[each.name], first=_first(at), **each._asdict())
+            for each, at in zip(counts.columns, counts.firsts, strict=True)
+        ),
+        misfits=tuple(Misfits(column=each.column, reason=each.kind, rows=each.rows) for each in counts.samples),
+        events=events,
+    )
+
+
+def _events(columns: Columns, counts: TypedCounts, day: Day) -> Events | None:
+    """Sum up the rows by the day of their events; None without `--event-time`."""
+    if columns.event is None:
+        return None
+    known = {number: rows for number, rows in counts.events if number is not None}
+    without = sum(rows for number, rows in counts.events if number is None)
+    column = counts.columns[-1] if counts.columns else None
+    missing = 0 if column is None else column.empty + column.unfit
+    asked = columns.columns[-1]
+    return Events(
+        path=asked.path,
+        type=asked.type.text,
+        window_days=columns.event.window_days,
+        on_time=known.get(day.number, 0),
+        late=sum(rows for number, rows in known.items() if number < day.number),
+        early=sum(rows for number, rows in known.items() if number > day.number),
+        without=without,
+        balanced=without == missing and sum(known.values()) + without == counts.rows,
+        days=tuple(EventDay(day=str(Day(number)), rows=rows) for number, rows in sorted(known.items())),
+    )
+
+
+def _event_check(events: Events) -> AuditCheck:
+    message = f"on time {events.on_time} + late {events.late} + early {events.early} + without {events.without}"
+    return AuditCheck(id=_EVENT_CHECK, status="pass" if events.balanced else "fail", message=message)
+
+
+def _first(at: First | None) -> FirstValue | None:
+    if at is None:
+        return None
+    return FirstValue(shard=at.shard, position=str(at.position), minute=minute_text(minute_of(at.arrival_ms)))
+
+
+def _check(typed: Typed) -> AuditCheck:
+    wrong = [each.name for each in typed.columns if each.filled + each.empty + each.unfit != typed.rows]
+    wrong += [] if typed.events is None or typed.events.balanced else ["the days of events"]
+    message = f"rows {typed.rows} = fitted {typed.fitted} + unfit {typed.unfit}"
+    if wrong:
+        message += f", and the values of {', '.join(wrong[:20])} do not add up to them"
+    return AuditCheck(id=CHECK, status="pass" if typed.balanced else "fail", message=message)
+
+
+def _finding(sample: Sample) -> Finding:
+    where = "payloads" if sample.column == PAYLOAD else f"values of column {sample.column}"
+    shards = {shard for shard, _ in sample.positions}
+    return finding(
+        Code.UNFIT_PAYLOAD,
+        f"{sample.rows:,} {where} do not fit: {sample.kind.replace('_', ' ')}; their rows say why in {UNFIT}",
+        severity="warning",
+        shard=next(iter(shards)) if len(shards) == 1 else None,
+        positions=[position for _, position in sample.positions],
+        count=sample.rows,
+    )

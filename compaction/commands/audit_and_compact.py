@@ -1,0 +1,266 @@
+"""`minutebook audit` and `minutebook compact`: read the settings, wire, run, show."""
+
+import importlib.metadata
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from functools import partial
+from typing import Final
+
+import msgspec
+from rich.console import Console
+
+from compaction.audit.audit import audit_day
+from compaction.audit.examined import DayResult
+from compaction.inventory.checkpoints import Checkpoints, read_checkpoints
+from compaction.job import checks, scope
+from compaction.job.context import AuditOptions, JobContext
+from compaction.job.request import AuditRequest, CompactRequest
+from compaction.job.settings import JobSettings, check_apart, load_job_settings
+from compaction.night import dry_run, recheck, rewrite
+from compaction.night.days import outcome, stop
+from compaction.night.days.run import DaysRun
+from compaction.night.days.side_by_side import DayWorkers
+from compaction.night.days.tables import SerialTable
+from compaction.report import metric_line, reporter, screen
+from compaction.report.progress_lines import ProgressLines
+from compaction.spark.engine import Progress, no_progress
+from compaction.spark.lazy import LazySpark
+from compaction.stream.kinesis import once_in_vain
+from compaction.stream.pace import SHARE
+from compaction.tables import catalog
+from minutebook import logs
+from minutebook.aws import clients
+from minutebook.clock import SystemClock, new_id, new_random
+from minutebook.errors import CatalogRefused, SettingsError
+from minutebook.format.day import Day, day_of_ms
+from minutebook.published.generation import DayFolder
+from minutebook.retry import Backoff
+from minutebook.store.places import StorePrefix, open_storage
+from minutebook.store.retrying import RetryingStorage
+
+_STORE_BUDGET_SECONDS: Final = 120
+_LISTING_BUDGET_SECONDS: Final = 15
+"""The markers name the shards too: a stream that cannot be asked holds no audit up."""
+
+
+def audit(request: AuditRequest, environ: Mapping[str, str]) -> int:
+    """Audit the days; returns the exit code of the worst (`compaction.night.days.outcome`).
+
+    Raises:
+        SettingsError: the file or an option.
+        SafetyRefusal: the archive of another stream.
+    """
+    now_ms = SystemClock().now_ms()
+    days, so_far_ms = checks.days_of(request, day_of_ms(now_ms)), scope.parse_so_far(request.so_far, now_ms)
+    level, event_id = checks.audit_level(request.level, request.event_id), checks.event_id_path(request.event_id)
+    fail_on = checks.fail_on(request.fail_on)
+    budget = checks.stream_budget(request.stream_budget, level)
+    sample = checks.sample_minutes(request.sample, level)
+    _configure_logging()
+    settings = load_job_settings(request.file, environ)
+    published = settings.output(request.published)
+    options = _audit_options(request, settings, published, event_id, so_far_ms)._replace(
+        level=level, shard=request.shard, sample_minutes=sample
+    )
+    with _started("audit", settings, request, budget=budget) as (context, run):
+        output = reporter.telling_of(
+            context, settings, "audit", published, report=request.report, as_json=request.as_json, is_quiet=run.many
+        )
+
+        def show(day: Day, result: DayResult, seconds: float) -> outcome.DayRow:
+            output.measure(metric_line.Judged(str(day), result.audit.verdict, seconds), result.audit)
+            output.show(result)
+            return outcome.row_of_audit(result, fail_on)
+
+        return run.run(days, lambda day: audit_day(context, day, options), show)
+
+
+def compact(request: CompactRequest, environ: Mapping[str, str]) -> int:
+    """Compact the days; returns the exit code of the worst (`compaction.night.days.outcome`).
+
+    Raises:
+        SettingsError: the file or an option.
+        SafetyRefusal: the archive of another stream; a day that was expired; a table whose rows others changed.
+        StoreError: the archive or the output.
+        CatalogRefused, CatalogUnavailable: the catalog of the Iceberg table; the day is published all the same.
+    """
+    now_ms = SystemClock().now_ms()
+    hour, so_far_ms = checks.hour_of(request, now_ms), scope.parse_so_far(request.so_far, now_ms)
+    days = checks.days_of(request, day_of_ms(now_ms)) if hour is None else [hour.day]
+    if request.recheck is not None and (request.recheck < 0 or so_far_ms is not None):
+        raise SettingsError("--recheck takes a number of days, and days that are over", next_step="drop --so-far")
+    event_id = checks.event_id_path(request.event_id, is_needed=request.drop_producer_duplicates)
+    table_name = checks.iceberg_table(request.iceberg, request.iceberg_catalog)
+    fail_on = checks.fail_on(request.fail_on)
+    _configure_logging()
+    settings = load_job_settings(request.file, environ)
+    out = settings.output(request.out)
+    check_apart(out, settings.archive)
+    audit_options = _audit_options(request, settings, out, event_id, so_far_ms)._replace(
+        drop_producer_duplicates=request.drop_producer_duplicates, max_repeats=request.max_repeats
+    )
+    columns = checks.read_columns(settings, request.columns, request.event_time, request.event_window)
+    options = rewrite.CompactOptions(audit_options, out, request.accept_defects, request.zstd_level, columns, hour)
+    held: set[tuple[str, str]] = set()
+    opened = (
+        nullcontext()
+        if table_name is None or request.dry_run
+        else catalog.opened_table(
+            table_name, request.iceberg_catalog, out, by_event=columns is not None and columns.event is not None
+        )
+    )
+    with _started("compact", settings, request) as (context, run), opened as day_table:
+        try:
+            again = [] if request.recheck is None else recheck.days_to_recheck(context, out, request.recheck)
+        except stop.Stopped:
+            return run.workers.stop.exit_code or 1
+        days = sorted({*days, *again})
+        if request.dry_run:
+            return run.run(days, lambda day: dry_run.plan_day(context, day, options), partial(_show_plan, run))
+        output = reporter.telling_of(
+            context, settings, "compact", out, report=request.report, as_json=request.as_json, is_quiet=run.many
+        )
+        given = context if day_table is None else context._replace(table=SerialTable(day_table))
+
+        def show(day: Day, done: rewrite.Compacted, seconds: float) -> outcome.DayRow:
+            if done.conflicts and done.table is not None:
+                held.add((done.table.table, str(day)))
+            _tell(output, day, done, seconds, is_day=hour is None)
+            if not request.as_json:
+                _show_outcome(done, DayFolder(out.prefix, day, hour), out)
+            return outcome.row_of_compaction(day, done, fail_on)
+
+        code = run.run(days, lambda day: rewrite.compact_day(given, given.open(out.address), day, options), show)
+    if held and code == CatalogRefused.exit_code:
+        raise CatalogRefused(
+            "; ".join(f"{name} did not take {day}" for name, day in sorted(held)) + ": columns are others there",
+            next_step="the days are published; minutebook docs iceberg says which columns a table takes",
+        )
+    return code
+
+
+def _audit_options(
+    request: AuditRequest | CompactRequest,
+    settings: JobSettings,
+    published: StorePrefix,
+    event_id: str | None,
+    so_far_ms: int | None,
+) -> AuditOptions:
+    """Return what both commands ask of an audit."""
+    return AuditOptions(
+        lookback_days=request.lookback_days,
+        stream=settings.stream_name,
+        application=settings.application_name,
+        command=settings.audit_command,
+        event_id=event_id,
+        published=published,
+        so_far_ms=so_far_ms,
+    )
+
+
+def _show_plan(run: DaysRun, day: Day, plan: dry_run.DayPlan, _seconds: float) -> outcome.DayRow:
+    """Print the plan of the one day; of several, each has a row of the table."""
+    if not run.many and run.as_json:
+        sys.stdout.write(msgspec.json.encode(plan).decode() + "\n")
+    elif not run.many:
+        Console().print(f"{day}: {plan.sentence}", highlight=False, soft_wrap=True)
+    return outcome.row_of_plan(plan)
+
+
+def _tell(output: reporter.Telling, day: Day, done: rewrite.Compacted, seconds: float, *, is_day: bool) -> None:
+    generation = "" if done.manifest is None else done.manifest.generation
+    rows = None if done.manifest is None else done.manifest.rows
+    judged = metric_line.Judged(
+        str(day), done.verdict, seconds, rows, state=done.state, generation=generation or None
+    )
+    if is_day:  # an alarm is about days
+        output.measure(judged, None if done.result is None else done.result.audit)
+    if done.result is not None:
+        output.show(done.result, generation)
+
+
+def _configure_logging() -> None:
+    """Tell more where nobody looks at a terminal: the log is then all there is."""
+    level = "warning" if sys.stderr.isatty() else "info"
+    logs.configure_logging(level, limit=logs.Limit(SystemClock()))
+
+
+def _progress(what: str) -> AbstractContextManager[Progress]:
+    return screen.progress_bar(what) if sys.stderr.isatty() else nullcontext(ProgressLines(what, SystemClock()))
+
+
+def _no_progress() -> AbstractContextManager[Progress]:
+    return nullcontext(no_progress)
+
+
+@contextmanager
+def _started(
+    command: str,
+    settings: JobSettings,
+    request: AuditRequest | CompactRequest,
+    *,
+    budget: float = SHARE,
+) -> Iterator[tuple[JobContext, DaysRun]]:
+    """Yield what a run reaches the world with, and how its days are worked on; a signal ends it.
+
+    The stream is read at `budget`, a share of each shard's reads.
+    """
+    ending = stop.Stop()
+    clock, rng = stop.StoppableClock(SystemClock(), ending), new_random()
+
+    def waits() -> Backoff:
+        ending.check()  # every request asks for its waits first
+        return Backoff(clock, rng, budget_seconds=_STORE_BUDGET_SECONDS)
+
+    address = settings.stream._replace(share=budget)
+    with stop.stopped_by_signals(ending), ExitStack() as stack:
+        many = request.is_range
+        progress = stack.enter_context(_progress(command)) if many else no_progress
+        job_progress = _no_progress if many else partial(_progress, command)
+        engine = LazySpark(stack, request.master, ending.check, job_progress)
+        context = JobContext(
+            archive=RetryingStorage(open_storage(settings.archive.address), waits),
+            place=settings.archive,
+            clock=clock,
+            new_id=new_id,
+            engine=engine,
+            shuffle=engine.shuffle,
+            dealers=engine.dealer,
+            checkpoints=lambda: _checkpoints(settings),
+            version=importlib.metadata.version("minutebook"),
+            owner=settings.owner,
+            stream=address.here,
+            shards=once_in_vain(lambda: address.open(clock, budget_seconds=_LISTING_BUDGET_SECONDS).listed()),
+            spread=engine.spread,
+        )
+        workers = DayWorkers(request.parallel_days, ending, clock, engine.cancel)
+        yield context, DaysRun(command, many, request.as_json, workers, progress)
+
+
+def _checkpoints(settings: JobSettings) -> Checkpoints:
+    # Reads are safe to repeat, and an audit goes on without the table: botocore's own retries are enough.
+    client = clients.make_dynamodb_client(
+        settings.region, settings.dynamodb_endpoint, settings.access, clients.client_config(attempts=5)
+    )
+    return read_checkpoints(client, settings.application_name)
+
+
+def _show_outcome(done: rewrite.Compacted, folder: DayFolder, out: StorePrefix) -> None:
+    console = Console()
+    if done.manifest is None:
+        console.print(f"{folder.name} is not published: {done.reason}", highlight=False, soft_wrap=True)
+        return
+    words = {"published": "published", "already": "was published before; nothing to do", "held": "is not published"}
+    console.print(
+        f"{folder.name} {words[done.state]}: {done.manifest.rows:,} rows, {len(done.manifest.files)} file(s), "
+        f"verdict {done.verdict}",
+        highlight=False,
+        soft_wrap=True,
+    )
+    address = open_storage(out.address).uri(folder.generation(done.manifest.generation))
+    console.print(address, highlight=False, soft_wrap=True)
+    if done.table is not None:
+        states = {"committed": "committed", "already": "was there before; nothing to do"}
+        state = states.get(done.table.state, f"HELD, the day is not in it: {done.conflicts}")
+        console.print(f"table {done.table.table}: {state}", highlight=False, markup=False, soft_wrap=True)

@@ -1,0 +1,65 @@
+"""What the nightly side adds to `minutebook`: its commands. Each imports what it needs when it is called."""
+
+import os
+from collections.abc import Callable
+from importlib.util import find_spec
+
+from compaction.job.request import AuditRequest, ColumnsRequest, CompactRequest, DdlRequest, VacuumRequest
+from minutebook.errors import SettingsError
+from minutebook.options import command
+
+
+@command
+def audit(request: AuditRequest) -> int:
+    """Prove a day: every record archived once, in whole chains. Exits 3 on defects, 4 when something is unproven."""
+    need_spark("audit", pictures=request.report is not None)
+    from compaction.commands.audit_and_compact import audit as run  # noqa: PLC0415 - help is quick
+
+    return run(request, os.environ)
+
+
+@command
+def compact(request: CompactRequest) -> int:
+    """Rewrite a day to Parquet, audit it, and publish it in one step. Running it again finishes or does nothing."""
+    need_spark("compact", pictures=request.report is not None)
+    from compaction.commands.audit_and_compact import compact as run  # noqa: PLC0415 - help is quick
+
+    return run(request, os.environ)
+
+
+@command
+def columns(request: ColumnsRequest) -> int:
+    """Propose typed columns for the payloads of a day, for compact --columns; or say what of them fits a file."""
+    need_spark("columns", pictures=False)
+    from compaction.commands.propose_columns import propose_columns  # noqa: PLC0415 - help is quick
+
+    return propose_columns(request, os.environ)
+
+
+@command
+def vacuum(request: VacuumRequest) -> int:
+    """Delete what no pointer names below the output: old generations, their audits, uploads nobody finished."""
+    need_spark("vacuum", pictures=False)
+    from compaction.commands.vacuum.command import vacuum as run  # noqa: PLC0415 - help is quick
+
+    return run(request, os.environ)
+
+
+@command
+def ddl(request: DdlRequest) -> int:
+    """Print Athena's DDL of a table of the published days, which needs no registration; changes nothing."""
+    need_spark("ddl", pictures=False)
+    from compaction.commands.ddl import print_ddl  # noqa: PLC0415 - help is quick
+
+    return print_ddl(request, os.environ)
+
+
+def need_spark(name: str, *, pictures: bool, find: Callable[[str], object | None] = find_spec) -> None:
+    """Raise SettingsError, in one line, where the packages of the extra `spark` are not installed."""
+    needed = ["pyspark", "pyarrow", *(["jinja2", "matplotlib"] if pictures else [])]
+    missing = ", ".join(package for package in needed if find(package) is None)
+    if missing:
+        raise SettingsError(f"{name} needs the extra `spark` ({missing}): pip install 'minutebook[spark]'")
+
+
+COMMANDS = (audit, compact, vacuum, columns, ddl)

@@ -1,0 +1,106 @@
+"""`minutebook columns`: read a sample of a day, and propose columns for its payloads or try a file. Without Spark."""
+
+import sys
+from collections.abc import Iterator, Mapping
+from itertools import islice
+from typing import Final
+
+import pyarrow as pa
+from rich.console import Console
+
+from compaction.columns.columns import Columns
+from compaction.columns.counts import TypedCounts
+from compaction.columns.documents import read_documents
+from compaction.columns.files.columns_file import parse_columns, read_columns
+from compaction.columns.files.proposing import propose
+from compaction.columns.payload_columns import PayloadColumns
+from compaction.inventory.inventory import list_day
+from compaction.job.request import ColumnsRequest
+from compaction.job.settings import load_job_settings
+from compaction.parquet.fetching import fetch
+from compaction.parquet.plan import RawObject, raw_objects
+from compaction.parquet.reading import SegmentReader
+from compaction.shard_groups.opened import open_in_task
+from minutebook.clock import SystemClock
+from minutebook.errors import SettingsError
+from minutebook.format.day import day_of_ms, parse_day
+from minutebook.logs import configure_logging
+from minutebook.owner import read_owned
+from minutebook.published.schema import SCHEMA
+from minutebook.store.retrying import RetryingStorage
+
+_OBJECTS: Final = 100
+"""Segments of a day that are read, spread over its shards and minutes."""
+
+
+def propose_columns(request: ColumnsRequest, environ: Mapping[str, str]) -> int:
+    """Print a proposal, or what of a sample fits a file. Always 0: misfits are no error.
+
+    Raises:
+        SettingsError: the file, an option, or nothing is there to look at.
+        StoreError: the archive.
+    """
+    day = parse_day(request.date, day_of_ms(SystemClock().now_ms()))
+    settings = load_job_settings(request.file, environ)
+    configure_logging("warning")
+    given = None if request.columns is None else read_columns(request.columns, SCHEMA.names)
+    storage = open_in_task(settings.archive.address)
+    read_owned(storage, settings.archive.prefix, settings.owner)
+    objects = raw_objects(list_day(storage, day, settings.archive.prefix).rows)
+    lines = list(_sample(storage, objects, request.sample))
+    if not lines:
+        raise SettingsError(f"{day} holds no line", next_step="name a day of the archive that holds records")
+    table = pa.concat_tables(lines)
+    columns = given or _proposed(table)
+    _show(columns, _try(columns, table))
+    return 0
+
+
+def _sample(storage: RetryingStorage, objects: list[RawObject], wanted: int) -> Iterator[pa.Table]:
+    """Yield lines of objects that are spread over the day, as many of each."""
+    step = max(1, -(-len(objects) // _OBJECTS))
+    chosen = objects[::step]
+    each = max(1, -(-wanted // max(1, len(chosen))))
+    left = wanted
+    for raw_object in chosen:
+        body = fetch(storage, raw_object)
+        if body is None or left <= 0:
+            continue
+        taken = 0
+        for table in islice(SegmentReader(raw_object).tables(body.drain()), each):
+            part = table.slice(0, min(each - taken, left))
+            taken += part.num_rows
+            left -= part.num_rows
+            if part.num_rows:
+                yield part
+
+
+def _proposed(table: pa.Table) -> Columns:
+    documents = read_documents(table["data"].combine_chunks(), exact=False)
+    rows = [row for number, row in enumerate(documents.rows) if number not in documents.apart]
+    text = propose(rows, SCHEMA.names).toml()
+    sys.stdout.write(text)
+    return parse_columns(text.encode(), "the proposal", SCHEMA.names, is_toml=True)
+
+
+def _try(columns: Columns, table: pa.Table) -> TypedCounts:
+    payload_columns = PayloadColumns(columns)
+    payload_columns.columns_of(table)
+    return payload_columns.counts()
+
+
+def _show(columns: Columns, counts: TypedCounts) -> None:
+    """Say on stderr what fits: stdout is the file."""
+    console = Console(stderr=True)
+    console.print(
+        f"{counts.rows:,} payloads: {counts.rows - counts.unfit:,} fit {len(columns.columns)} column(s), "
+        f"{counts.unfit:,} do not",
+        highlight=False,
+    )
+    for sample in counts.samples:
+        (shard, position), kind = sample.positions[0], sample.kind.replace("_", " ")
+        console.print(
+            f"  {sample.column}: {kind}, {sample.rows:,} row(s), first {shard} {position}",
+            highlight=False,
+            markup=False,
+        )

@@ -1,0 +1,184 @@
+"""`minutebook vacuum`: read the settings, look at every published day, delete what is left over, show it."""
+
+import re
+import sys
+from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
+from typing import Final, NamedTuple
+
+import msgspec
+from rich.console import Console
+
+from compaction.commands.vacuum.day import DayLeftovers, delete_leftovers
+from compaction.commands.vacuum.output import find_all
+from compaction.commands.vacuum.table import VacuumTable, table_lines, vacuum_table
+from compaction.job.checks import iceberg_table
+from compaction.job.request import VacuumRequest
+from compaction.job.settings import check_apart, load_job_settings
+from compaction.night.days.outcome import worst
+from compaction.night.recheck import published_days
+from compaction.publish.publisher import GRACE_MS
+from compaction.tables.catalog import opened_folders
+from minutebook.clock import SystemClock
+from minutebook.errors import MinutebookError, SettingsError
+from minutebook.format.day import Day
+from minutebook.owner import read_owned
+from minutebook.store.places import open_retrying
+from minutebook.store.retrying import RetryingStorage
+from minutebook.store.tombstones import is_expired
+
+_AGE: Final = re.compile(r"([1-9][0-9]{0,4})d", re.ASCII)
+_DAY_MS: Final = 86_400_000
+_STORE_BUDGET_SECONDS: Final = 120
+FORMAT: Final = 1
+
+
+class VacuumDay(msgspec.Struct, frozen=True, kw_only=True):
+    """One day, or an hour of it: how many objects go, how many bytes they are, and how many unfinished uploads.
+
+    Or why nothing goes.
+    """
+
+    day: str
+    objects: int = 0
+    bytes: int = 0
+    uploads: int = 0
+    exit_code: int = 0
+    reason: str = ""
+    next_step: str = ""
+
+
+class VacuumReport(msgspec.Struct, frozen=True, kw_only=True):
+    """What `--json` prints. Days of which nothing goes are counted in `looked_at` alone."""
+
+    format: int
+    output: str
+    dry_run: bool
+    older_than_days: int
+    looked_at: int
+    objects: int
+    bytes: int
+    uploads: int
+    exit_code: int
+    days: tuple[VacuumDay, ...]
+    table: VacuumTable | None = None
+
+
+class Output(NamedTuple):
+    """The archive, and where its days are published."""
+
+    archive: RetryingStorage
+    prefix: str
+    storage: RetryingStorage
+    root: str
+
+
+def vacuum(request: VacuumRequest, environ: Mapping[str, str]) -> int:
+    """Delete what nothing names below the output; returns the exit code of the worst day.
+
+    Raises:
+        SettingsError: the file or an option.
+        SafetyRefusal: the archive of another stream.
+        StoreUnavailable, StoreRefused: the archive or the output.
+        CatalogRefused, CatalogUnavailable: the table's catalog cannot be opened.
+    """
+    age_ms, table = parse_age(request.older_than), iceberg_table(request.iceberg, request.iceberg_catalog)
+    settings = load_job_settings(request.file, environ)
+    place, archive = settings.output(request.out), settings.archive
+    check_apart(place, archive)
+    clock = SystemClock()
+    held = open_retrying(archive.address, _STORE_BUDGET_SECONDS)
+    published = open_retrying(place.address, _STORE_BUDGET_SECONDS)
+    output = Output(held, archive.prefix, published, place.prefix)
+    read_owned(output.archive, archive.prefix, settings.owner)
+    opened = nullcontext() if table is None else opened_folders(table, request.iceberg_catalog, place)
+    with opened as folders:  # before any day: who asks for a table that is not configured gets nothing done
+        report = vacuum_output(output, clock.now_ms(), age_ms, dry_run=request.dry_run)
+        if folders is not None:
+            done = vacuum_table(folders, clock.now_ms() - age_ms, dry_run=request.dry_run)
+            report = with_table(report, done)
+    _show(report, as_json=request.as_json)
+    return report.exit_code
+
+
+def parse_age(text: str) -> int:
+    """Return an age such as 7d in milliseconds; raises SettingsError."""
+    days = _AGE.fullmatch(text)
+    if days is None:
+        raise SettingsError(f"not an age: {text!r}", next_step="write it in days, as in --older-than 7d")
+    age_ms = int(days[1]) * _DAY_MS
+    if age_ms < GRACE_MS:
+        least = GRACE_MS // _DAY_MS
+        raise SettingsError(
+            f"--older-than {text} could take what a run is about to publish, or a query reads",
+            next_step=f"use --older-than {least}d or more",
+        )
+    return age_ms
+
+
+def vacuum_output(output: Output, now_ms: int, age_ms: int, *, dry_run: bool) -> VacuumReport:
+    """Delete what nothing names and is older than the age; `dry_run`: only say what. Raises as `vacuum`."""
+    days = published_days(output.storage, output.root)
+
+    def has_raw(day: Day) -> bool:
+        is_gone = is_expired(output.archive, output.prefix, day)
+        return not is_gone and bool(output.archive.first_objects(day.path(output.prefix), 1))
+
+    rows = []
+    for folder, found in find_all(output.storage, output.root, days, now_ms - age_ms, has_raw):
+        if isinstance(found, MinutebookError):
+            rows.append(_left_alone(folder.name, found))
+        elif found.objects or found.uploads:
+            if not dry_run:
+                delete_leftovers(output.storage, folder, found)
+            rows.append(_row(found))
+    return VacuumReport(
+        format=FORMAT,
+        output=output.storage.uri(output.root),
+        dry_run=dry_run,
+        older_than_days=age_ms // _DAY_MS,
+        looked_at=len(days),
+        objects=sum(row.objects for row in rows),
+        bytes=sum(row.bytes for row in rows),
+        uploads=sum(row.uploads for row in rows),
+        exit_code=worst(row.exit_code for row in rows),
+        days=tuple(rows),
+    )
+
+
+def with_table(report: VacuumReport, table: VacuumTable) -> VacuumReport:
+    """Return the report with what became of a table."""
+    return msgspec.structs.replace(report, table=table, exit_code=worst([report.exit_code, table.exit_code]))
+
+
+def _row(found: DayLeftovers) -> VacuumDay:
+    return VacuumDay(day=found.folder.name, objects=len(found.objects), bytes=found.size, uploads=len(found.uploads))
+
+
+def _left_alone(day: str, error: MinutebookError) -> VacuumDay:
+    return VacuumDay(day=day, exit_code=error.exit_code, reason=str(error), next_step=error.next_step)
+
+
+def _show(report: VacuumReport, *, as_json: bool) -> None:
+    if as_json:
+        sys.stdout.write(msgspec.json.encode(report).decode() + "\n")
+        return
+    console = Console()
+    for line in _lines(report):
+        console.print(line, markup=False, highlight=False, soft_wrap=True)
+
+
+def _lines(report: VacuumReport) -> Sequence[str]:
+    lines = []
+    for row in report.days:
+        if row.reason:
+            lines.append(f"{row.day}: left alone: {row.reason}; next step: {row.next_step}")
+            continue
+        uploads = f", {row.uploads:,} unfinished upload(s)" if row.uploads else ""
+        lines.append(f"{row.day}: {row.objects:,} object(s), {row.bytes:,} bytes{uploads}")
+    verb = "would be deleted" if report.dry_run else "deleted"
+    lines.append(
+        f"{verb} below {report.output}: {report.objects:,} object(s), {report.bytes:,} bytes, {report.uploads:,} "
+        f"unfinished upload(s), of {report.looked_at:,} day(s); all older than {report.older_than_days} days"
+    )
+    return lines if report.table is None else [*lines, *table_lines(report.table, dry_run=report.dry_run)]

@@ -1,0 +1,117 @@
+"""Lines that a task leaves out: the copies that were found, as they come to the task that reads their objects.
+
+    object, 4 bytes | line, 4 | digest, 16        zeros: this line; else all lines of the event but this one
+
+Nearly all are lines by number. An event that an object holds more than twice is named by its digest, so that the
+task looks for ids in that object once more.
+"""
+
+import struct
+from array import array
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from hashlib import blake2b
+from typing import Final, NamedTuple
+
+import pyarrow as pa
+
+from compaction.event_ids.copies import EventCopies
+from compaction.event_ids.rows import DIGEST_BYTES, digest_of
+from minutebook.format.payload import PayloadPath
+
+_DROP: Final = struct.Struct(">II16s")
+_BY_LINE: Final = bytes(DIGEST_BYTES)
+_NO_LINE: Final = (1 << 32) - 1
+
+
+class Drops(NamedTuple):
+    """What is left out of one object: lines, ascending, and events by digest, each with the line that stays."""
+
+    lines: Sequence[int] = ()
+    events: Mapping[bytes, int | None] = {}
+
+    def test(self, expression: str) -> Callable[[int, bytes], bool]:
+        """Return what tells whether a line with this number and payload is left out."""
+        text, lines = PayloadPath(expression).text, frozenset(self.lines)
+
+        def is_dropped(number: int, payload: bytes) -> bool:
+            if number in lines:
+                return True
+            event_id = text(payload)
+            digest = b"" if event_id is None else digest_of(event_id)
+            return digest in self.events and self.events[digest] != number
+
+        return is_dropped
+
+
+class Dropped(NamedTuple):
+    """What a task leaves out, by the key of the object; `expression` is the path of the ids."""
+
+    expression: str = ""
+    objects: Mapping[str, Drops] = {}
+
+    @property
+    def digest(self) -> str:
+        """Return a name of what is left out; empty where nothing is."""
+        if not self.objects:
+            return ""
+        named = blake2b(self.expression.encode(), digest_size=DIGEST_BYTES)
+        for key, drops in sorted(self.objects.items()):
+            events = sorted((digest.hex(), -1 if line is None else line) for digest, line in drops.events.items())
+            named.update(repr((key, list(drops.lines), events)).encode())
+        return named.hexdigest()
+
+    def kept(self, lines: pa.Table, begin: int, key: str) -> pa.Table:
+        """Return the lines of an object that stay; `begin` is the number of the first."""
+        drops = self.objects.get(key)
+        if drops is None:
+            return lines
+        if not drops.events:
+            return without(lines, begin, drops.lines)
+        is_dropped = drops.test(self.expression)
+        keep = [not is_dropped(number, payload) for number, payload in enumerate(payloads(lines), start=begin)]
+        return lines.filter(pa.array(keep))
+
+
+def payloads(lines: pa.Table | pa.RecordBatch) -> list[bytes]:
+    """Return the payloads of lines or of rows, as the producer wrote them."""
+    texts: list[bytes] = lines["data"].cast(pa.binary()).to_pylist()
+    others = lines["data_bytes"]
+    if others.null_count == lines.num_rows:
+        return texts
+    return [other if text is None else text for text, other in zip(texts, others.to_pylist(), strict=True)]
+
+
+def without(lines: pa.Table, begin: int, dropped: Sequence[int]) -> pa.Table:
+    """Return lines without those that are dropped; `begin` is the number of the first, `dropped` ascends."""
+    low, high = bisect_left(dropped, begin), bisect_left(dropped, begin + lines.num_rows)
+    if low == high:
+        return lines
+    keep = [True] * lines.num_rows
+    for number in dropped[low:high]:
+        keep[number - begin] = False
+    return lines.filter(pa.array(keep))
+
+
+def pack_drops(copies: EventCopies) -> bytes:
+    """Return what the task that writes the object is told."""
+    number = copies.first.number
+    if copies.lines is not None:
+        return b"".join(_DROP.pack(number, line, _BY_LINE) for line in copies.lines)
+    return _DROP.pack(number, _NO_LINE if copies.kept is None else copies.kept, copies.digest)
+
+
+def unpack_drops(chunks: Iterable[bytes], keys: Mapping[int, str]) -> dict[str, Drops]:
+    """Return what is left out of objects; `keys` holds their keys by number."""
+    lines: dict[int, array[int]] = {}
+    events: dict[int, dict[bytes, int | None]] = {}
+    for chunk in chunks:
+        for number, line, digest in _DROP.iter_unpack(chunk):
+            if digest == _BY_LINE:
+                lines.setdefault(number, array("I")).append(line)
+            else:
+                events.setdefault(number, {})[digest] = None if line == _NO_LINE else line
+    return {
+        keys[number]: Drops(array("I", sorted(lines.get(number, ()))), events.get(number, {}))
+        for number in sorted({*lines, *events})
+    }

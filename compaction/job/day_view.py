@@ -1,0 +1,88 @@
+"""What a run sees of a day before it reads a line, in the order in which nothing is missed.
+
+    checkpoints    KCL's, at the ends of segments that are committed
+    markers        and read marks: what they name was committed before they were written
+    objects        so what they name and the listing lacks is gone
+
+Whatever is committed meanwhile, the listing may have or not: a chain that looks broken is looked at again.
+"""
+
+from typing import NamedTuple
+
+from compaction.inventory.checkpoints import Checkpoints
+from compaction.inventory.day_objects import DayObjects, Listing, list_objects
+from compaction.inventory.shard_markers import ArchiveMarkers, read_markers
+from compaction.job.context import JobContext
+from compaction.shard_groups.grouping import Buckets, buckets_of
+from compaction.verdict.audit_document import AuditCheck
+from minutebook.errors import StreamRefused, StreamUnavailable
+from minutebook.format.day import Day, Hour, day_of_ms
+from minutebook.proof.sources import Stream
+
+
+class Sight(NamedTuple):
+    """One look at a day. `stream` are the shards that ListShards and KCL's table name; `checks` what was not told."""
+
+    checkpoints: Checkpoints
+    markers: ArchiveMarkers
+    inventory: DayObjects
+    stream: Stream = Stream()
+    checks: tuple[AuditCheck, ...] = ()
+
+
+def look(
+    context: JobContext, day: Day, until_ms: int | None, shard: str | None = None, hour: Hour | None = None
+) -> Sight:
+    """Look at a day, or at what of it came before a time; `shard` leaves the objects of others out, `hour` others.
+
+    Raises:
+        StoreUnavailable, StoreRefused: the store.
+    """
+    prefix = context.place.prefix
+    checkpoints = context.checkpoints()
+    last = day_of_ms(day.end_ms if until_ms is None else until_ms)
+    days = [day] if last == day else [day, last]
+    markers = read_markers(context.archive, prefix, days)
+    if markers.application is not None:
+        checkpoints = checkpoints.believed(markers.application.application)
+    stream, checks = _stream(context, checkpoints, markers)
+    buckets = buckets_of(markers.shards, context.sizes.shards)
+    inventory = list_again(context, day, until_ms, shard, buckets, hour)
+    if markers.application is not None:
+        inventory = inventory._replace(compression=markers.application.compression)
+    return Sight(checkpoints, markers.only(shard), inventory, stream, checks)
+
+
+def list_again(
+    context: JobContext,
+    day: Day,
+    until_ms: int | None,
+    shard: str | None,
+    buckets: Buckets,
+    hour: Hour | None = None,
+) -> DayObjects:
+    """List a day, or what of it came before a time, or one shard of it, or one hour.
+
+    Raises:
+        StoreUnavailable, StoreRefused: the store.
+    """
+    listing = Listing(context.archive, context.place.address, context.dealer(buckets.total), buckets)
+    return list_objects(listing, day, context.place.prefix, until_ms, shard, hour)
+
+
+def _stream(
+    context: JobContext, checkpoints: Checkpoints, markers: ArchiveMarkers
+) -> tuple[Stream, tuple[AuditCheck, ...]]:
+    """Ask which shards there are. That the stream cannot be asked is no error: the markers name them, too."""
+    leased = Stream(leased=checkpoints.rows)
+    if context.shards is None or markers.application is None:
+        return leased, ()
+    try:
+        listed = context.shards()
+    except (StreamRefused, StreamUnavailable) as exc:
+        return leased, (AuditCheck(id="stream_listed", status="warning", message=str(exc)),)
+    application = markers.application
+    if (listed.arn, listed.created_ms) != (application.stream_arn, application.stream_created_ms):
+        message = f"the prefix belongs to {application.stream_arn}, and the stream is {listed.arn}"
+        return leased, (AuditCheck(id="stream_listed", status="warning", message=message),)
+    return leased._replace(listed=listed.rows, closed=listed.closed), ()

@@ -1,0 +1,73 @@
+"""`compact --dry-run`: what a run would do with a day, told by names alone. Nothing is written."""
+
+import msgspec
+
+from compaction.audit.copies.day_before import look_back
+from compaction.inventory.inventory import list_day
+from compaction.job.context import JobContext
+from compaction.job.scope import is_settled, judged_scope, scope_end
+from compaction.night.generation_name import generation_of
+from compaction.night.rewrite import CompactOptions
+from compaction.parquet.plan import plan_tasks, raw_objects, single_groups
+from compaction.shard_groups.grouping import Buckets
+from minutebook.format.day import Day
+from minutebook.format.minute import iso_time
+from minutebook.owner import read_owned
+from minutebook.published.generation import DayFolder
+from minutebook.published.reading import PublishedReader
+
+
+class DayPlan(msgspec.Struct, frozen=True, kw_only=True):
+    """One day's plan: what is read, the generation that it makes, what is published now, what would follow."""
+
+    day: str
+    segments: int
+    bytes: int
+    tasks: int
+    generation: str
+    state: str
+    action: str
+
+    @property
+    def sentence(self) -> str:
+        """Return the plan as a person reads it, without the day."""
+        return (
+            f"{self.segments:,} segments, {self.bytes:,} bytes, {self.tasks} task(s), generation {self.generation}; "
+            f"{self.state}; {self.action}"
+        )
+
+
+def plan_day(context: JobContext, day: Day, asked: CompactOptions) -> DayPlan:
+    """Return what a run would do with the day.
+
+    Raises:
+        SettingsError: the day ended before the archive begins.
+        SafetyRefusal: the archive of another stream.
+        StoreUnavailable, StoreRefused: the archive or the output.
+    """
+    options, out = asked.audit, asked.out
+    application, now_ms = read_owned(context.archive, context.place.prefix, context.owner), context.clock.now_ms()
+    until_ms = scope_end(day, options.so_far_ms, now_ms)
+    judged_scope(day, application, now_ms, until_ms)
+    inventory = list_day(context.archive, day, context.place.prefix).until(until_ms)
+    tasks = plan_tasks(single_groups(raw_objects(inventory.rows)), sizes=context.sizes)
+    publisher = PublishedReader(context.open(out.address), DayFolder(out.prefix, day))
+    pointer = publisher.current().pointer
+    before = look_back(context, day, options, Buckets()) if options.drop_producer_duplicates else None
+    generation = generation_of(inventory, options, before, asked.columns)
+    until = None if until_ms is None else iso_time(until_ms)
+    is_same = pointer is not None and (pointer.generation, pointer.until) == (generation, until)
+    stands = is_same and pointer is not None and publisher.intact(pointer, inventory.digest())
+    is_whole = until is not None and pointer is not None and pointer.until is None
+    action = "nothing to do" if stands or is_whole else "would be rewritten"
+    if until is None and not is_settled(day, now_ms):
+        action = "would be held: it is not over"
+    return DayPlan(
+        day=str(day),
+        segments=len(inventory.segments),
+        bytes=inventory.size,
+        tasks=len(tasks),
+        generation=generation,
+        state="not published" if pointer is None else f"published as {pointer.generation}, verdict {pointer.verdict}",
+        action=action,
+    )

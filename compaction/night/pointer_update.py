@@ -1,0 +1,73 @@
+"""What a day's pointer says: its generation, and how it was judged. Each change is one conditional swap."""
+
+import structlog
+
+from compaction.audit.rejudge import Again, audit_digest
+from compaction.audit.table_conflicts import with_conflicts
+from compaction.job.context import AuditOptions
+from compaction.publish.publisher import Publisher
+from compaction.tables.commit import TableCommit
+from compaction.verdict.audit_document import Audit, encode_audit
+from minutebook.clock import IdSource
+from minutebook.errors import FormatError
+from minutebook.published.generation import Current, Judged, Manifest, contradiction
+
+
+class Pointing:
+    """The pointer of one day, for one run. `until`: the run judges the part of the day before it; None: all of it."""
+
+    def __init__(self, publisher: Publisher, new_id: IdSource, options: AuditOptions, until: str | None) -> None:
+        self._publisher = publisher
+        self._new_id = new_id
+        self._options = options
+        self._until = until
+
+    def swap(self, manifest: Manifest, seen: Current, written_at: str, judged: Judged | None = None) -> bool:
+        """Point readers at the generation; False, said aloud, when another run published meanwhile.
+
+        `written_at` is the time since when readers see its files.
+        """
+        swapped = self._publisher.swap_pointer(manifest, seen, self._new_id(), written_at, judged)
+        if not swapped:
+            structlog.get_logger().warning(
+                "publish_lost",
+                day=manifest.day,
+                generation=manifest.generation,
+                next_step="expected when two runs work at once; the day is listed again",
+            )
+        return swapped
+
+    def withdraw(self, seen: Current, held: Manifest, audit: Audit) -> bool:
+        """Let the pointer tell what a day that is held was judged: its rows stay readable, its old verdict does not.
+
+        False: another run swapped it meanwhile.
+        """
+        pointer = seen.pointer
+        if pointer is None or pointer.verdict == audit.verdict or pointer.until != self._until:
+            return True
+        try:
+            manifest = self._publisher.manifest(pointer)
+        except FormatError:
+            return True
+        if manifest is None or contradiction(self._publisher.folder, pointer, manifest):
+            return True
+        self._publisher.put_audit(held.audit, encode_audit(audit))
+        return self.swap(manifest, seen, pointer.written_at, Judged(audit.verdict, held.audit))
+
+    def tell(self, manifest: Manifest, judged: Again, commit: TableCommit | None) -> Audit:
+        """Let the audit say which columns keep the day out of the table, or that none does any more.
+
+        Where another run has published meanwhile, that one tells of its own.
+        """
+        audit = judged.audit if commit is None else with_conflicts(judged.audit, commit)
+        if audit == judged.audit:
+            return audit
+        seen = self._publisher.current()
+        folder = self._publisher.folder
+        if seen.pointer is not None and seen.pointer.manifest == folder.manifest(
+            manifest.generation, manifest.writer
+        ):
+            key = folder.audit(manifest.generation, audit_digest(judged.examined, self._options, audit))
+            self._publisher.put_audit(key, encode_audit(audit))
+            self.swap(manifest, seen, seen.pointer.written_at, Judged(audit.verdict, key))
+        return audit

@@ -1,0 +1,106 @@
+"""Fetching: bodies of objects in order, the next ones on their way while the caller reads; or one file to disk."""
+
+import functools
+import tempfile
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import IO, Final, NamedTuple
+
+from compaction.parquet.plan import RawObject
+from minutebook.retry import until_known
+from minutebook.store.retrying import RetryingStorage
+from minutebook.store.storage import ObjectChanged, Storage
+
+FETCHES: Final = 8
+"""Requests at once."""
+_AHEAD_BYTES: Final = 6 << 20
+"""Compressed bytes that are fetched ahead of the reader; the next object always is, however large."""
+
+
+class FetchedBody(NamedTuple):
+    """An object's user metadata and its bytes, which are let go as they are read."""
+
+    metadata: Mapping[str, str]
+    chunks: deque[bytes]
+
+    def drain(self) -> Iterator[bytes]:
+        """Yield the bytes; they can be read once."""
+        while self.chunks:
+            yield self.chunks.popleft()
+
+
+class Fetched(NamedTuple):
+    """An object and its body; None when it is another one by now."""
+
+    raw_object: RawObject
+    body: FetchedBody | None
+
+
+def fetch_ahead(
+    pool: ThreadPoolExecutor, storage: RetryingStorage, objects: Sequence[RawObject]
+) -> Iterator[Fetched]:
+    """Yield bodies in the order of `objects`.
+
+    Raises:
+        StoreUnavailable, StoreRefused: the store.
+    """
+    waiting = deque(objects)
+    in_flight: deque[tuple[RawObject, Future[FetchedBody | None]]] = deque()
+    ahead = 0
+
+    def send() -> None:
+        nonlocal ahead
+        while waiting and (
+            not in_flight or (ahead + waiting[0].size <= _AHEAD_BYTES and len(in_flight) < 2 * FETCHES)
+        ):
+            raw_object = waiting.popleft()
+            ahead += raw_object.size
+            in_flight.append((raw_object, pool.submit(fetch, storage, raw_object)))
+
+    send()
+    while in_flight:
+        raw_object, future = in_flight.popleft()
+        body = future.result()
+        ahead -= raw_object.size
+        send()
+        yield Fetched(raw_object, body)
+
+
+def fetch(storage: RetryingStorage, raw_object: RawObject) -> FetchedBody | None:
+    """Read one object (None: it is another one by now), again and again while the outcome is unknown.
+
+    A read may be repeated at will: the ETag makes sure that all attempts see the same bytes.
+    """
+
+    def attempt() -> FetchedBody | None:
+        try:
+            body = storage.storage.open_read(raw_object.key, raw_object.etag)
+            return FetchedBody(body.metadata, deque(body.chunks))
+        except ObjectChanged:
+            return None
+
+    return until_known(attempt, storage.new_backoff(), f"GET {raw_object.key}")
+
+
+@contextmanager
+def local_copy(storage: RetryingStorage, key: str) -> Iterator[IO[bytes]]:
+    """Fetch a stored file to local disk, and forget it with the block. Memory is what a reader takes of it at once.
+
+    Raises:
+        ObjectChanged, StoreUnavailable, StoreRefused: the store.
+    """
+    with tempfile.TemporaryFile() as file:
+        fetch = functools.partial(_copy, storage.storage, key, file)
+        until_known(fetch, storage.new_backoff(), f"GET {key}")
+        file.seek(0)
+        yield file
+
+
+def _copy(storage: Storage, key: str, file: IO[bytes]) -> None:
+    """Copy an object into a file, from its beginning: safe to repeat."""
+    file.seek(0)
+    file.truncate()
+    for chunk in storage.open_read(key, None).chunks:
+        file.write(chunk)

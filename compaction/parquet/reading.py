@@ -1,0 +1,207 @@
+"""Reading a segment: its body to blocks of whole lines to Arrow tables, and what they show."""
+
+import itertools
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from compaction.inventory.facts import Disorder, SegmentFacts
+from compaction.parquet.line_tables import Block, table_of_block, table_of_columns
+from compaction.parquet.plan import RawObject
+from minutebook.codec.columns import BlockColumns, new_column_reader
+from minutebook.compression import compression_of
+from minutebook.errors import FormatError
+from minutebook.format.minute import MINUTE_MS
+from minutebook.format.position import Position
+from minutebook.format.segment import MAX_LINE_BYTES, inflate_blocks
+
+BLOCK_BYTES: Final = 1 << 20
+"""Bytes of lines that are parsed at once: what the processor's cache holds."""
+_SAMPLES: Final = 20
+
+
+class SegmentReader:
+    """Yields a segment's lines as tables of `LINE_SCHEMA` and collects what they show.
+
+    A problem ends the reading: the tables that were given out before it must then be thrown away. `native` False: all
+    of it is read by the codec of Python.
+    """
+
+    def __init__(self, raw_object: RawObject, block_bytes: int = BLOCK_BYTES, *, native: bool = True) -> None:
+        self._object = raw_object
+        self._block_bytes = block_bytes
+        self._columns = new_column_reader(raw_object.shard_id) if native else None
+        self._opens = raw_object.minute * MINUTE_MS
+        self._lines = self._raw_bytes = self._payload_bytes = 0
+        self._first: Position | None = None
+        self._last: Position | None = None
+        self._low: Position | None = None
+        self._high: Position | None = None
+        self._arrivals: tuple[int, int] | None = None
+        self._stepped_back = self._repeated = self._wrong_minute = self._wrong_shard = 0
+        self._samples: list[str] = []
+        self._problem = ""
+
+    def tables(self, chunks: Iterable[bytes]) -> Iterator[pa.Table]:
+        """Yield the lines of a body that arrives in chunks."""
+        try:
+            blocks = inflate_blocks(chunks, compression_of(self._object.key), self._block_bytes)
+            for block in _whole_lines(blocks, self._block_bytes):
+                columns = None if self._columns is None else self._columns.read(*block)
+                if columns is None:
+                    table = table_of_block(block, self._lines)
+                    self._look_at(table, block.size)
+                else:
+                    table = table_of_columns(columns, self._object.shard_id)
+                    self._look_at_columns(columns, table, block.size)
+                yield table
+        except FormatError as exc:
+            self._problem = str(exc)
+
+    def facts(self, metadata: dict[str, str]) -> SegmentFacts:
+        """Return what was seen so far."""
+        low, high = self._arrivals or (0, 0)
+        return SegmentFacts(
+            self._object.key,
+            metadata,
+            lines=self._lines,
+            raw_bytes=self._raw_bytes,
+            payload_bytes=self._payload_bytes,
+            first=self._first,
+            last=self._last,
+            low=self._low,
+            high=self._high,
+            arrival_min_ms=low,
+            arrival_max_ms=high,
+            disorder=Disorder(self._stepped_back, self._repeated, tuple(self._samples)),
+            wrong_minute=self._wrong_minute,
+            wrong_shard=self._wrong_shard,
+            problem=self._problem,
+        )
+
+    def _look_at(self, table: pa.Table, raw_bytes: int) -> None:
+        sequences, subs = _positions(table)
+        first, last = position_at(sequences, subs, 0), position_at(sequences, subs, len(sequences) - 1)
+        self._follow(first, last, table, raw_bytes, ascends=is_ascending(sequences, subs))
+        self._payload_bytes += payload_bytes(table)
+        found = pc.min_max(table["arrival_ms"]).as_py()
+        self._arrival(table["arrival_ms"], found["min"], found["max"])
+        if pc.unique(table["shard_id"]).to_pylist() != [self._object.shard_id]:
+            self._wrong_shard += table.num_rows - pc.sum(pc.equal(table["shard_id"], self._object.shard_id)).as_py()
+
+    def _look_at_columns(self, columns: BlockColumns, table: pa.Table, raw_bytes: int) -> None:
+        """Take what was seen while the block was read; all its lines are of this shard."""
+        self._follow(*_ends(columns), table, raw_bytes, ascends=columns.ascends)
+        self._payload_bytes += columns.payload_bytes
+        self._arrival(table["arrival_ms"], columns.arrival_min_ms, columns.arrival_max_ms)
+
+    def _follow(self, first: Position, last: Position, table: pa.Table, raw_bytes: int, *, ascends: bool) -> None:
+        if self._last is not None and first <= self._last:
+            self._note(first, self._last)
+        low, high = (first, last) if ascends else self._disorder(table)
+        self._low = low if self._low is None else min(self._low, low)
+        self._high = high if self._high is None else max(self._high, high)
+        self._first = self._first if self._first is not None else first
+        self._last = last
+        self._lines += table.num_rows
+        self._raw_bytes += raw_bytes
+
+    def _disorder(self, table: pa.Table) -> tuple[Position, Position]:
+        """Note each step back, and return the lowest and the highest position."""
+        numbers, subs = (column.to_pylist() for column in _positions(table))
+        positions = [Position(int(number), sub) for number, sub in zip(numbers, subs, strict=True)]
+        for before, position in itertools.pairwise(positions):
+            if position <= before:
+                self._note(position, before)
+        return min(positions), max(positions)
+
+    def _note(self, position: Position, before: Position) -> None:
+        if position == before:
+            self._repeated += 1
+        else:
+            self._stepped_back += 1
+        if len(self._samples) < _SAMPLES:
+            self._samples.append(str(position))
+
+    def _arrival(self, arrivals: pa.ChunkedArray, low: int, high: int) -> None:
+        if low < self._opens or high >= self._opens + MINUTE_MS:
+            inside = pc.and_(pc.greater_equal(arrivals, self._opens), pc.less(arrivals, self._opens + MINUTE_MS))
+            self._wrong_minute += len(arrivals) - pc.sum(inside).as_py()
+        known = self._arrivals
+        self._arrivals = (low, high) if known is None else (min(low, known[0]), max(high, known[1]))
+
+
+def _ends(columns: BlockColumns) -> tuple[Position, Position]:
+    """Return the positions of the first and the last row."""
+    text, ends = columns.sequences.content, memoryview(columns.sequences.offsets).cast("i")
+    subs = memoryview(columns.subs).cast("q")
+    return Position(int(text[: ends[1]]), subs[0]), Position(int(text[ends[-2] :]), subs[-1])
+
+
+def _positions(table: pa.Table) -> tuple[pa.StringArray, pa.Int64Array]:
+    """Return the two columns of which positions are made."""
+    return table["sequence_number"].combine_chunks(), table["sub_sequence_number"].combine_chunks()
+
+
+def position_at(sequences: pa.StringArray, subs: pa.Int64Array, index: int) -> Position:
+    """Return the position of one row."""
+    return Position(int(sequences[index].as_py()), subs[index].as_py())
+
+
+def is_ascending(sequences: pa.StringArray, subs: pa.Int64Array) -> bool:
+    """Tell whether positions strictly ascend. Numbers of one length compare as text; else they are compared as such.
+
+    All of a shard's numbers have the same length in practice; nothing promises it.
+    """
+    if len(sequences) < 2:  # noqa: PLR2004 - a pair
+        return True
+    lengths = pc.min_max(pc.binary_length(sequences)).as_py()
+    if lengths["min"] != lengths["max"]:
+        numbers = list(zip(map(int, sequences.to_pylist()), subs.to_pylist(), strict=True))
+        return all(before < after for before, after in itertools.pairwise(numbers))
+    before, after = sequences[:-1], sequences[1:]
+    greater = pc.greater(after, before)
+    if pc.all(greater).as_py():
+        return True
+    same = pc.and_(pc.equal(after, before), pc.greater(subs[1:], subs[:-1]))
+    return bool(pc.all(pc.or_(greater, same)).as_py())
+
+
+def payload_bytes(table: pa.Table) -> int:
+    """Return the sum of the payload lengths."""
+    return sum(pc.sum(pc.binary_length(table[name])).as_py() or 0 for name in ("data", "data_bytes"))
+
+
+def _whole_lines(chunks: Iterable[bytes], block_bytes: int) -> Iterator[Block]:
+    """Gather chunks and cut them at line breaks: blocks of about `block_bytes`, each valid until the next.
+
+    All blocks of a segment use one buffer, one after the other: it stays in the processor's cache.
+    """
+    buffer = bytearray(block_bytes)
+    size = begun = 0  # what the buffer holds, and how much of it is the line that has no end yet
+    for chunk in chunks:
+        _overwrite(buffer, size, chunk)
+        size += len(chunk)
+        cut = chunk.rfind(b"\n") + 1
+        begun = len(chunk) - cut if cut else begun + len(chunk)
+        if begun > MAX_LINE_BYTES:
+            raise FormatError(f"a line is longer than {MAX_LINE_BYTES} bytes")
+        if size >= block_bytes and cut:
+            yield Block(buffer, size - begun)
+            _overwrite(buffer, 0, buffer[size - begun : size])
+            size = begun
+    if size > begun:
+        yield Block(buffer, size - begun)
+    if begun:
+        raise FormatError("the last line has no line break")
+
+
+def _overwrite(buffer: bytearray, at: int, data: bytes | bytearray) -> None:
+    """Put the data there; the buffer grows if it must."""
+    missing = at + len(data) - len(buffer)
+    if missing > 0:
+        buffer.extend(bytes(missing))
+    with memoryview(buffer) as view:  # slices of a bytearray would take a copy of the data
+        view[at : at + len(data)] = data

@@ -1,0 +1,202 @@
+"""The Parquet files: how lines become rows of the published columns (`minutebook.published.schema`).
+
+Pages are PLAIN or dictionaries: what every reader takes into vectors (docs/decisions/0033-tasks.md). A file says by
+which columns its rows are sorted, where they are. That is checked, row group by row group: readers rely on it.
+"""
+
+import inspect
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from compaction.columns.arrow_columns import constant_column
+from compaction.columns.columns import UNFIT, Columns
+from compaction.columns.counts import TypedCounts
+from compaction.columns.payload_columns import PayloadColumns
+from compaction.parquet.line_tables import LINE_SCHEMA
+from minutebook.published.schema import SCHEMA
+from minutebook.store.retrying import RetryingStorage
+from minutebook.store.storage import Sink, Tail
+
+ROW_GROUP_BYTES: Final = 64 << 20
+"""Least bytes of lines in a row group, but for the last: what a task holds in memory, and a reader reads at once."""
+ZSTD_LEVEL: Final = 1
+PARQUET_TYPE: Final = "application/vnd.apache.parquet"
+"""The content type of what is stored."""
+
+_ORDER: Final = ("shard_id", "sequence_number", "sub_sequence_number")
+_BLOOM: Final = "bloom_filter_options" in inspect.signature(pq.ParquetWriter).parameters
+"""Whether this pyarrow can write Bloom filters."""
+
+
+class NotSorted(Exception):  # noqa: N818 - the name says what happened, as in minutebook.errors
+    """Rows do not ascend by the columns that the file, which is begun, says it is sorted by."""
+
+
+_BOUNDED: Final = ("shard_id", "sequence_number", "sub_sequence_number", "arrival_time", "segment")
+_FOOTER_BYTES: Final = 64 << 10
+
+
+def read_footer(out: RetryingStorage, key: str) -> Tail:
+    """Return a file's footer as a file of its own, which pyarrow reads as one without rows; and the whole size."""
+    tail = out.read_tail(key, _FOOTER_BYTES)
+    footer = int.from_bytes(tail.data[-8:-4], "little") + 8
+    data = tail.data if footer <= len(tail.data) else out.read_tail(key, footer).data
+    return Tail(b"PAR1" + data[-footer:], tail.size, tail.etag)
+
+
+def schema_with(columns: Columns | None) -> pa.Schema:
+    """Return the schema of the files: the envelope, and the columns of the payloads behind it."""
+    return SCHEMA if columns is None else pa.schema([*SCHEMA, *columns.fields])
+
+
+class ParquetPart:
+    """A Parquet file that grows by tables of lines; memory is one row group.
+
+    `columns` are those of the payloads. `is_sorted` False: nothing is said of an order.
+    """
+
+    def __init__(
+        self,
+        sink: Sink,
+        columns: Columns | None = None,
+        *,
+        zstd_level: int = ZSTD_LEVEL,
+        is_sorted: bool = True,
+        row_group_bytes: int = ROW_GROUP_BYTES,
+    ) -> None:
+        self._sink = sink
+        self._payload_columns = None if columns is None else PayloadColumns(columns)
+        self._schema = schema_with(columns)
+        self._typed = [] if columns is None else [*(path for path, _ in columns.leaves), UNFIT]
+        self._zstd_level = zstd_level
+        self._is_sorted = is_sorted
+        self._row_group_bytes = row_group_bytes
+        self._last: tuple[Any, ...] | None = None
+        self._writer: pq.ParquetWriter | None = None
+        self._pending: list[pa.Table] = []
+        self._segments: list[pa.StringArray] = []
+        self._pending_bytes = 0
+        self.rows = 0
+
+    def add(self, lines: pa.Table, segment: str | pa.StringArray) -> None:
+        """Append lines in their order: of one segment, or of the segment that each one's row names.
+
+        Raises:
+            NotSorted: the file says that its rows are sorted, and these are not.
+        """
+        self._pending.append(lines)
+        self._segments.append(constant_column(segment, lines.num_rows) if isinstance(segment, str) else segment)
+        self._pending_bytes += lines.nbytes
+        self.rows += lines.num_rows
+        if self._pending_bytes >= self._row_group_bytes:
+            self._write()
+
+    @property
+    def typed(self) -> TypedCounts | None:
+        """What became of the payloads, where they have columns: complete once the file is closed."""
+        return None if self._payload_columns is None else self._payload_columns.counts()
+
+    @property
+    def size(self) -> int:
+        """Bytes of the file."""
+        return self._sink.size
+
+    def close(self) -> None:
+        """Write what is left and finish the file: only now it exists. Raises as `add`."""
+        if self._pending or self._writer is None:
+            self._write()
+        if self._writer is not None:
+            self._writer.close()
+        self._sink.close()
+
+    def abort(self) -> None:
+        """Give the file up: nothing of it stays."""
+        self._sink.abort()
+        if self._writer is not None:
+            self._writer.is_open = False  # else it writes a footer when it is collected
+
+    def _write(self) -> None:
+        table = _rows(pa.concat_tables([LINE_SCHEMA.empty_table(), *self._pending]), self._segments)
+        self._pending.clear()
+        self._segments.clear()
+        self._pending_bytes = 0
+        if self._payload_columns is not None:
+            table = pa.Table.from_arrays(
+                [*table.columns, *self._payload_columns.columns_of(table)], schema=self._schema
+            )
+        in_order = self._is_sorted and self._ascends(table)
+        if self._writer is None:
+            self._is_sorted = in_order
+            self._writer = self._begin(table)
+        elif in_order != self._is_sorted:
+            raise NotSorted
+        self._writer.write_table(table, row_group_size=max(1, table.num_rows))
+
+    def _ascends(self, table: pa.Table) -> bool:
+        """Tell whether rows ascend, as text, from the last one of the row group before.
+
+        Numbers of one length do, and a shard's have one length in practice; where they differ nothing is claimed.
+        """
+        if not table.num_rows:
+            return True
+        columns = [table[name].combine_chunks() for name in _ORDER]
+        first, last = (tuple(column[at].as_py() for column in columns) for at in (0, -1))
+        before, self._last = self._last, last
+        return (before is None or before <= first) and _is_ascending(columns)
+
+    def _begin(self, first: pa.Table) -> pq.ParquetWriter:
+        more: dict[str, Any] = {}
+        if self._is_sorted:
+            order = [(name, "ascending") for name in _ORDER]
+            more["sorting_columns"] = pq.SortingColumn.from_ordering(self._schema, order)
+        if _BLOOM:
+            # The filters of all row groups have one size: what the keys of the first one call for.
+            keys = max(1, pc.count_distinct(first["partition_key"]).as_py())
+            more["bloom_filter_options"] = {"partition_key": {"ndv": keys, "fpp": 0.01}}
+        return pq.ParquetWriter(
+            pa.PythonFile(self._sink, mode="w"),
+            self._schema,
+            compression="zstd",
+            compression_level=self._zstd_level,
+            use_dictionary=["shard_id", "segment", *self._typed],
+            column_encoding=dict.fromkeys(set(SCHEMA.names) - {"shard_id", "segment"}, "PLAIN"),
+            write_statistics=[*_BOUNDED, *self._typed],
+            write_page_index=True,
+            **more,
+        )
+
+
+def _is_ascending(columns: list[pa.Array]) -> bool:
+    """Tell whether rows ascend by these columns, or stay the same."""
+    if len(columns[0]) < 2:  # noqa: PLR2004 - a pair
+        return True
+    first, second, *_ = columns
+    if pc.all(pc.equal(first, first[0])).as_py() and pc.all(pc.greater(second[1:], second[:-1])).as_py():
+        return True  # one shard, as a rule: half of the comparisons
+    result: pa.Array | None = None
+    for column in reversed(columns):
+        before, after = column[:-1], column[1:]
+        if result is None:
+            result = pc.greater_equal(after, before)
+        else:
+            result = pc.or_(pc.greater(after, before), pc.and_(pc.equal(after, before), result))
+    return bool(pc.all(result).as_py())
+
+
+def _rows(lines: pa.Table, segments: list[pa.StringArray]) -> pa.Table:
+    return pa.Table.from_arrays(
+        [
+            lines["shard_id"],
+            lines["sequence_number"],
+            lines["sub_sequence_number"],
+            lines["partition_key"],
+            lines["arrival_ms"].cast(pa.timestamp("ms", "UTC")).cast(SCHEMA.field("arrival_time").type),
+            lines["data"],
+            lines["data_bytes"],
+            pa.chunked_array(segments, type=pa.string()),
+        ],
+        schema=SCHEMA,
+    )

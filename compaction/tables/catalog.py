@@ -1,0 +1,135 @@
+"""Which Iceberg table `--iceberg` means: pyiceberg's own configuration, and what our settings add to it.
+
+    --iceberg-catalog NAME            `catalog.NAME` of `.pyiceberg.yaml`, or PYICEBERG_CATALOG__NAME__*
+    (no name)                         pyiceberg's default catalog, when it is configured
+    (no name, none, --out a folder)   a SQLite file in the folder: `<out>_iceberg/catalog.sqlite`
+
+Files are read and written with the region, the endpoint and the credentials of the job itself, unless the catalog's
+configuration has its own, or the catalog hands out its own with the table.
+"""
+
+import contextlib
+import importlib
+import logging
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from minutebook.aws.clients import aws_session
+from minutebook.errors import CatalogUnavailable, OutcomeUnknown, SettingsError
+from minutebook.store.places import StorePrefix
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pyiceberg.catalog import Catalog
+
+    from compaction.tables.commit import DayTable
+    from compaction.tables.orphans import TableFolders
+
+_OWN_CREDENTIALS: Final = re.compile(r"(s3|client)\.(access-key-id|profile-name|role-arn|anonymous)")
+_SNAPSHOTS: Final = "snapshot-loading-mode"
+"""With `refs` a REST catalog keeps past snapshots back: vacuum would take their files."""
+_NEXT_STEP: Final = (
+    "configure it in .pyiceberg.yaml, or by variables PYICEBERG_CATALOG__NAME__*; minutebook docs iceberg shows both"
+)
+
+
+@contextlib.contextmanager
+def opened_table(
+    identifier: str, catalog_name: str | None, out: StorePrefix, *, by_event: bool = False
+) -> "Iterator[DayTable]":
+    """Open the table's catalog; the table itself is made by the first commit, `by_event`: partitioned by that, too.
+
+    Raises:
+        SettingsError: pyiceberg is not installed, or the catalog is not configured.
+        CatalogRefused, CatalogUnavailable: the catalog did not answer well.
+    """
+    with _opened(catalog_name, out) as catalog:
+        from compaction.tables.table import IcebergTable  # noqa: PLC0415 - an optional dependency
+
+        yield IcebergTable(catalog, identifier, by_event=by_event)
+
+
+@contextlib.contextmanager
+def opened_folders(identifier: str, catalog_name: str | None, out: StorePrefix) -> "Iterator[TableFolders]":
+    """Open the table's catalog to look at the table's folders. Raises as `opened_table`."""
+    with _opened(catalog_name, out) as catalog:
+        from compaction.tables.orphans import TableFolders  # noqa: PLC0415 - an optional dependency
+
+        yield TableFolders(catalog, identifier)
+
+
+@contextlib.contextmanager
+def _opened(catalog_name: str | None, out: StorePrefix) -> "Iterator[Catalog]":
+    try:
+        importlib.import_module("pyiceberg.io.pyarrow")
+        importlib.import_module("sqlalchemy")
+    except ModuleNotFoundError as exc:
+        raise SettingsError(
+            f"--iceberg needs pyiceberg, and {exc.name} is not installed",
+            next_step="pip install 'minutebook[spark,iceberg]'",
+        ) from exc
+    from compaction.tables.failures import translated  # noqa: PLC0415 - an optional dependency
+
+    # Its warnings are of columns without statistics; what matters is raised.
+    logging.getLogger("pyiceberg").setLevel(logging.ERROR)
+    try:
+        with translated("opening the catalog"):
+            catalog = _load(catalog_name, out)
+    except OutcomeUnknown as exc:
+        raise CatalogUnavailable(str(exc), next_step="look at the catalog's health; run the command again") from exc
+    try:
+        yield catalog
+    finally:
+        catalog.close()
+
+
+def _load(name: str | None, out: StorePrefix) -> "Catalog":
+    from pyiceberg.catalog import load_catalog  # noqa: PLC0415 - an optional dependency
+    from pyiceberg.exceptions import NoSuchPropertyException, NotInstalledError  # noqa: PLC0415 - same
+    from pyiceberg.utils.config import Config  # noqa: PLC0415 - same
+    from sqlalchemy.exc import ArgumentError  # noqa: PLC0415 - same
+
+    config = Config()
+    used = config.get_default_catalog_name() if name is None else name
+    configured = config.get_catalog_config(used)
+    if configured is None and (name is not None or out.address.bucket is not None):
+        raise SettingsError(f"pyiceberg knows no catalog {used!r}", next_step=_NEXT_STEP)
+    given = _local_catalog(out) if configured is None else dict[str, str]()
+    try:
+        catalog = load_catalog(used, **given)
+    except (ValueError, NoSuchPropertyException, NotInstalledError, ArgumentError, ImportError) as exc:
+        raise SettingsError(f"the catalog {used!r} is not configured well: {exc}", next_step=_NEXT_STEP) from exc
+    complete(catalog, out)  # afterwards, because errors of load_catalog repeat what it was given
+    return catalog
+
+
+def complete(catalog: "Catalog", out: StorePrefix) -> None:
+    """Add to a catalog's properties how the output's files are read, and let it tell of all snapshots."""
+    for key, value in _file_properties(out, any(_OWN_CREDENTIALS.match(key) for key in catalog.properties)).items():
+        catalog.properties.setdefault(key, value)
+    if _SNAPSHOTS in catalog.properties:
+        catalog.properties[_SNAPSHOTS] = "all"
+
+
+def _local_catalog(out: StorePrefix) -> dict[str, str]:
+    folder = Path(out.address.root) / f"{out.prefix}_iceberg"
+    folder.mkdir(parents=True, exist_ok=True)
+    return {"type": "sql", "uri": f"sqlite:///{folder / 'catalog.sqlite'}", "warehouse": f"file://{folder}"}
+
+
+def _file_properties(out: StorePrefix, has_credentials: bool) -> dict[str, str]:  # noqa: FBT001 - one fact, one caller
+    address = out.address
+    if address.bucket is None:
+        return {}
+    properties = {"s3.region": address.region}
+    if address.endpoint is not None:
+        properties |= {"s3.endpoint": address.endpoint, "s3.force-virtual-addressing": "false"}
+    found = None if has_credentials else aws_session().get_credentials()
+    if found is not None:
+        frozen = found.get_frozen_credentials()
+        names = ("access-key-id", "secret-access-key", "session-token")
+        values = dict(zip(names, (frozen.access_key, frozen.secret_key, frozen.token), strict=True))
+        properties |= {f"s3.{name}": value for name, value in values.items() if value}
+    return properties

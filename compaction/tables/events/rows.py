@@ -1,0 +1,113 @@
+"""Rows of published days: read, told apart by the day of their events, sorted, and written."""
+
+from collections.abc import Iterator, Sequence
+from typing import Final, NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from compaction.columns.columns import EVENT_TIME
+from compaction.columns.event_window import day_numbers
+from compaction.parquet.fetching import local_copy
+from compaction.parquet.rows import PARQUET_TYPE, ROW_GROUP_BYTES, ZSTD_LEVEL
+from compaction.tasks.finished import Part, check_footer
+from minutebook.clock import new_id
+from minutebook.errors import FormatError
+from minutebook.store.retrying import RetryingStorage
+
+_ROWS: Final = 32_768
+"""Rows that are read, and told apart, at once."""
+_WIDE: Final = frozenset({"partition_key", "data", "data_bytes"})
+"""Nobody compares them: the table keeps no bounds of these."""
+_PLAIN: Final = _WIDE | {"sequence_number", "sub_sequence_number", "arrival_time", EVENT_TIME}
+"""Hardly a value is there twice."""
+
+
+class EventFile(NamedTuple):
+    """A file of rows whose events are of one day, since 1970; None: rows without. `held` are bytes of memory."""
+
+    key: str
+    rows: int
+    size: int
+    day: int | None
+    held: int
+
+
+def read_batches(storage: RetryingStorage, key: str) -> Iterator[pa.Table]:
+    """Yield the rows of a file in its order.
+
+    Raises:
+        FormatError: it has no `event_time`.
+        ObjectChanged, StoreUnavailable, StoreRefused: the store.
+    """
+    with local_copy(storage, key) as file:
+        parquet = pq.ParquetFile(file)
+        if EVENT_TIME not in parquet.schema_arrow.names:
+            raise FormatError(f"{key} has no column {EVENT_TIME}", next_step="run minutebook compact for the day")
+        for batch in parquet.iter_batches(_ROWS):
+            yield pa.Table.from_batches([batch])
+
+
+def by_event_day(table: pa.Table) -> Iterator[tuple[int | None, pa.Table]]:
+    """Yield the rows of each day of events."""
+    days = day_numbers(table[EVENT_TIME].combine_chunks())
+    found = pc.unique(days).to_pylist()
+    for day in found:
+        if len(found) == 1:
+            yield day, table
+        else:
+            yield day, table.filter(pc.is_null(days) if day is None else pc.fill_null(pc.equal(days, day), False))
+
+
+def write_sorted(storage: RetryingStorage, folder: str, day: int | None, tables: Sequence[pa.Table]) -> EventFile:
+    """Write rows of one day of events to a file of a new name, by event, shard and position.
+
+    Raises:
+        FormatError: what is stored is not what was written.
+        StoreUnavailable, StoreRefused: the store.
+    """
+    rows = _sorted(pa.concat_tables(tables))
+    key = f"{folder}{'none' if day is None else day}-{new_id()[:16]}.parquet"
+    with (
+        storage.writing(key, PARQUET_TYPE) as sink,
+        _writer(pa.PythonFile(sink, mode="w"), rows.schema) as writer,
+    ):
+        writer.write_table(rows, row_group_size=max(1, rows.num_rows * ROW_GROUP_BYTES // max(1, rows.nbytes)))
+    check_footer(storage, Part(key, rows.num_rows, sink.size, 0))
+    return EventFile(key, rows.num_rows, sink.size, day, rows.nbytes)
+
+
+def _sorted(rows: pa.Table) -> pa.Table:
+    """Sort by event, shard and position: sequence numbers are compared as numbers, the shorter one is less."""
+    keys = {
+        "event": rows[EVENT_TIME],
+        "shard": rows["shard_id"],
+        "digits": pc.binary_length(rows["sequence_number"]),
+        "sequence": rows["sequence_number"],
+        "sub": rows["sub_sequence_number"],
+    }
+    order = pc.sort_indices(pa.table(keys), sort_keys=[(name, "ascending") for name in keys])
+    return rows.take(order)
+
+
+def _writer(sink: pa.PythonFile, schema: pa.Schema) -> pq.ParquetWriter:
+    leaves = _leaves(schema)
+    return pq.ParquetWriter(
+        sink,
+        schema,
+        compression="zstd",
+        compression_level=ZSTD_LEVEL,
+        use_dictionary=[leaf for leaf in leaves if leaf not in _PLAIN],
+        write_statistics=[leaf for leaf in leaves if leaf not in _WIDE],
+        write_page_index=True,
+        sorting_columns=[pq.SortingColumn(leaves.index(name)) for name in (EVENT_TIME, "shard_id")],
+    )
+
+
+def _leaves(schema: pa.Schema) -> list[str]:
+    """Return the paths of the Parquet columns of a schema."""
+    sink = pa.BufferOutputStream()
+    pq.ParquetWriter(sink, schema).close()
+    written = pq.ParquetFile(pa.BufferReader(sink.getvalue())).schema
+    return [written.column(number).path for number in range(len(written))]

@@ -1,0 +1,292 @@
+"""The pyiceberg side of `DayTable`: the only module, with `catalog`, that imports pyiceberg.
+
+pyiceberg's own repetition of commits is off: it plans against the snapshot that it was given first, and whether a
+conflict is seen then depends on the table's isolation level. Each attempt is one look and one conditional commit.
+A day is one snapshot: the files that go and those that come in one `overwrite`, not a delete and an append.
+"""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Final
+
+import pyarrow.parquet as pq
+from pyiceberg.exceptions import (
+    NamespaceAlreadyExistsError,
+    NoSuchIcebergTableError,
+    NoSuchTableError,
+    TableAlreadyExistsError,
+    ValidationException,
+)
+from pyiceberg.expressions import And, GreaterThanOrEqual, LessThan, Reference
+from pyiceberg.expressions.literals import literal
+from pyiceberg.io.pyarrow import parquet_file_to_data_file
+from pyiceberg.table.snapshots import ancestors_of
+from pyiceberg.transforms import DayTransform
+from sqlalchemy.exc import IntegrityError
+
+from compaction.columns.columns import EVENT_TIME
+from compaction.publish.conflicts import Conflict
+from compaction.tables.commit import DAY_PROPERTY, GENERATION_PROPERTY, MANIFEST_PROPERTY, ROWS_PROPERTY
+from compaction.tables.evolution import envelope_conflicts, plan_evolution
+from compaction.tables.failures import translated
+from compaction.tables.names import FormerNames
+from compaction.tables.plan import LiveFile, Recorded, Replacement
+from compaction.tables.refusal import Refused, telling, tidy_up
+from compaction.tables.shape import (
+    ARRIVAL,
+    EVENT_SCHEMA,
+    EVENT_SPEC,
+    MAPPING,
+    PROPERTIES,
+    SPEC,
+    TABLE_SCHEMA,
+    partitioned_by,
+    renamed_sources,
+)
+from minutebook.clock import Clock, SystemClock
+from minutebook.errors import CatalogRefused, OutcomeUnknown, SafetyRefusal
+from minutebook.format.day import Day
+from minutebook.store.parallel import in_parallel
+
+if TYPE_CHECKING:
+    from pyiceberg.catalog import Catalog
+    from pyiceberg.manifest import DataFile
+    from pyiceberg.table import FileScanTask, Table, Transaction
+    from pyiceberg.table.metadata import TableMetadata
+
+_CLOCK: Final = SystemClock()
+_VECTORS: Final = "read.parquet.vectorization.enabled"
+_OURS: Final = dict.fromkeys((f"write.metadata.metrics.column.{name}" for name in (ARRIVAL, EVENT_TIME)), "full")
+"""Properties of the table for one commit, whatever its own say.
+
+A file's partition is read off the bounds of these columns: without bounds it would be that of rows without a value.
+"""
+
+
+class IcebergTable:
+    """A table of a pyiceberg catalog; `by_event`: partitioned by the day of events within that of arrival."""
+
+    def __init__(self, catalog: "Catalog", identifier: str, *, by_event: bool = False, clock: Clock = _CLOCK) -> None:
+        self._catalog = catalog
+        self._clock = clock
+        self._identifier = identifier
+        self._by_event = by_event
+
+    @property
+    def name(self) -> str:
+        """Return catalog and table."""
+        return f"{self._catalog.name}.{self._identifier}"
+
+    def look(self, day: Day) -> "IcebergDay":
+        """Load the table, or make it; see `DayTable`.
+
+        Raises:
+            CatalogRefused: also where the table is partitioned by anything else than it would be made with. A table
+                by arrival alone becomes one by event, too, with the first day that has the time of events.
+        """
+        with translated(f"loading {self.name}"):
+            try:
+                table = self._catalog.load_table(self._identifier)
+            except NoSuchIcebergTableError:  # one of another kind has the name
+                raise
+            except NoSuchTableError:
+                table = self._create()
+            self._check_partitions(table)
+            return IcebergDay(self.name, table, day, self._clock, by_event=self._by_event)
+
+    def _check_partitions(self, table: "Table") -> None:
+        fields = partitioned_by(table, table.spec())
+        if fields == [ARRIVAL] or (self._by_event and fields == [ARRIVAL, EVENT_TIME]):
+            return
+        if fields == [ARRIVAL, EVENT_TIME]:
+            raise CatalogRefused(
+                f"{self.name} is partitioned by day({EVENT_TIME}), too, and this run knows no time of events",
+                next_step="name it, as in --event-time meta.ts, or name another table",
+            )
+        raise CatalogRefused(
+            f"{self.name} is not partitioned by day({ARRIVAL}) {'and its events' if self._by_event else 'alone'}",
+            next_step="name a table that does not exist yet: it is made as it must be",
+        )
+
+    def _create(self) -> "Table":
+        try:
+            namespace = self._identifier.rpartition(".")[0]
+            self._catalog.create_namespace_if_not_exists(namespace)
+            schema, spec = (EVENT_SCHEMA, EVENT_SPEC) if self._by_event else (TABLE_SCHEMA, SPEC)
+            mapping = {MAPPING: schema.name_mapping.model_dump_json()}
+            return self._catalog.create_table(
+                self._identifier, schema, partition_spec=spec, properties=PROPERTIES | mapping
+            )
+        except (TableAlreadyExistsError, NamespaceAlreadyExistsError, IntegrityError) as exc:
+            raise OutcomeUnknown(f"another run is making {self.name}") from exc
+
+
+class IcebergDay:
+    """A day as one snapshot of the table has it."""
+
+    def __init__(self, name: str, table: "Table", day: Day, clock: Clock, *, by_event: bool) -> None:
+        self._name = name
+        self._clock = clock
+        self._table = table
+        self._day = day
+        self._by_event = by_event
+        self._renamed = renamed_sources(table)
+        # No text: somebody may have given the column a name that the parser of filters does not take.
+        arrival = Reference(self._renamed.get(ARRIVAL, ARRIVAL))
+        begin, end = (literal(f"{each}T00:00:00+00:00") for each in (day, day.shift(1)))
+        scan = table.scan(
+            row_filter=And(GreaterThanOrEqual(term=arrival, value=begin), LessThan(term=arrival, value=end))
+        )
+        self._tasks: dict[str, FileScanTask] = {task.file.file_path: task for task in scan.plan_files()}
+        self.files = tuple(
+            LiveFile(uri, task.file.record_count, self._is_of_the_day(task.file) and not task.delete_files)
+            for uri, task in self._tasks.items()
+        )
+        self.recorded = _recorded(table, day)
+        self._names = FormerNames(table.name_mapping(), table.schema(), table.metadata.schemas)
+
+    def conflicts(self, columns: Mapping[str, str] | None) -> tuple[Conflict, ...]:
+        """Return what keeps a day out of the table; see `DayView`."""
+        schema, renamed = self._table.schema(), self._renamed
+        found = (
+            *(Conflict(was, f"a partition by the day of {name}", "timestamp") for was, name in renamed.items()),
+            *envelope_conflicts(schema, renamed),
+            *plan_evolution(schema, columns, self._names).conflicts,
+        )
+        if self._by_event and EVENT_TIME not in (columns or {}):
+            return (*found, Conflict(EVENT_TIME, "a partition by its day", "no such column"))
+        return found
+
+    def replace(
+        self,
+        change: Replacement,
+        sizes: Mapping[str, int],
+        properties: Mapping[str, str],
+        columns: Mapping[str, str] | None = None,
+    ) -> bool:
+        """Commit one snapshot; see `DayView`.
+
+        Raises:
+            CatalogRefused: also where a file does not fit the table, or is not the one that was published.
+            SafetyRefusal: a file holds rows of another day.
+        """
+        with translated(f"the commit to {self._name}"):
+            is_delta = self._table.properties.get(_VECTORS) != "false" and any(
+                in_parallel(self._is_delta, change.add)
+            )
+            # In our copy alone: nothing of it is stored.
+            ours = {**self._table.metadata.properties, **_OURS}
+            self._table.metadata = self._table.metadata.model_copy(update={"properties": ours})
+            catalog, self._table.catalog = self._table.catalog, telling(self._table.catalog, self._clock)
+            try:
+                with self._table.transaction() as transaction:
+                    if self._table.name_mapping() is None:
+                        mapping = self._table.schema().name_mapping.model_dump_json()
+                        transaction.set_properties({MAPPING: mapping})
+                    if is_delta:
+                        transaction.set_properties({_VECTORS: "false"})
+                    self._evolve(transaction, columns)
+                    self._partition_by_event(transaction)
+                    metadata = transaction.table_metadata
+                    come = in_parallel(lambda uri: self._describe(uri, sizes[uri], metadata), change.add)
+                    with transaction.update_snapshot(snapshot_properties=dict(properties)).overwrite() as overwrite:
+                        for uri in change.remove:
+                            overwrite.delete_data_file(self._tasks[uri].file)
+                        for file in come:
+                            overwrite.append_data_file(file)
+            except Refused as refused:
+                tidy_up(catalog, self._table, refused)
+                return False
+            except ValidationException:
+                return False
+            finally:
+                self._table.catalog = catalog
+        return True
+
+    def _evolve(self, transaction: "Transaction", columns: Mapping[str, str] | None) -> None:
+        """Let the schema take the columns, in the same commit as the files that bring them."""
+        steps = plan_evolution(self._table.schema(), columns, self._names).steps
+        if not steps:
+            return
+        with transaction.update_schema() as update:
+            for step in steps:
+                if step.is_new:
+                    update.add_column(step.path, step.type)
+                else:
+                    update.update_column(step.path, step.type)
+
+    def _partition_by_event(self, transaction: "Transaction") -> None:
+        """Let a table that was made by arrival alone be one by events; files that are there stay as they are."""
+        if self._by_event and len(self._table.spec().fields) == 1:
+            with transaction.update_spec() as update:
+                update.add_field(EVENT_TIME, DayTransform(), "event_day")
+
+    def _describe(self, uri: str, rows: int, metadata: "TableMetadata") -> "DataFile":
+        try:
+            file = parquet_file_to_data_file(self._table.io, metadata, uri)
+        except FileNotFoundError as exc:
+            raise _gone(uri) from exc
+        except ValueError as exc:
+            raise CatalogRefused(
+                f"{uri} does not fit {self._name}: {exc}",
+                next_step="rows of another day (published with --accept-defects) cannot go into the table; for "
+                "columns that differ, name a table that does not exist yet",
+            ) from exc
+        if file.partition[0] != self._day.number:
+            raise SafetyRefusal(
+                f"{uri} holds rows that did not arrive on {self._day}",
+                next_step="look at the audit's wrong_minute findings; such a day is read from its Parquet files",
+            )
+        if file.record_count != rows:
+            raise CatalogRefused(
+                f"{uri} holds {file.record_count:,} rows and was published with {rows:,}",
+                next_step="find out who writes to the output",
+            )
+        if self._by_event:
+            self._check_one_event_day(file, metadata)
+        return file
+
+    def _check_one_event_day(self, file: "DataFile", metadata: "TableMetadata") -> None:
+        """Refuse a file in which rows with and without the time of an event lie side by side: bounds do not tell."""
+        number = metadata.schema().find_field(EVENT_TIME).field_id
+        if file.null_value_counts.get(number, 0) not in {0, file.record_count}:
+            raise SafetyRefusal(
+                f"{file.file_path} holds rows with and without {EVENT_TIME}",
+                next_step="find out who writes to the output",
+            )
+
+    def _is_delta(self, uri: str) -> bool:
+        """Tell whether a file has delta-encoded pages, as those of before have.
+
+        Iceberg's vectorized reader refuses DELTA_BYTE_ARRAY (measured with 1.10.1): the table must not ask for it.
+        """
+        try:
+            with self._table.io.new_input(uri).open() as file:
+                footer = pq.read_metadata(file)
+        except FileNotFoundError as exc:
+            raise _gone(uri) from exc
+        groups = [footer.row_group(number) for number in range(footer.num_row_groups)]
+        columns = [group.column(number) for group in groups[:1] for number in range(group.num_columns)]
+        return any(encoding.startswith("DELTA") for column in columns for encoding in column.encodings)
+
+    def _is_of_the_day(self, file: "DataFile") -> bool:
+        """Tell whether a file is of the day's partition, or of one of its partitions by event."""
+        spec = self._table.specs()[file.spec_id]
+        return partitioned_by(self._table, spec)[:1] == [ARRIVAL] and file.partition[0] == self._day.number
+
+
+def _gone(uri: str) -> CatalogRefused:
+    return CatalogRefused(f"{uri} was published and is gone", next_step="find out who deletes files of the output")
+
+
+def _recorded(table: "Table", day: Day) -> Recorded | None:
+    for snapshot in ancestors_of(table.current_snapshot(), table.metadata):
+        said = {} if snapshot.summary is None else snapshot.summary.additional_properties
+        if said.get(DAY_PROPERTY) == str(day):
+            rows = said.get(ROWS_PROPERTY, "")
+            return Recorded(
+                said.get(GENERATION_PROPERTY, ""),
+                int(rows) if rows.isdecimal() else -1,
+                snapshot.timestamp_ms,
+                said.get(MANIFEST_PROPERTY, ""),
+            )
+    return None

@@ -1,0 +1,193 @@
+"""Level `stream`: what a part of the shards, or of the day, proves, and what it does not."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from compaction.audit.audit import audit_day
+from compaction.audit.stream.slices import Window, cut
+from compaction.inventory.inventory import Inventory, Row
+from compaction.inventory.segments import Segment
+from compaction.job.context import AuditOptions
+from compaction.stream.kinesis import Reach, ReadLog, Sent
+from compaction.verdict.audit_document import Audit
+from consumer.stream.port import StreamIdentity
+from minutebook.errors import StreamUnavailable
+from minutebook.format.day import Day
+from minutebook.format.minute import MINUTE_MS
+from minutebook.format.read_mark import read_mark_folder
+from minutebook.format.record import Record
+from minutebook.store.places import open_storage
+from minutebook.store.storage import Address, Storage
+from tests.corpus.auditing import job_context
+from tests.corpus.model import PREFIX, STREAM_ARN
+from tests.fakes.archive_scene import ArchiveScene
+from tests.fakes.clock import ManualClock
+from tests.fakes.stream import DAY_MS
+from tests.fakes.stream_reader import HeldStream
+
+DAY = Day.parse("2026-11-20")
+ONE, TWO = "shardId-000000000000", "shardId-000000000001"
+BEGIN_MS = DAY.begin_ms - DAY_MS
+NOW_MS = DAY.begin_ms + 720 * MINUTE_MS
+MINUTES = range(10, 700, 30)
+
+
+def sent(minute: int) -> Record:
+    """Return the record of a minute of the day."""
+    return Record(str(1000 + minute), 0, "k", DAY.begin_ms + minute * MINUTE_MS, b"%d" % minute)
+
+
+class Failing(HeldStream):
+    """Cannot be read in one shard, or loses records in front of its reader."""
+
+    fault: str = ""
+
+    def read(self, shard_id: str, reach: Reach, log: ReadLog) -> Iterator[Sent]:
+        """Fail in the second shard."""
+        return self._half(shard_id, reach, log)
+
+    def _half(self, shard_id: str, reach: Reach, log: ReadLog) -> Iterator[Sent]:
+        found = list(super().read(shard_id, reach, log))
+        if shard_id == TWO and self.fault == "overtaken":
+            log.is_broken = True
+            found = found[:3]
+        yield from found[:5]
+        if shard_id == TWO and self.fault == "unavailable":
+            raise StreamUnavailable("throttled for two minutes")
+        yield from found[5:]
+
+
+class Compared(NamedTuple):
+    """An archive of two shards, and a stream that holds the same."""
+
+    folder: Path
+    storage: Storage
+
+    def audit(self, *, fault: str = "", sample: int | None = None, lost: int | None = None) -> Audit:
+        """Audit the day so far; the stream holds one record more where `lost` names its minute."""
+        extra = [] if lost is None else [lost]
+        rows = [sent(minute) for minute in sorted([*MINUTES, *extra])]
+        held = Failing(STREAM_ARN, BEGIN_MS, {ONE: rows, TWO: rows}, NOW_MS)
+        held.fault = fault
+        given = job_context(self.folder, clock=ManualClock(NOW_MS))
+        given = given._replace(stream=lambda: held, shards=held.listed)  # type: ignore[arg-type,return-value]  # the reader's methods
+        options = AuditOptions(level="stream", so_far_ms=NOW_MS - 5 * MINUTE_MS, sample_minutes=sample)
+        return audit_day(given, DAY, options).audit
+
+    def marked(self) -> set[str]:
+        """Return the shards of which a mark of level stream was written."""
+        folder = read_mark_folder(PREFIX, DAY)
+        rows = [row.key.removeprefix(folder) for row in self.storage.list_objects(folder)]
+        return {name.partition("/")[0] for name in rows if "-stream-" in name}
+
+
+@pytest.fixture
+def compared(tmp_path: Path) -> Compared:
+    """Return a whole archive."""
+    storage = open_storage(Address(None, str(tmp_path)))
+    scene = ArchiveScene(storage, PREFIX)
+    scene.settle(StreamIdentity(STREAM_ARN, BEGIN_MS, DAY_MS))
+    scene.first(ONE, TWO)
+    for shard in (ONE, TWO):
+        scene.begin(shard, first=str(sent(10).position))
+        for minute in MINUTES:
+            scene.segment(shard, DAY.first_minute + minute, [sent(minute)])
+    return Compared(tmp_path, storage)
+
+
+def status(audit: Audit) -> dict[str, str]:
+    """Return the checks about the stream."""
+    return {check.id: check.status for check in audit.checks if check.id.startswith("stream_")}
+
+
+def test_a_whole_reading_proves_both_shards(compared: Compared) -> None:
+    """A mark for each."""
+    assert compared.audit().verdict == "clean"
+    assert compared.marked() == {ONE, TWO}
+
+
+def test_a_shard_that_cannot_be_read_leaves_the_other_compared(compared: Compared) -> None:
+    """One is proven, and the answer is unknown, with the shard's name."""
+    audit = compared.audit(fault="unavailable")
+    assert (audit.verdict, compared.marked()) == ("unknown", {ONE})
+    assert status(audit) == {"stream_compared": "pass", "stream_readable": "unknown"}
+    assert TWO in next(check.message for check in audit.checks if check.id == "stream_readable")
+
+
+def test_what_retention_took_in_front_of_the_reader_is_not_foreign(compared: Compared) -> None:
+    """The archive holds it, the stream did not show it: that proves nothing, and accuses nobody."""
+    audit = compared.audit(fault="overtaken")
+    assert (audit.verdict, compared.marked()) == ("unknown", {ONE})
+    assert {about.code for about in audit.findings} == {"unproven_end"}
+    assert status(audit)["stream_unbroken"] == "unknown"
+
+
+def test_a_sample_writes_no_mark_and_says_what_it_left_out(compared: Compared) -> None:
+    """Nothing that it compared proves the day: the verdict is that of the evidence without it."""
+    audit = compared.audit(sample=60)
+    assert (audit.verdict, compared.marked()) == ("unknown", set())
+    assert status(audit) == {"stream_sample": "warning"}
+    [told] = [check.message for check in audit.checks if check.id == "stream_sample"]
+    assert "60 minutes of each" in told
+    assert "the rest of the day was not compared" in told
+    codes = {check.id: check.status for check in audit.checks}
+    assert (codes["missing_in_archive"], codes["not_in_stream"]) == ("not_asked", "not_asked")
+
+
+def test_a_sample_sees_what_lies_within_it_and_nothing_else(compared: Compared) -> None:
+    """A loss in the window of a shard is a defect."""
+    inventory = Inventory(DAY, PREFIX, (), NOW_MS - 5 * MINUTE_MS)
+    begin_ms, end_ms = Window.of(inventory, 60).times(ONE)
+    inside = (begin_ms - DAY.begin_ms) // MINUTE_MS + 7
+    found = compared.audit(sample=60, lost=inside).findings
+    assert [about.shard for about in found if about.code == "missing_in_archive"][:1] == [ONE]
+    outside = next(
+        minute
+        for minute in range(11, 600)
+        if not any(
+            one[0] <= DAY.begin_ms + minute * MINUTE_MS < one[1]
+            for one in (Window.of(inventory, 60).times(shard) for shard in (ONE, TWO))
+        )
+        and minute not in MINUTES
+    )
+    assert "missing_in_archive" not in {about.code for about in compared.audit(sample=60, lost=outside).findings}
+    assert end_ms - begin_ms == 60 * MINUTE_MS
+
+
+def test_a_sample_as_long_as_the_day_is_none(compared: Compared) -> None:
+    """All of it is compared, and proven."""
+    assert compared.audit(sample=1440).verdict == "clean"
+    assert compared.marked() == {ONE, TWO}
+
+
+def test_windows_lie_within_the_scope_and_differ(compared: Compared) -> None:
+    """By shard and by day; the same command looks at the same place."""
+    del compared
+    inventory = Inventory(DAY, PREFIX, ())
+    window = Window.of(inventory, 7)
+    times = [window.times(f"shardId-{number}") for number in range(200)]
+    assert all(DAY.begin_ms <= begin and end <= DAY.end_ms and begin % MINUTE_MS == 0 for begin, end in times)
+    assert len(set(times)) > 100
+    assert times == [window.times(f"shardId-{number}") for number in range(200)]
+
+
+def segment(first: int, last: int, size: int) -> Segment:
+    """Return a segment of these positions and bytes of payload."""
+    scene = ArchiveScene(open_storage(Address(None, "/nonexistent")), PREFIX)
+    rows = [Record(str(number), 0, "k", DAY.begin_ms, bytes(size)) for number in (first, last)]
+    made = scene.segment(ONE, DAY.first_minute, rows, is_stored=False)
+    return Segment(Row(made.key, 1, "e", 0, None), made.metadata)
+
+
+def test_a_cut_lies_where_everything_before_it_has_ended() -> None:
+    """Segments that overlap stay together, whatever their size."""
+    rows = [segment(1, 2, 10), segment(3, 9, 10), segment(5, 6, 10), segment(7, 8, 10), segment(10, 11, 10)]
+    slices = cut(reversed(rows), 1)
+    assert [[one.metadata.first.sequence for one in part.segments] for part in slices] == [[1], [3, 5, 7], [10]]
+    assert [part.start and part.start.sequence for part in slices] == [None, 3, 10]
+    assert [part.stop and part.stop.sequence for part in slices] == [3, 10, None]
+    assert len(cut(rows, 1000)) == 1
+    assert [part.segments for part in cut([], 1)] == [()]

@@ -1,0 +1,151 @@
+"""Athena's DDL of the published days."""
+
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from compaction.commands.ddl import ddl_of, print_ddl
+from compaction.job.request import DdlRequest
+from minutebook.errors import SettingsError
+from minutebook.format.day import Day
+from minutebook.store.places import StorePrefix
+from minutebook.store.storage import Address
+from tests.corpus.shelf import Shelf
+
+DAY = Day.parse("2026-11-20")
+TODAY = DAY.shift(9)
+EVERY_DAY = [
+    ("shard_id", "string"),
+    ("sequence_number", "string"),
+    ("sub_sequence_number", "bigint"),
+    ("partition_key", "string"),
+    ("arrival_time", "timestamp"),
+    ("data", "string"),
+    ("data_bytes", "binary"),
+    ("segment", "string"),
+]
+NARROW = {"n": pa.array([1], pa.int32()), "price": pa.array([1], pa.decimal128(5, 2)), "old": pa.array(["x"])}
+WIDE = {
+    "n": pa.array([1], pa.int64()),
+    "price": pa.array([1], pa.decimal128(12, 2)),
+    "at": pa.array([1], pa.date32()),
+}
+
+
+@pytest.fixture
+def shelf(tmp_path: Path) -> Shelf:
+    """Return a day that is published."""
+    made = Shelf(StorePrefix(Address(None, str(tmp_path)), "out/"))
+    made.publish(DAY, "a")
+    return made
+
+
+def evolve(shelf: Shelf, day: Day, columns: dict[str, pa.Array]) -> None:
+    """Publish a day of one row with typed columns, as its manifest says."""
+    shelf.publish(day, "typed", (1,))
+
+    def typed(table: pa.Table) -> pa.Table:
+        for name, values in columns.items():
+            table = table.append_column(name, values)
+        return table
+
+    shelf.change_file(day, typed, {name: str(values.type) for name, values in columns.items()})
+
+
+def ddl_text(shelf: Shelf) -> str:
+    """Return the DDL of what is published."""
+    return ddl_of(shelf.publisher(DAY).storage, shelf.place, "events.raw", TODAY)
+
+
+def listed(text: str) -> list[tuple[str, str]]:
+    """Return the columns of a DDL."""
+    lines = (line.strip().removesuffix(",").split(maxsplit=1) for line in text.splitlines() if line[:3] == "  `")
+    return [(name.strip("`"), kind) for name, kind in lines]
+
+
+def test_the_ddl_has_each_column_as_wide_as_any_day(shelf: Shelf) -> None:
+    """Of typed days that evolved, with the time of events: the newest day's columns come first."""
+    narrow = {"who": pa.array([{"a": 1}], pa.struct([("a", pa.int32())])), "tags": pa.array([["x"]])}
+    wide = {
+        "who": pa.array([{"a": 1}], pa.struct([("a", pa.int64()), ("b", pa.string())])),
+        "event_time": pa.array([0], pa.timestamp("us", "UTC")),
+        "at": pa.array([0], pa.timestamp("us")),
+        "ok": pa.array([True]),
+        "x": pa.array([0.5]),
+    }
+    for number, columns in enumerate((NARROW | narrow, WIDE | wide, NARROW | {"_unfit": pa.array(["n: no"])})):
+        evolve(shelf, DAY.shift(number), columns)
+
+    assert listed(ddl_text(shelf)) == [
+        *EVERY_DAY,
+        ("n", "bigint"),
+        ("price", "decimal(12,2)"),
+        ("old", "string"),
+        ("_unfit", "string"),
+        ("at", "timestamp"),
+        ("who", "struct<a:bigint,b:string>"),
+        ("event_time", "timestamp"),
+        ("ok", "boolean"),
+        ("x", "double"),
+        ("tags", "array<string>"),
+    ]
+
+
+def test_the_ddl_has_the_typed_columns_of_all_days(shelf: Shelf) -> None:
+    """The newest day's first, each as wide as any day needs; what no type holds is told."""
+    evolve(shelf, DAY, NARROW)
+    evolve(shelf, DAY.shift(1), WIDE)
+    evolve(shelf, DAY.shift(2), {"price": pa.array(["1.5"]), "n": pa.array([1], pa.int32())})
+    text = ddl_text(shelf)
+
+    assert text.startswith(
+        "-- column price is string here, and decimal(12,2) on 2026-11-21: leave it out there\n"
+        "-- column price is string here, and decimal(5,2) on 2026-11-20: leave it out there\n"
+        "CREATE EXTERNAL TABLE"
+    )
+    assert [kind for _, kind in listed(text)[8:]] == ["string", "bigint", "date", "string"]
+
+
+def test_the_ddl_computes_its_partitions(shelf: Shelf) -> None:
+    """From the oldest published day on; the columns are the newest day's."""
+    shelf.publish(DAY.shift(2), "b", ())
+    text, location = ddl_text(shelf), f"{shelf.place.address.root}/out/_symlinks/"
+
+    assert text.startswith("CREATE EXTERNAL TABLE `events`.`raw` (\n  `shard_id`            string,\n")
+    assert text.partition("\n)\n")[2] == (
+        "PARTITIONED BY (`dt` string)\n"
+        "ROW FORMAT SERDE 'org.apache.hadoop.hive.ql.io.parquet.serde.ParquetHiveSerDe'\n"
+        "STORED AS INPUTFORMAT 'org.apache.hadoop.hive.ql.io.SymlinkTextInputFormat'\n"
+        "OUTPUTFORMAT 'org.apache.hadoop.hive.ql.io.HiveIgnoreKeyTextOutputFormat'\n"
+        f"LOCATION '{location}'\n"
+        "TBLPROPERTIES (\n"
+        "  'projection.enabled' = 'true',\n"
+        "  'projection.dt.type' = 'date',\n"
+        "  'projection.dt.format' = 'yyyy-MM-dd',\n"
+        "  'projection.dt.range' = '2026-11-20,NOW',\n"
+        "  'projection.dt.interval' = '1',\n"
+        "  'projection.dt.interval.unit' = 'DAYS',\n"
+        f"  'storage.location.template' = '{location}dt=${{dt}}/'\n"
+        ");\n"
+    )
+    shelf.publisher(DAY).write_symlinks()
+    assert (Path(location) / f"dt={DAY}" / "manifest").is_file()
+    nothing = ddl_of(shelf.publisher(DAY).storage, StorePrefix(Address(None), "none/"), "a.b", TODAY)
+    assert "2026-11-29,NOW" in nothing
+    assert listed(nothing) == EVERY_DAY
+
+
+@pytest.mark.parametrize("name", ["raw", "Events.raw", "a.b.c", "a.b;drop", "", "a."])
+def test_a_name_that_the_catalog_does_not_take(name: str) -> None:
+    """Before anything is read."""
+    with pytest.raises(SettingsError, match="is not a table of the catalog"):
+        print_ddl(DdlRequest(name, "/nonexistent"), {})
+
+
+def test_a_folder_has_no_ddl(tmp_path: Path) -> None:
+    """The catalog's engines read S3."""
+    file = tmp_path / "my.properties"
+    file.write_text("streamName=s\napplicationName=a\nregionName=us-east-1\nminutebook.bucket=b\n")
+    with pytest.raises(SettingsError, match="cannot name"):
+        print_ddl(DdlRequest("events.raw", str(file), str(tmp_path)), {})

@@ -1,0 +1,260 @@
+"""Vacuum: what nothing names goes when it is old, and nothing else does."""
+
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+import pytest
+
+from compaction.commands.vacuum.command import Output, parse_age, vacuum_output
+from compaction.commands.vacuum.command import vacuum as run_vacuum
+from compaction.job.request import VacuumRequest
+from compaction.publish.publisher import GRACE_MS
+from minutebook.clock import SystemClock
+from minutebook.errors import SettingsError
+from minutebook.published.generation import Judged
+from minutebook.store.directory_storage import DirectoryStorage
+from tests.corpus.desk import DAY, OUT, Desk
+from tests.corpus.model import PREFIX
+from tests.fakes.failing_storage import Crash, FailingStorage
+from tests.unit.compaction.commands.vacuum.scene import keys, named, put, twice_published, vacuum
+
+
+@pytest.fixture
+def desk(tmp_path: Path) -> Desk:
+    """Return a day that was published twice: a segment came late."""
+    return twice_published(tmp_path)
+
+
+def test_the_generation_before_goes_with_all_that_is_its(desk: Desk) -> None:
+    """Its files, manifest, audit and inventory; what is left is what the pointer names."""
+    before = {row.key: row.size for row in desk.storage.list_objects(OUT)}
+    report = vacuum(desk)
+    assert keys(desk) == named(desk)
+    gone = before.keys() - keys(desk)
+    assert len(gone) >= 4
+    assert (report.objects, report.bytes) == (len(gone), sum(before[key] for key in gone))
+    assert len(desk.published_rows()) == desk.corpus.records
+    assert desk.compact().state == "already"
+
+
+def test_a_dry_run_says_the_same_and_deletes_nothing(desk: Desk) -> None:
+    """Object by object."""
+    before = keys(desk)
+    said = vacuum(desk, dry_run=True)
+    assert keys(desk) == before
+    done = vacuum(desk)
+    assert (said.objects, said.bytes, said.days) == (done.objects, done.bytes, done.days)
+
+
+def test_what_is_young_stays(desk: Desk) -> None:
+    """All of the generation: a run that is about to publish it has just written the first of it."""
+    old = put(desk, ["_gen-crashed/part-1.parquet", "_manifest/crashed-w.json"])
+    young = put(desk, ["_gen-working/part-1.parquet"])
+    working = put(desk, ["_gen-working/part-2.parquet"])
+    desk.age(working[0], desk.after_grace_ms() - GRACE_MS + 1)
+    vacuum(desk)
+    assert keys(desk) == {*named(desk), *young, *working}
+    assert not keys(desk) & set(old)
+
+
+def test_while_the_pointer_is_young_all_stays(tmp_path: Path) -> None:
+    """A query may have begun on the generation before."""
+    desk = Desk(tmp_path)
+    desk.compact()
+    desk.clock.advance((desk.after_grace_ms() - desk.clock.now_ms()) / 1000)
+    desk.archive_more()
+    desk.compact()
+    before = keys(desk)
+    context = desk.context()
+    report = vacuum_output(
+        Output(context.archive, PREFIX, context.open(desk.out.address), OUT),
+        desk.clock.now_ms() + GRACE_MS - 1,
+        GRACE_MS,
+        dry_run=False,
+    )
+    assert (keys(desk), report.objects) == (before, 0)
+
+
+def test_what_a_table_may_name_stays(desk: Desk) -> None:
+    """Its generation, whole, however old; the mark, too."""
+    kept = put(desk, ["_gen-tabled/part-1.parquet", "_manifest/tabled-w.json", "_tables/tabled.t.r.json"])
+    vacuum(desk)
+    assert keys(desk) == {*named(desk), *kept}
+
+
+def test_what_the_symlinks_still_name_stays(desk: Desk) -> None:
+    """A run crashed between its swap and the symlinks: Athena reads the generation before."""
+    [old] = put(desk, ["_gen-before/part-1.parquet"])
+    symlinks = Path(desk.storage.uri(desk.publisher().folder.symlinks))
+    symlinks.write_text(desk.storage.uri(old) + "\n")
+    vacuum(desk)
+    assert old in keys(desk)
+
+
+def test_what_the_symlinks_name_stays_wherever_they_were_written(desk: Desk) -> None:
+    """The run saw the output at another place: a folder that is mounted, or a scheme that Hadoop knows."""
+    [old] = put(desk, ["_gen-before/part-1.parquet"])
+    Path(desk.storage.uri(desk.publisher().folder.symlinks)).write_text(f"s3a://elsewhere/{old}\n")
+    vacuum(desk)
+    assert old in keys(desk)
+
+
+def test_what_others_put_among_ours_stays(desk: Desk) -> None:
+    """By names that no run gives; a folder that looks like a day's, and is none, stops nobody."""
+    theirs = put(
+        desk,
+        [
+            "_gen-notes.txt",
+            "_gen-old/README.md",
+            "_gen-old/copy/part-1.parquet",
+            "gen=theirs/data.csv",
+            "_manifest/README.md",
+            "_manifest/notes.json",
+            "_manifest/sub/a-w.json",
+        ],
+    )
+    elsewhere = [f"{OUT}dt=latest/x", f"{OUT}dt={DAY}-backup/_gen-a/part-1.parquet"]
+    for key in elsewhere:
+        desk.storage.put_if_absent(key, b"left", {}, "x/y")
+    assert vacuum(desk).exit_code == 0
+    assert keys(desk) == {*named(desk), *theirs, *elsewhere}
+
+
+def test_a_pointer_that_was_put_back_is_young(desk: Desk) -> None:
+    """It says when it was written first; a query may have begun on what it named until a moment ago."""
+    key, before = desk.publisher().folder.pointer, keys(desk)
+    desk.age(key, desk.after_grace_ms() - GRACE_MS + 600_000)
+    assert (vacuum(desk).objects, keys(desk)) == (0, before)
+    assert desk.publisher().sweep(desk.after_grace_ms()) == []
+
+
+def test_what_lies_in_folders_of_the_current_generation_stays(desk: Desk) -> None:
+    """It is about its files; a file beside them that no manifest names goes."""
+    pointer = desk.publisher().current().pointer
+    assert pointer is not None
+    inside, stray = put(
+        desk, [f"_gen-{pointer.generation}/_facts/f.parquet", f"_gen-{pointer.generation}/part-9.parquet"]
+    )
+    vacuum(desk)
+    assert keys(desk) == {*named(desk), inside}
+    assert stray not in keys(desk)
+
+
+def test_a_day_that_was_never_published_is_cleared(tmp_path: Path) -> None:
+    """Runs crashed; the raw objects are there."""
+    desk = Desk(tmp_path)
+    put(desk, ["_gen-a/part-1.parquet", "_manifest/a-w.json", "_manifest/a-e.audit.json"])
+    report = vacuum(desk)
+    assert (report.objects, report.exit_code, keys(desk)) == (3, 0, set())
+
+
+def test_an_unfinished_upload_is_given_up(desk: Desk) -> None:
+    """An old one; that of a run at work stays."""
+    root = Path(desk.storage.uri(desk.publisher().folder.path))
+    for name, age_ms in (("old", 0), ("young", -GRACE_MS - 120_000)):
+        folder = root / f"_gen-{name}"
+        folder.mkdir()
+        (folder / "part-1.parquet.writing").write_bytes(b"half")
+        desk.age(f"tables/dt={DAY}/_gen-{name}/part-1.parquet.writing", SystemClock().now_ms() - age_ms)
+    report = vacuum(desk)
+    assert report.uploads == 1
+    assert [path.parent.name for path in root.rglob("*.writing")] == ["_gen-young"]
+
+
+@pytest.mark.parametrize("applied", [False, True], ids=["before", "after"])
+def test_a_crash_at_any_request_takes_nothing_that_is_named(tmp_path: Path, *, applied: bool) -> None:
+    """And the next vacuum finishes."""
+    at = 0
+    while True:
+        at += 1
+        desk = Desk(tmp_path / f"{applied}-{at}")
+        desk.compact()
+        put(desk, ["_gen-a/part-1.parquet", "_manifest/a-w.json", "_manifest/a-e.audit.json"])
+        failing = FailingStorage(desk.storage, at, applied=applied)
+        try:
+            vacuum(desk, storage=failing)
+        except Crash:
+            assert named(desk) <= keys(desk)
+            assert vacuum(desk).exit_code == 0
+        assert keys(desk) == named(desk)
+        if not failing.reached:
+            return
+
+
+class Interrupting(DirectoryStorage):
+    """Lets somebody else work just before or after a delete of audits."""
+
+    def __init__(self, root: Path, work: Callable[[], None], *, before: bool) -> None:
+        super().__init__(root)
+        self._work = work
+        self._before = before
+
+    def delete(self, keys: Iterable[str]) -> None:
+        """Delete, with the others' work in front of it or behind it."""
+        doomed = list(keys)
+        is_audit = any(key.endswith(".audit.json") for key in doomed)
+        if is_audit and self._before:
+            self._work()
+        super().delete(doomed)
+        if is_audit and not self._before:
+            self._work()
+
+
+@pytest.mark.parametrize("before", [True, False], ids=["before", "after"])
+def test_an_old_audit_that_a_pointer_names_again_is_there(desk: Desk, *, before: bool) -> None:
+    """The evidence is again what it was, so a run swaps the pointer to the old audit while vacuum deletes it."""
+    pointer = desk.publisher().current().pointer
+    assert pointer is not None
+    manifest = desk.publisher().manifest(pointer)
+    assert manifest is not None
+    audit, body = f"{pointer.audit.removesuffix('.audit.json')[:-4]}back.audit.json", b"{}"
+    desk.storage.put_if_absent(audit, body, {}, "x/y")
+    publisher = desk.publisher()
+    publisher.put_audit(audit, body)  # the run has looked, and found it there
+
+    def swap() -> None:
+        assert publisher.swap_pointer(
+            manifest, desk.publisher().current(), "again", pointer.written_at, Judged("clean", audit)
+        )
+
+    assert isinstance(desk.storage, DirectoryStorage)
+    vacuum(desk, storage=Interrupting(desk.storage.root, swap, before=before))
+    stored = desk.storage.get(audit)
+    assert stored is not None
+    assert stored.body == body
+
+
+def test_a_swap_puts_its_audit_again(desk: Desk) -> None:
+    """Vacuum has deleted it between the look and the swap: nobody named it then."""
+    pointer = desk.publisher().current().pointer
+    assert pointer is not None
+    manifest = desk.publisher().manifest(pointer)
+    assert manifest is not None
+    publisher, audit = desk.publisher(), f"{desk.publisher().folder.manifests}g-back.audit.json"
+    publisher.put_audit(audit, b"{}")
+    desk.storage.delete([audit])
+    judged = Judged("clean", audit)
+    assert publisher.swap_pointer(manifest, publisher.current(), "again", pointer.written_at, judged)
+    assert desk.storage.head(audit) is not None
+
+
+@pytest.mark.parametrize("text", ["1d", "2d", "0d", "3", "", "3h", "-3d", "999999d"])
+def test_an_age_is_days_and_not_below_the_grace(text: str) -> None:
+    """Whoever asks for less would take what is being written."""
+    with pytest.raises(SettingsError):
+        parse_age(text)
+
+
+def test_three_days_are_enough() -> None:
+    """The grace of the sweep."""
+    assert parse_age("3d") == GRACE_MS
+
+
+@pytest.mark.parametrize(
+    ("table", "catalog", "why"),
+    [("raw", None, "not the name of a table"), (None, "lake", "--iceberg-catalog: which table")],
+)
+def test_a_table_is_named_whole(table: str | None, catalog: str | None, why: str) -> None:
+    """Before anything is asked or deleted."""
+    with pytest.raises(SettingsError, match=why):
+        run_vacuum(VacuumRequest("/nonexistent", iceberg=table, iceberg_catalog=catalog), {})

@@ -1,0 +1,225 @@
+"""Days side by side: what one of them meets is its own affair, and memory is given back."""
+
+import gc
+import signal
+import threading
+import weakref
+from collections.abc import Callable
+
+import pytest
+
+from compaction.inventory.memory import collector_paused
+from compaction.night.days.outcome import DayRow, row_of_error, row_of_plan
+from compaction.night.days.run import DaysRun
+from compaction.night.days.side_by_side import DayDone, DayWorkers
+from compaction.night.days.stop import Stop, StoppableClock, Stopped, stopped_by_signals
+from compaction.night.dry_run import DayPlan
+from compaction.spark.engine import no_progress
+from minutebook.errors import SafetyRefusal, SettingsError, StoreUnavailable
+from minutebook.format.day import Day
+from tests.fakes.clock import ManualClock
+
+BEGIN = Day.parse("2026-11-01")
+DAYS = [BEGIN.shift(number) for number in range(6)]
+
+
+def run(
+    work: Callable[[Day], str],
+    *,
+    parallel: int = 1,
+    stop: Stop | None = None,
+    cancel: Callable[[], None] = lambda: None,
+    days: list[Day] = DAYS,
+) -> dict[Day, DayDone[str]]:
+    """Work on the days; returns what became of each.
+
+    Nothing is given back behind them: that walks through all that a whole suite holds, at each day.
+    """
+    found: dict[Day, DayDone[str]] = {}
+    workers = DayWorkers(parallel, stop or Stop(), ManualClock(), cancel, give_back=lambda: None)
+    workers.run(days, work, lambda done: found.update({done.day: done}))
+    return found
+
+
+def failing(day: Day) -> str:
+    """Refuse one day, and lose the store on another."""
+    if day == DAYS[1]:
+        raise SafetyRefusal("expired")
+    if day == DAYS[3]:
+        raise StoreUnavailable("503")
+    return str(day)
+
+
+@pytest.mark.parametrize("parallel", [1, 2, 8])
+def test_a_day_that_fails_fails_alone(parallel: int) -> None:
+    """The others are done, whatever came before them."""
+    found = run(failing, parallel=parallel)
+    assert [found[day].given for day in DAYS] == [
+        None if number in {1, 3} else str(day) for number, day in enumerate(DAYS)
+    ]
+    assert isinstance(found[DAYS[1]].error, SafetyRefusal)
+    assert isinstance(found[DAYS[3]].error, StoreUnavailable)
+
+
+def test_days_are_at_work_at_once() -> None:
+    """As many as were asked for: each waits for the others here."""
+    together = threading.Barrier(3, timeout=30)
+
+    def work(day: Day) -> str:
+        together.wait()
+        return str(day)
+
+    assert len(run(work, parallel=3)) == len(DAYS)
+
+
+def test_a_fault_of_the_program_is_raised_and_no_day_begins_after_it() -> None:
+    """It is nobody's row: what it means for the other days is not known."""
+    begun: list[Day] = []
+
+    def work(day: Day) -> str:
+        begun.append(day)
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        run(work)
+    assert begun == DAYS[: len(begun)]
+    assert len(begun) <= 2, "the thread may have begun the next day before the fault was seen"
+
+
+def test_a_stop_ends_days_at_work_and_begins_no_other() -> None:
+    """Spark's jobs are cancelled until the days at work have noticed; an error that comes of it is no failure."""
+    stop, cancelled = Stop(), threading.Event()
+
+    def work(_: Day) -> str:
+        stop.ask()
+        assert cancelled.wait(30)
+        raise StoreUnavailable("Spark gave up: the job was cancelled")
+
+    found = run(work, stop=stop, cancel=cancelled.set)
+    assert [type(found[day].error) for day in DAYS] == [Stopped] * len(DAYS)
+
+
+def test_no_day_begins_once_the_run_is_to_end() -> None:
+    """They are rows of the table all the same."""
+    stop, begun = Stop(), list[Day]()
+
+    def work(day: Day) -> str:
+        begun.append(day)
+        stop.ask()
+        return str(day)
+
+    found = run(work, stop=stop)
+    assert begun == DAYS[:1]
+    assert (found[DAYS[0]].error, len(found)) == (None, len(DAYS))
+
+
+def test_a_signal_is_a_stop_and_its_number_the_exit_code() -> None:
+    """SIGTERM: 143, as shells count. Handlers are given back."""
+    before = signal.getsignal(signal.SIGTERM)
+    stop = Stop()
+    with stopped_by_signals(stop):
+        signal.raise_signal(signal.SIGTERM)
+        assert (stop.is_asked, stop.exit_code) == (True, 143)
+    assert signal.getsignal(signal.SIGTERM) is before
+
+
+def test_nobody_sleeps_on_once_the_run_is_to_end() -> None:
+    """A budget of retries is not waited out."""
+    clock, stop = ManualClock(), Stop()
+    clock.on_sleep = lambda _: stop.ask()
+    with pytest.raises(Stopped):
+        StoppableClock(clock, stop).sleep(60)
+    assert sum(clock.slept) < 1
+
+
+class Held:
+    """What a day holds, in a cycle, as clients and exceptions are."""
+
+    def __init__(self) -> None:
+        self.itself = self
+
+
+def test_what_a_day_held_is_given_back() -> None:
+    """Also what a pause of the collector put aside."""
+    held: list[weakref.ref[Held]] = []
+
+    def work(day: Day) -> str:
+        with collector_paused():
+            held.append(weakref.ref(Held()))
+        return str(day)
+
+    workers = DayWorkers(2, Stop(), ManualClock(), cancel=lambda: None)
+    asked = DaysRun("compact", many=False, as_json=False, workers=workers, report=no_progress)
+    asked.run(DAYS[:2], work, lambda day, *_: DayRow(day=str(day), state="published", exit_code=0))
+    assert [each() for each in held] == [None, None]
+
+
+def test_pauses_of_the_collector_may_overlap() -> None:
+    """It is off until the last one ends, and on then."""
+    first, second = collector_paused(), collector_paused()
+    with first:
+        second.__enter__()
+    assert not gc.isenabled()
+    second.__exit__(None, None, None)
+    assert gc.isenabled()
+    gc.unfreeze()
+
+
+def many(code_of: dict[int, int], *, is_many: bool = True) -> int:
+    """Return the exit code of a run whose days end with these codes, or with errors of these."""
+
+    def work(day: Day) -> int:
+        if DAYS.index(day) == 0 and -1 in code_of:
+            raise SettingsError("before the archive begins")
+        return code_of.get(DAYS.index(day), 0)
+
+    workers = DayWorkers(2, Stop(), ManualClock(), cancel=lambda: None, give_back=lambda: None)
+    asked = DaysRun("compact", is_many, as_json=True, workers=workers, report=no_progress)
+    days = DAYS if is_many else DAYS[:1]
+    return asked.run(days, work, lambda day, code, _: DayRow(day=str(day), state="published", exit_code=code))
+
+
+@pytest.mark.parametrize(
+    ("codes", "worst"), [({}, 0), ({2: 4}, 4), ({2: 4, 4: 3}, 3), ({-1: 0, 3: 4}, 2), ({-1: 0, 3: 3}, 3)]
+)
+def test_the_worst_day_gives_the_exit_code(
+    codes: dict[int, int], worst: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A defect outweighs a refusal, and both an unknown; JSON is one document with a row for each day, in order."""
+    assert many(codes) == worst
+    printed = capsys.readouterr().out
+    assert printed.count("\n") == 1
+    positions = [printed.index(f'"day":"{day}"') for day in DAYS]
+    assert positions == sorted(positions)
+
+
+def test_the_error_of_one_day_is_raised_as_ever(capsys: pytest.CaptureFixture[str]) -> None:
+    """And there is no table."""
+    with pytest.raises(SettingsError):
+        many({-1: 0}, is_many=False)
+    assert capsys.readouterr().out == ""
+
+
+def test_days_of_a_dry_run_are_rows_of_the_same_table(capsys: pytest.CaptureFixture[str]) -> None:
+    """A plan is no failure; a day that is refused has its reason there, and gives the exit code."""
+
+    def work(day: Day) -> DayPlan:
+        if day == BEGIN:
+            raise SettingsError("before the archive begins")
+        return DayPlan(day=str(day), segments=18, bytes=1, tasks=1, generation="g", state="s", action="nothing to do")
+
+    workers = DayWorkers(1, Stop(), ManualClock(), cancel=lambda: None, give_back=lambda: None)
+    asked = DaysRun("compact", many=True, as_json=False, workers=workers, report=no_progress)
+    assert asked.run(DAYS[:2], work, lambda _day, plan, _seconds: row_of_plan(plan)) == 2
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[1].split()[:2] == [str(DAYS[0]), "refused"]
+    assert (lines[2].split()[:2], lines[2].endswith("nothing to do")) == ([str(DAYS[1]), "planned"], True)
+
+
+def test_an_error_says_what_to_do_in_its_row() -> None:
+    """Refused for good, unavailable for now, or failed: 2 and 6, 5, and 1."""
+    states = [
+        row_of_error(BEGIN, error).state for error in (SettingsError(""), StoreUnavailable(""), Stopped("stopped"))
+    ]
+    assert states == ["refused", "unavailable", "stopped"]
+    assert row_of_error(BEGIN, SafetyRefusal("expired", next_step="read it")).next_step == "read it"

@@ -1,0 +1,85 @@
+"""What a partition of Spark gives to others, without Spark: its shuffle may be lost, and made again by halves."""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple, Self
+
+import pytest
+
+from compaction.shard_groups.port import Given, Values
+from compaction.spark.failures import Alarm, Failure
+from compaction.spark.shuffle import Jobs
+from compaction.spark.spark_groups import SparkDealt
+from minutebook.errors import ObjectVanished
+
+
+class Rows:
+    """Partitions that are made one at a time."""
+
+    def __init__(self) -> None:
+        self.work: Callable[[int, Iterable[Given]], Iterable[Given]] = lambda _, rows: rows
+
+    def mapPartitionsWithIndex(self, work: Callable[[int, Iterable[Given]], Iterable[Given]]) -> Self:  # noqa: N802 - Spark's name
+        """Keep the work."""
+        self.work = work
+        return self
+
+    def partitionBy(self, count: int, partition: object) -> Self:  # noqa: N802 - Spark's name
+        """Stay as they are."""
+        del count, partition
+        return self
+
+
+class Sent(NamedTuple):
+    """What a task gets along."""
+
+    value: Any
+
+
+class Context:
+    """As much of Spark's context as dealing takes."""
+
+    def broadcast(self, value: object) -> Sent:
+        """Return what tasks read."""
+        return Sent(value)
+
+    def accumulator(self, value: object, param: object) -> "Context":
+        """Return what tasks add to."""
+        del value, param
+        return self
+
+    def add(self, told: object) -> None:
+        """Hear nothing."""
+
+
+def never(what: str, rows: object, numbers: Sequence[int], work: object, alarm: Alarm) -> list[object]:
+    """Run no job."""
+    raise AssertionError((what, rows, numbers, work, alarm))
+
+
+def test_values_for_nobodys_bucket_are_an_error() -> None:
+    """As they are where buckets lie in one process; by a division they would be others' values."""
+    context, rows = Context(), Rows()
+
+    def behind(values: Values, argument: int) -> list[Given]:
+        return [(argument, value) for value in values]
+
+    alarm = Alarm(context, "tag")
+    SparkDealt(Jobs(context, lambda: alarm, never), alarm, rows).deal(behind, {0: 3, 1: 4}, 4)
+    assert list(rows.work(0, [(0, "value")])) == [(3, "value")]
+    with pytest.raises(ValueError, match="nobody has bucket 4 of 4"):
+        rows.work(1, [(1, "value")])
+
+
+def test_a_failure_goes_wherever_values_were_to_go() -> None:
+    """A bucket that is made again alone must not lack values, and count as whole."""
+    context, rows = Context(), Rows()
+
+    def gone(values: Values, argument: object) -> list[Given]:
+        raise ObjectVanished(f"{values} {argument}")
+
+    alarm = Alarm(context, "tag")
+    SparkDealt(Jobs(context, lambda: alarm, never), alarm, rows).deal(gone, {2: "asked"}, 4)
+    given = list(rows.work(2, [(2, "value")]))
+    assert [bucket for bucket, _ in given] == [0, 1, 2, 3]
+    assert {failure.kind for _, failure in given if isinstance(failure, Failure)} == {"ObjectVanished"}
+    assert list(rows.work(1, [(1, "value")])) == []
