@@ -28,7 +28,7 @@ import botocore
 from botocore.awsrequest import AWSRequest, AWSResponse
 
 from benchmarks.dynamodb_answers import answer, serving
-from consumer.dedupe.claim_batches import Answer, Batch, Undecided
+from consumer.dedupe.claim_batches import Answer, StatementBatch, Undecided
 from consumer.dedupe.deduplicator import ClaimMap, Claims
 from consumer.dedupe.table import CLAIM_CONNECTIONS, DynamoDedupeTable, make_claims_client
 from demo.embedded import ACCESS_KEY, REGION, SECRET_KEY
@@ -77,7 +77,7 @@ WAYS: Final = tuple(
 class _OneByOne(DynamoDedupeTable):
     """The peer: one conditional PutItem for each record, as it was before there were batches."""
 
-    def claim_batch(self, batch: Batch) -> Sequence[Answer]:
+    def claim_batch(self, batch: StatementBatch) -> Sequence[Answer]:
         """Send nothing."""
         return [Undecided.OTHERWISE] * len(batch.claims)
 

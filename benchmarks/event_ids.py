@@ -23,7 +23,7 @@ from compaction.event_ids.copies import Layout
 from compaction.event_ids.rows import IdCollector, IdOrder
 from compaction.parquet.plan import Task
 from compaction.spark.engine import SparkEngine
-from compaction.spark.shuffle import FoundCopies, Jobs, ShuffledIds
+from compaction.spark.shuffle import Jobs, ShuffledIds, SparkFoundCopies
 from compaction.tasks.task import Order
 from demo.bootstrap import ensure_java
 from minutebook.store.storage import Address
@@ -116,7 +116,7 @@ def _rows(day: Day, task: int) -> Iterator[tuple[int, bytes]]:
     yield from ((partition + 1, rows) for partition, rows in collector.rows())
 
 
-def _delivered(jobs: Jobs, found: FoundCopies) -> int:
+def _delivered(jobs: Jobs, found: SparkFoundCopies) -> int:
     """Return how many bytes of copies the tasks that write would get."""
 
     def count(rows: Iterable[tuple[int, Any]]) -> list[int]:

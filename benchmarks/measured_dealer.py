@@ -11,7 +11,7 @@ from compaction.spark.engine import SparkEngine
 from compaction.tasks.task import Order
 
 if TYPE_CHECKING:
-    from compaction.job.context import Found, Shuffled
+    from compaction.job.context import FoundCopies, Shuffled
 
 
 class Measured:
@@ -97,8 +97,8 @@ class MeasuredCollected(NamedTuple):
     seen: MeasuredDealt
     collected: Collected
 
-    def find(self, layout: Layout, again: None, count: int) -> "Found":
+    def find(self, layout: Layout, again: None, count: int) -> "FoundCopies":
         """Pass on, and weigh the tallies."""
-        found: Found = self.collected.find(layout, again, count)
+        found: FoundCopies = self.collected.find(layout, again, count)
         self.seen.weigh(found.shards)
         return found

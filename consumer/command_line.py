@@ -25,7 +25,7 @@ def consume(
     ] = None,
 ) -> None:
     """Archive the stream until stopped (SIGTERM): check, start the daemon, keep it running."""
-    from consumer.daemon.consume import consume as run  # noqa: PLC0415 - help is quick
+    from consumer.daemon.consume import run_consume as run  # noqa: PLC0415 - help is quick
 
     raise typer.Exit(run(file, os.environ, state_dir))
 
@@ -37,7 +37,7 @@ def health(
     ] = None,
 ) -> None:
     """Say in one line whether this worker's task does its work; exits 7 when it does not, or does not run."""
-    from consumer.monitoring.command import health as run  # noqa: PLC0415 - help is quick
+    from consumer.monitoring.command import run_health as run  # noqa: PLC0415 - help is quick
 
     raise typer.Exit(run(file, os.environ, state_dir))
 
@@ -48,7 +48,7 @@ def doctor(
     as_json: Annotated[bool, typer.Option("--json", help="Print the checks as JSON.")] = False,
 ) -> None:
     """Check Java, credentials, stream, bucket and table; say what to do about what is wrong."""
-    from consumer.preflight.doctor import doctor as run  # noqa: PLC0415 - help is quick
+    from consumer.preflight.doctor import run_doctor as run  # noqa: PLC0415 - help is quick
 
     raise typer.Exit(run(file, os.environ, as_json=as_json))
 
@@ -56,7 +56,7 @@ def doctor(
 @command
 def status(request: StatusRequest) -> int:
     """Show each shard's lease, checkpoint, end in the archive and lag, and what is proven; changes nothing."""
-    from consumer.status.command import status as run  # noqa: PLC0415 - help is quick
+    from consumer.status.command import run_status as run  # noqa: PLC0415 - help is quick
 
     return run(request, os.environ)
 
@@ -64,7 +64,7 @@ def status(request: StatusRequest) -> int:
 @command
 def restore(request: RestoreRequest) -> int:
     """Rebuild KCL's lease rows from the archive alone, while no worker runs."""
-    from consumer.restore.command import restore as run  # noqa: PLC0415 - help is quick
+    from consumer.restore.command import run_restore as run  # noqa: PLC0415 - help is quick
 
     return run(request, os.environ)
 
@@ -72,7 +72,7 @@ def restore(request: RestoreRequest) -> int:
 @command
 def expire(request: ExpireRequest) -> int:
     """Delete raw segments that are published, proven clean, and long out of the stream."""
-    from consumer.expire.command import expire as run  # noqa: PLC0415 - help is quick
+    from consumer.expire.command import run_expire as run  # noqa: PLC0415 - help is quick
 
     return run(request, os.environ)
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from consumer.settings.settings import Settings
-from consumer.stream.port import Stream
+from consumer.stream.port import StreamPort
 from minutebook.clock import Clock, IdSource
 from minutebook.retry import Backoff
 from minutebook.store.objects import ObjectStore
@@ -17,7 +17,7 @@ class Services(NamedTuple):
 
     settings: Settings
     raw_store: ObjectStore
-    stream: Stream
+    stream: StreamPort
     clock: Clock
     rng: random.Random
     new_id: IdSource

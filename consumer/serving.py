@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, BinaryIO
 from consumer.dedupe.table import DynamoDedupeTable
 from consumer.evidence.worker_lock import FileLock
 from consumer.pipe.capacity import size_pipes
-from consumer.processor.dedupe_start import await_table, open_table
+from consumer.processor.dedupe_start import await_table, open_dedupe_table
 from consumer.processor.processor import ShardProcessor
 from consumer.processor.protocol import run_process
 from consumer.services import Services
@@ -64,7 +64,7 @@ def prepare(argument: str | None, environ: Mapping[str, str]) -> Prepared:
         kinesis=functools.cache(
             functools.partial(make_kinesis_client, settings.region, settings.kinesis_endpoint, settings.access)
         ),
-        table=open_table(settings),
+        table=open_dedupe_table(settings),
     )
 
 

@@ -9,7 +9,7 @@ from minutebook.options import command
 @command
 def cat(options: CatOptions) -> int:
     """Print archived records by the time they arrived, straight from the raw segments; changes nothing."""
-    from minutebook.cat.command import cat as run  # noqa: PLC0415 - help is quick
+    from minutebook.cat.command import run_cat as run  # noqa: PLC0415 - help is quick
 
     return run(options, os.environ)
 

@@ -63,7 +63,7 @@ def demo(
     raise typer.Exit(run(dedupe, nightly=nightly, tamper=tamper))
 
 
-def prepare() -> None:
+def prepare_jvms() -> None:
     """Let this installation's JVMs start faster: once after installing, as the user who installs (a minute)."""
     from consumer.daemon.prepared.prepare import prepare_daemon  # noqa: PLC0415 - help is quick
     from minutebook.clock import SystemClock  # noqa: PLC0415 - help is quick
@@ -75,7 +75,7 @@ def prepare() -> None:
         typer.echo(prepare_spark())
 
 
-for command in (*CONSUMER_COMMANDS, *NIGHTLY_COMMANDS, *READING_COMMANDS, docs, prepare, demo):
+for command in (*CONSUMER_COMMANDS, *NIGHTLY_COMMANDS, *READING_COMMANDS, docs, prepare_jvms, demo):
     app.command()(command)
 
 

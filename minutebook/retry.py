@@ -51,7 +51,7 @@ class Backoff:
         return self._clock.monotonic() < self._deadline
 
 
-def waits(budget_seconds: float) -> Callable[[], Backoff]:
+def backoff_within(budget_seconds: float) -> Callable[[], Backoff]:
     """Return what gives each request its waits, by this machine's clock."""
     clock, rng = SystemClock(), new_random()
     return lambda: Backoff(clock, rng, budget_seconds=budget_seconds)

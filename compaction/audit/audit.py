@@ -6,21 +6,21 @@ from typing import Final
 
 from compaction.audit.conclusion import conclude, expired, unreadable
 from compaction.audit.copies.collecting import CollectedIds
-from compaction.audit.copies.copies import Copies, check_share, leaving_out, resolve
+from compaction.audit.copies.copies import Copies, check_share, orders_without_copies, resolve
 from compaction.audit.copies.day_before import DayBefore
 from compaction.audit.copies.findings import ids_check, producer_findings
 from compaction.audit.coverage import judge_coverage
-from compaction.audit.day_auditor import Passes
+from compaction.audit.day_auditor import DayAuditor
 from compaction.audit.examined import DayResult, Examined, ProducerDuplicates, WorkDone, of_objects
-from compaction.audit.reading import DayRead, Writing, order_argument, order_of, read_day
+from compaction.audit.reading import DayRead, Writing, order_argument, order_of, read_objects
 from compaction.audit.rules.dropped import DroppedRecords
 from compaction.audit.rules.evidence import AuditEvidence
-from compaction.audit.stream.level import Asked, StreamResult, check_stream
+from compaction.audit.stream.level import ComparisonRequest, StreamResult, compare_with_stream
 from compaction.audit.stream.marks import facts_of, store_marks, stream_mark
 from compaction.inventory.memory import collector_paused
 from compaction.inventory.tombstones import expired_before
 from compaction.job.context import AuditOptions, JobContext
-from compaction.job.day_view import Sight, list_again, look
+from compaction.job.day_view import DayView, list_again, view_day
 from compaction.job.scope import judged_scope, scope_end
 from compaction.parquet.plan import MergeGroup, plan_tasks
 from compaction.tasks.task import Order, TaskResult
@@ -52,7 +52,7 @@ def audit_day(context: JobContext, day: Day, options: AuditOptions) -> DayResult
         if is_expired(context.archive, prefix, day):
             return expired(context, day, options)
         for attempt in range(1, LOOKS + 1):
-            sight = look(context, day, until_ms, options.shard)
+            sight = view_day(context, day, until_ms, options.shard)
             examined = examine(context, sight, options, None)
             if not is_in_motion(context, examined, options):
                 break
@@ -83,8 +83,8 @@ def _against_stream(context: JobContext, examined: Examined, options: AuditOptio
     if options.level != "stream":
         return StreamResult((), (), 0)
     markers, segments = examined.evidence.markers, examined.passes.segments()
-    asked = Asked(options.shard, options.sample_minutes)
-    return check_stream(context, examined.inventory, segments, markers, _passed_by_readers(examined), asked)
+    asked = ComparisonRequest(options.shard, options.sample_minutes)
+    return compare_with_stream(context, examined.inventory, segments, markers, _passed_by_readers(examined), asked)
 
 
 def _passed_by_readers(examined: Examined) -> dict[str, Position]:
@@ -127,7 +127,7 @@ def _with_stream(context: JobContext, examined: Examined, compared: StreamResult
 @collector_paused()
 def examine(
     context: JobContext,
-    sight: Sight,
+    sight: DayView,
     options: AuditOptions,
     write: Writing | None,
     before: DayBefore | None = None,
@@ -143,8 +143,8 @@ def examine(
         sight.checkpoints.by_shard,
         expired_before(context.archive, context.place.prefix, inventory.day),
     )
-    read = read_day(context, inventory, options, write, before)
-    passes = Passes(context, sight, options, evidence, read.seen, writes=write is not None)
+    read = read_objects(context, inventory, options, write, before)
+    passes = DayAuditor(context, sight, options, evidence, read.seen, writes=write is not None)
     judgement = passes.judge()
     while True:
         known = of_objects(sight, judgement)
@@ -194,7 +194,7 @@ def _leave_copies_out(
     """Write the day without copies: all of it was read, and nothing of it was written. The driver holds no object."""
     passes = examined.passes
     groups = passes.deal_groups(dropped.lines, max(1, len(collected.results)))
-    again = leaving_out(collected, groups, order_argument(context, write))
+    again = orders_without_copies(collected, groups, order_argument(context, write))
     copies = resolve(context, collected, passes.buckets, again)
     check_share(copies, options)
     written = copies.found.write()

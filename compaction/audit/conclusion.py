@@ -14,14 +14,14 @@ from compaction.inventory.day_objects import DayObjects
 from compaction.inventory.tombstones import damage_of
 from compaction.job.context import AuditOptions, JobContext
 from compaction.job.scope import is_settled
-from compaction.verdict.audit_document import SCHEMA, Audit, AuditCheck, CheckStatus, Equation, Scope, judge
+from compaction.verdict.audit_document import SCHEMA, Audit, AuditCheck, CheckStatus, Equation, Scope, overall_verdict
 from compaction.verdict.exit_code import UNREAD
 from compaction.verdict.findings import Code, Finding, Severity, finding, ordered
 from minutebook.errors import StoreError
 from minutebook.format.day import Day
 from minutebook.format.minute import iso_time
 from minutebook.format.tombstone import tombstone_key
-from minutebook.published.inventory import digest_of
+from minutebook.published.inventory import inventory_digest
 from minutebook.published.verdict import RULES
 
 BY_LINES: Final = frozenset(
@@ -64,7 +64,7 @@ def conclude(
         version=context.version,
         audited_at=iso_time(now_ms),
         level=options.level,
-        verdict=judge(findings, checks),
+        verdict=overall_verdict(findings, checks),
         scope=_scope(context, _Scoped.of(inventory), options, examined.coverage.judged.facts.query.scope.from_ms),
         equation=equation,
         shards=tuple(judged.row for judged in examined.judgement.shards.values()),
@@ -137,7 +137,7 @@ def _unjudged(
         audited_at=context.now(),
         level=options.level,
         verdict="unknown",
-        scope=_scope(context, _Scoped(day, day.end_ms, digest_of(())), options, day.begin_ms),
+        scope=_scope(context, _Scoped(day, day.end_ms, inventory_digest(())), options, day.begin_ms),
         equation=Equation(raw=0, unique=0, duplicates=0, rejected=0, compacted=None, removed=0, balanced=True),
         shards=(),
         checks=(check,),

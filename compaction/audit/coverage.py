@@ -20,7 +20,7 @@ import msgspec
 
 from compaction.audit.shards.group_view import JudgedShard
 from compaction.job.context import AuditOptions, JobContext
-from compaction.job.day_view import Sight
+from compaction.job.day_view import DayView
 from compaction.job.scope import begins_ms, judged_scope
 from compaction.verdict.findings import Code, Finding, Severity, finding
 from minutebook.coverage.chain import Doubt, Reason
@@ -32,7 +32,7 @@ from minutebook.format.coverage_markers import UNDELIVERED
 from minutebook.format.minute import iso_time
 from minutebook.index.last_segments import LastSegments, none_published
 from minutebook.proof.evidence_set import ProofQuery
-from minutebook.proof.reading import Facts, Judged, judge_facts, read_facts
+from minutebook.proof.reading import JudgedScope, ScopeFacts, judge_facts, read_facts
 
 _SHADOWS: Final = frozenset(
     {Reason.BROKEN_CHAIN, Reason.NOT_SEEN, Reason.CONTRADICTED, Reason.NOT_COVERED, Reason.UNDECIDED}
@@ -41,10 +41,10 @@ _LOOKS: Final = 3
 _NOBODY: Final = frozenset({Reason.MISSING_SHARD, Reason.HASH_HOLE})
 
 
-class Coverage(NamedTuple):
+class DayCoverage(NamedTuple):
     """What was judged, and the findings that it calls for; `digest` names the evidence beside the day's objects."""
 
-    judged: Judged
+    judged: JudgedScope
     findings: tuple[Finding, ...]
 
     @property
@@ -55,12 +55,12 @@ class Coverage(NamedTuple):
 
 def judge_coverage(
     context: JobContext,
-    sight: Sight,
+    sight: DayView,
     shards: Mapping[str, JudgedShard],
     options: AuditOptions,
     known: Sequence[Finding],
     published: LastSegments = none_published,
-) -> Coverage:
+) -> DayCoverage:
     """Judge the scope. `known` is what was found of its objects by themselves and of their links.
 
     `published` days say where to look first.
@@ -92,21 +92,21 @@ def judge_coverage(
         for problem in judged.facts.problems
         if problem not in known_problems
     ]
-    return Coverage(judged, tuple(found))
+    return DayCoverage(judged, tuple(found))
 
 
 def _judged(
     context: JobContext,
     query: ProofQuery,
-    sight: Sight,
+    sight: DayView,
     links: Mapping[str, Sequence[EvidenceLink]],
     published: LastSegments,
-) -> Judged:
+) -> JudgedScope:
     """Judge, and look again for a segment that is missing: behind the scope the archive grows while it is searched.
 
     That the scope itself grows, `is_in_motion` tells.
     """
-    before: Facts | None = None
+    before: ScopeFacts | None = None
     place, statements = context.place, sight.markers.statements
     for _ in range(_LOOKS):
         facts = read_facts(context.archive, place.prefix, query, statements, links, published)
@@ -117,7 +117,7 @@ def _judged(
     return judged
 
 
-def _undelivered(context: JobContext, sight: Sight, options: AuditOptions) -> list[Finding]:
+def _undelivered(context: JobContext, sight: DayView, options: AuditOptions) -> list[Finding]:
     """Tell of records that KCL would not deliver, and that are kept: worth a look, and no loss of ours."""
     folder = f"{context.place.prefix}{UNDELIVERED}{sight.inventory.day}/"
     keys: dict[str, list[str]] = defaultdict(list)
@@ -151,7 +151,7 @@ class _Keys:
         return [] if tail is None else [tail]
 
 
-def _gap_finding(scope: Interval, shard: ShardVerdict, gap: Gap, judged: Judged, keys: _Keys) -> Finding:
+def _gap_finding(scope: Interval, shard: ShardVerdict, gap: Gap, judged: JudgedScope, keys: _Keys) -> Finding:
     coverage = judged.coverages.get(shard.shard_id)
     doubts = [doubt for doubt in coverage.doubts if doubt.interval.overlaps(gap.interval)] if coverage else []
     is_end = gap.interval.until_ms == scope.until_ms

@@ -13,14 +13,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
 from compaction.audit.judgement import Judgement
-from compaction.audit.rules.chains import living, with_evidence
+from compaction.audit.rules.chains import maybe_living_shards, with_evidence
 from compaction.audit.rules.dropped import DroppedRecords, settle_dropped
 from compaction.audit.rules.evidence import AuditEvidence
 from compaction.audit.rules.originals import ArchivedSpan, Originals
-from compaction.audit.shards.group_view import Bucket, Scope
+from compaction.audit.shards.group_view import Bucket, GroupScope
 from compaction.audit.shards.judging import (
     Wanted,
-    judge,
+    judge_group,
     nearby_spans,
     nearest_later,
     needs,
@@ -30,16 +30,16 @@ from compaction.audit.shards.judging import (
 )
 from compaction.audit.shards.misplaced import ask_foreign, copies_by_bucket, find_strangers, home_of
 from compaction.audit.shards.numbers import WrittenAgain, deal_groups
-from compaction.inventory.neighbours import Need, find_neighbours
+from compaction.inventory.neighbours import NeighbourQuery, find_neighbours
 from compaction.inventory.segments import (
-    Parsed,
-    Segment,
-    describe,
+    ArchivedSegment,
+    ParsedObject,
+    classify,
     parse,
 )
 from compaction.inventory.shard_markers import ShardMarkers
 from compaction.job.context import AuditOptions, JobContext
-from compaction.job.day_view import Sight
+from compaction.job.day_view import DayView
 from compaction.job.scope import judged_scope
 from compaction.parquet.plan import MergeGroup, RestoredLines
 from compaction.publish.ends import PublishedEnds
@@ -50,13 +50,13 @@ from minutebook.proof.statements import StoredMark
 
 if TYPE_CHECKING:
     from compaction.inventory.day_objects import DayObjects
-    from compaction.inventory.inventory import Row
+    from compaction.inventory.inventory import ListedSegment
     from compaction.shard_groups.grouping import Buckets
 
 T = TypeVar("T")
 
 
-class Passes:
+class DayAuditor:
     """The passes over one day. `seen` are its objects, as they were seen by tasks.
 
     `published` says where chains stood, by days that are published.
@@ -65,7 +65,7 @@ class Passes:
     def __init__(
         self,
         context: JobContext,
-        sight: Sight,
+        sight: DayView,
         options: AuditOptions,
         evidence: AuditEvidence,
         seen: Dealt,
@@ -84,7 +84,7 @@ class Passes:
         self._buckets: Buckets = self._objects.buckets
         objects, now_ms = sight.inventory, context.clock.now_ms()
         scope = judged_scope(objects.day, sight.markers.application, now_ms, objects.until_ms, objects.hour)
-        self._scope = Scope(
+        self._scope = GroupScope(
             context.place.address,
             self._objects.storage,
             self._prefix,
@@ -108,7 +108,7 @@ class Passes:
         copies, strays = find_strangers(self._context.archive, self._objects, self._seen, foreign)
         self._asked = self._arguments(copies, strays)
         wanted = self._needs()
-        later: list[Row] = []
+        later: list[ListedSegment] = []
         if self._objects.has_later:
             end = self._objects.end_minute
             near = self._objects.rows.each(
@@ -135,16 +135,16 @@ class Passes:
             )
             for number, bucket in self._asked.items()
         }
-        described = describe(
+        described = classify(
             self._prefix, parse((one.row, one.fields) for one in foreign), copies, self._objects.compression
         )
-        return Judgement(self._seen.each(judge, self._asked), neighbours, described)
+        return Judgement(self._seen.each(judge_group, self._asked), neighbours, described)
 
-    def _needs(self) -> dict[str, Need]:
+    def _needs(self) -> dict[str, NeighbourQuery]:
         """Return what each shard needs of the days around."""
         markers, checkpoints = self._evidence.markers, self._evidence.checkpoints
         marked = _positions(markers.statements.marks.values())
-        wanted: dict[str, Need] = {}
+        wanted: dict[str, NeighbourQuery] = {}
         for found in self._seen.each(needs, self._asked).values():
             wanted |= found
         return {
@@ -164,7 +164,7 @@ class Passes:
                 for shard, found in self._of(number, positions).items()
             }
             self._asked[number] = again[number] = bucket._replace(positions={**bucket.positions, **more})
-        return judgement._replace(buckets={**judgement.buckets, **self._seen.each(judge, again)})
+        return judgement._replace(buckets={**judgement.buckets, **self._seen.each(judge_group, again)})
 
     def dropped(self, judgement: Judgement) -> DroppedRecords:
         """Settle what the buckets could not of dropped records."""
@@ -209,7 +209,7 @@ class Passes:
         """What the day's buckets are judged by."""
         return self._asked
 
-    def segments(self) -> list[Segment]:
+    def segments(self) -> list[ArchivedSegment]:
         """Return all segments: what level stream compares, and the driver then holds."""
         found = self._seen.each(segments_of, self._asked)
         return [segment for _, segments in sorted(found.items()) for segment in segments]
@@ -217,9 +217,11 @@ class Passes:
     def _restored(self, number: int, lines: Mapping[str, RestoredLines]) -> dict[str, RestoredLines]:
         return {key: found for key, found in lines.items() if home_of(self._objects, key) == number}
 
-    def _arguments(self, copies: Mapping[str, str], strays: Mapping[int, Sequence[Parsed]]) -> dict[int, Bucket]:
+    def _arguments(
+        self, copies: Mapping[str, str], strays: Mapping[int, Sequence[ParsedObject]]
+    ) -> dict[int, Bucket]:
         markers = self._evidence.markers
-        alive = living(self._objects.day, markers.shards, self._options.lookback_days)
+        alive = maybe_living_shards(self._objects.day, markers.shards, self._options.lookback_days)
         positions = _positions(markers.statements.marks.values())
         skipped = frozenset(shard for shard, stated in markers.statements.shards.items() if stated.skips)
         of_bucket = copies_by_bucket(self._objects, copies)

@@ -3,14 +3,14 @@
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple, Self
 
-from compaction.audit.coverage import Coverage
-from compaction.audit.day_auditor import Passes
+from compaction.audit.coverage import DayCoverage
+from compaction.audit.day_auditor import DayAuditor
 from compaction.audit.judgement import Judgement
 from compaction.audit.rules.evidence import AuditEvidence
 from compaction.audit.shards.minutes import Minutes
 from compaction.hours.kept import DoneTask
 from compaction.inventory.day_objects import DayObjects
-from compaction.job.day_view import Sight
+from compaction.job.day_view import DayView
 from compaction.tasks.finished import Part
 from compaction.tasks.merging import Repeat
 from compaction.tasks.task import TaskResult
@@ -62,11 +62,11 @@ class Examined(NamedTuple):
     `is_in_motion`: its objects changed each time while they were read, so what is missing may not be.
     """
 
-    sight: Sight
-    passes: Passes
+    sight: DayView
+    passes: DayAuditor
     judgement: Judgement
     evidence: AuditEvidence
-    coverage: Coverage
+    coverage: DayCoverage
     work: WorkDone = WorkDone()
     repeats: tuple[Repeat, ...] = ()
     parts: tuple[Part, ...] = ()
@@ -107,7 +107,7 @@ class Examined(NamedTuple):
         return sum(repeat.surplus for repeat in self.repeats)
 
 
-def of_objects(sight: Sight, judgement: Judgement) -> list[Finding]:
+def of_objects(sight: DayView, judgement: Judgement) -> list[Finding]:
     """Return what was found of objects by themselves, and of the links between them.
 
     What was found of lines is left out: coverage takes what is told of a shard for the cause of its gaps.

@@ -10,7 +10,7 @@ from compaction.audit.shards.judging import (
 )
 from compaction.inventory.neighbours import Neighbours
 from compaction.inventory.segments import (
-    Described,
+    ClassifiedObjects,
 )
 from compaction.verdict.findings import Finding
 from minutebook.coverage.condensed import hidden
@@ -25,7 +25,7 @@ class Judgement(NamedTuple):
 
     buckets: Mapping[int, JudgedBucket]
     neighbours: Neighbours
-    foreign: Described
+    foreign: ClassifiedObjects
 
     @property
     def shards(self) -> dict[str, JudgedShard]:

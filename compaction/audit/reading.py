@@ -13,7 +13,7 @@ from compaction.audit.shards.objects import (
     ask_heads,
     deal_tasks,
     make_order,
-    measure,
+    measure_tasks,
     numbered,
 )
 from compaction.columns.columns import Columns
@@ -52,7 +52,7 @@ class DayRead(NamedTuple):
     collected: CollectedIds | None = None
 
 
-def read_day(
+def read_objects(
     context: JobContext, objects: DayObjects, options: AuditOptions, write: Writing | None, before: DayBefore | None
 ) -> DayRead:
     """See a day's objects: their metadata at level inventory, else every line, of which `write` makes files."""
@@ -72,7 +72,7 @@ def read_day(
         number: CutArgument(end, context.sizes, day_bytes, mark, hours=_within(hours, buckets, number))
         for number, mark in ((number, objects.marks.get(number, 0)) for number in buckets.numbers)
     }
-    measured = objects.rows.each(measure, cuts)
+    measured = objects.rows.each(measure_tasks, cuts)
     numbers, count = numbered(measured, context.sizes, day_bytes, len(taken))
     of_hours = {number: argument for number, argument in cuts.items() if argument.hours}
     cuts = of_hours | {number: cuts[number]._replace(first_number=first) for number, first in numbers.items()}

@@ -13,8 +13,8 @@ from compaction.audit.audit import examine
 from compaction.audit.conclusion import BY_LINES, conclude
 from compaction.audit.examined import Examined
 from compaction.job.context import AuditOptions, JobContext
-from compaction.job.day_view import Sight
-from compaction.verdict.audit_document import Audit, AuditCheck, judge
+from compaction.job.day_view import DayView
+from compaction.verdict.audit_document import Audit, AuditCheck, overall_verdict
 from compaction.verdict.findings import Code, Finding, ordered
 
 _BY_READING: Final = frozenset(
@@ -24,14 +24,14 @@ _OF_A_REWRITE: Final = ("event_ids", "typed_columns")
 """Checks that a judgement by names and metadata does not have."""
 
 
-class Again(NamedTuple):
+class Rejudged(NamedTuple):
     """A day that was judged again."""
 
     audit: Audit
     examined: Examined
 
 
-def judge_again(context: JobContext, sight: Sight, options: AuditOptions, before: Audit) -> Again:
+def rejudge(context: JobContext, sight: DayView, options: AuditOptions, before: Audit) -> Rejudged:
     """Judge by names, metadata and evidence as they are now, and by what `before` found of the lines.
 
     Raises:
@@ -48,10 +48,10 @@ def judge_again(context: JobContext, sight: Sight, options: AuditOptions, before
         equation=before.equation,
         findings=tuple(findings),
         checks=checks,
-        verdict=judge(findings, checks),
+        verdict=overall_verdict(findings, checks),
         typed=before.typed,
     )
-    return Again(audit, examined)
+    return Rejudged(audit, examined)
 
 
 def audit_digest(examined: Examined, options: AuditOptions, audit: Audit) -> str:

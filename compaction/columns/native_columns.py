@@ -18,7 +18,7 @@ from minutebook.codec.documents import (
     ColumnsOfDocuments,
     FoundColumn,
     FoundValues,
-    Kind,
+    ValueKind,
     WantedColumn,
     WantedValues,
     new_columns_of_documents,
@@ -101,28 +101,28 @@ def _values(kind: ColumnType) -> WantedValues | None:
     if kind.how:
         return _units(kind)
     if kind.name == "decimal":
-        return WantedValues(Kind.DECIMAL, 16, kind.precision, kind.scale)
+        return WantedValues(ValueKind.DECIMAL, 16, kind.precision, kind.scale)
     return _KINDS.get(kind.name)
 
 
 def _units(kind: ColumnType) -> WantedValues | None:
     """Return numbers of days, or of seconds and their parts; None: it is strptime's format."""
     if kind.how == "days":
-        return WantedValues(Kind.WHOLE, 4, low=FIRST_DAY, high=LAST_DAY)
+        return WantedValues(ValueKind.WHOLE, 4, low=FIRST_DAY, high=LAST_DAY)
     unit = EPOCH_UNITS.get(kind.how)
-    return None if unit is None else WantedValues(Kind.WHOLE, 8, low=unit.low, high=unit.high, factor=unit.us)
+    return None if unit is None else WantedValues(ValueKind.WHOLE, 8, low=unit.low, high=unit.high, factor=unit.us)
 
 
 _KINDS: Final = {
-    "string": WantedValues(Kind.TEXT),
-    "json": WantedValues(Kind.JSON),
-    "bool": WantedValues(Kind.TRUTH, 1),
-    "int32": WantedValues(Kind.WHOLE, 4, low=-(1 << 31), high=(1 << 31) - 1),
-    "int64": WantedValues(Kind.WHOLE, 8, low=-(1 << 63), high=(1 << 63) - 1),
-    "float64": WantedValues(Kind.DOUBLE, 8),
-    "date": WantedValues(Kind.DATE, 4),
-    "timestamp": WantedValues(Kind.ZONED_TIME, 8),
-    "local_timestamp": WantedValues(Kind.LOCAL_TIME, 8),
+    "string": WantedValues(ValueKind.TEXT),
+    "json": WantedValues(ValueKind.JSON),
+    "bool": WantedValues(ValueKind.TRUTH, 1),
+    "int32": WantedValues(ValueKind.WHOLE, 4, low=-(1 << 31), high=(1 << 31) - 1),
+    "int64": WantedValues(ValueKind.WHOLE, 8, low=-(1 << 63), high=(1 << 63) - 1),
+    "float64": WantedValues(ValueKind.DOUBLE, 8),
+    "date": WantedValues(ValueKind.DATE, 4),
+    "timestamp": WantedValues(ValueKind.ZONED_TIME, 8),
+    "local_timestamp": WantedValues(ValueKind.LOCAL_TIME, 8),
 }
 
 

@@ -44,7 +44,7 @@ _LISTING_BUDGET_SECONDS: Final = 15
 """The markers name the shards too: a stream that cannot be asked holds no audit up."""
 
 
-def audit(request: AuditRequest, environ: Mapping[str, str]) -> int:
+def run_audit(request: AuditRequest, environ: Mapping[str, str]) -> int:
     """Audit the days; returns the exit code of the worst (`compaction.night.days.outcome`).
 
     Raises:
@@ -52,7 +52,7 @@ def audit(request: AuditRequest, environ: Mapping[str, str]) -> int:
         SafetyRefusal: the archive of another stream.
     """
     now_ms = SystemClock().now_ms()
-    days, so_far_ms = checks.days_of(request, day_of_ms(now_ms)), scope.parse_so_far(request.so_far, now_ms)
+    days, so_far_ms = checks.requested_days(request, day_of_ms(now_ms)), scope.parse_so_far(request.so_far, now_ms)
     level, event_id = checks.audit_level(request.level, request.event_id), checks.event_id_path(request.event_id)
     fail_on = checks.fail_on(request.fail_on)
     budget = checks.stream_budget(request.stream_budget, level)
@@ -63,20 +63,26 @@ def audit(request: AuditRequest, environ: Mapping[str, str]) -> int:
     options = _audit_options(request, settings, published, event_id, so_far_ms)._replace(
         level=level, shard=request.shard, sample_minutes=sample
     )
-    with _started("audit", settings, request, budget=budget) as (context, run):
+    with _started("run_audit", settings, request, budget=budget) as (context, run):
         output = reporter.telling_of(
-            context, settings, "audit", published, report=request.report, as_json=request.as_json, is_quiet=run.many
+            context,
+            settings,
+            "run_audit",
+            published,
+            report=request.report,
+            as_json=request.as_json,
+            is_quiet=run.many,
         )
 
         def show(day: Day, result: DayResult, seconds: float) -> outcome.DayRow:
-            output.measure(metric_line.Judged(str(day), result.audit.verdict, seconds), result.audit)
+            output.measure(metric_line.DayMetrics(str(day), result.audit.verdict, seconds), result.audit)
             output.show(result)
             return outcome.row_of_audit(result, fail_on)
 
         return run.run(days, lambda day: audit_day(context, day, options), show)
 
 
-def compact(request: CompactRequest, environ: Mapping[str, str]) -> int:
+def run_compact(request: CompactRequest, environ: Mapping[str, str]) -> int:
     """Compact the days; returns the exit code of the worst (`compaction.night.days.outcome`).
 
     Raises:
@@ -87,7 +93,7 @@ def compact(request: CompactRequest, environ: Mapping[str, str]) -> int:
     """
     now_ms = SystemClock().now_ms()
     hour, so_far_ms = checks.hour_of(request, now_ms), scope.parse_so_far(request.so_far, now_ms)
-    days = checks.days_of(request, day_of_ms(now_ms)) if hour is None else [hour.day]
+    days = checks.requested_days(request, day_of_ms(now_ms)) if hour is None else [hour.day]
     if request.recheck is not None and (request.recheck < 0 or so_far_ms is not None):
         raise SettingsError("--recheck takes a number of days, and days that are over", next_step="drop --so-far")
     event_id = checks.event_id_path(request.event_id, is_needed=request.drop_producer_duplicates)
@@ -100,7 +106,7 @@ def compact(request: CompactRequest, environ: Mapping[str, str]) -> int:
     audit_options = _audit_options(request, settings, out, event_id, so_far_ms)._replace(
         drop_producer_duplicates=request.drop_producer_duplicates, max_repeats=request.max_repeats
     )
-    columns = checks.read_columns(settings, request.columns, request.event_time, request.event_window)
+    columns = checks.columns_of_request(settings, request.columns, request.event_time, request.event_window)
     options = rewrite.CompactOptions(audit_options, out, request.accept_defects, request.zstd_level, columns, hour)
     held: set[tuple[str, str]] = set()
     opened = (
@@ -110,16 +116,16 @@ def compact(request: CompactRequest, environ: Mapping[str, str]) -> int:
             table_name, request.iceberg_catalog, out, by_event=columns is not None and columns.event is not None
         )
     )
-    with _started("compact", settings, request) as (context, run), opened as day_table:
+    with _started("run_compact", settings, request) as (context, run), opened as day_table:
         try:
             again = [] if request.recheck is None else recheck.days_to_recheck(context, out, request.recheck)
         except stop.Stopped:
             return run.workers.stop.exit_code or 1
         days = sorted({*days, *again})
         if request.dry_run:
-            return run.run(days, lambda day: dry_run.plan_day(context, day, options), partial(_show_plan, run))
+            return run.run(days, lambda day: dry_run.plan_dry_run(context, day, options), partial(_show_plan, run))
         output = reporter.telling_of(
-            context, settings, "compact", out, report=request.report, as_json=request.as_json, is_quiet=run.many
+            context, settings, "run_compact", out, report=request.report, as_json=request.as_json, is_quiet=run.many
         )
         given = context if day_table is None else context._replace(table=SerialTable(day_table))
 
@@ -159,7 +165,7 @@ def _audit_options(
     )
 
 
-def _show_plan(run: DaysRun, day: Day, plan: dry_run.DayPlan, _seconds: float) -> outcome.DayRow:
+def _show_plan(run: DaysRun, day: Day, plan: dry_run.DryRun, _seconds: float) -> outcome.DayRow:
     """Print the plan of the one day; of several, each has a row of the table."""
     if not run.many and run.as_json:
         sys.stdout.write(msgspec.json.encode(plan).decode() + "\n")
@@ -168,10 +174,10 @@ def _show_plan(run: DaysRun, day: Day, plan: dry_run.DayPlan, _seconds: float) -
     return outcome.row_of_plan(plan)
 
 
-def _tell(output: reporter.Telling, day: Day, done: rewrite.Compacted, seconds: float, *, is_day: bool) -> None:
+def _tell(output: reporter.Reporter, day: Day, done: rewrite.Compacted, seconds: float, *, is_day: bool) -> None:
     generation = "" if done.manifest is None else done.manifest.generation
     rows = None if done.manifest is None else done.manifest.rows
-    judged = metric_line.Judged(
+    judged = metric_line.DayMetrics(
         str(day), done.verdict, seconds, rows, state=done.state, generation=generation or None
     )
     if is_day:  # an alarm is about days
@@ -206,7 +212,7 @@ def _started(
 
     The stream is read at `budget`, a share of each shard's reads.
     """
-    ending = stop.Stop()
+    ending = stop.StopRequest()
     clock, rng = stop.StoppableClock(SystemClock(), ending), new_random()
 
     def waits() -> Backoff:

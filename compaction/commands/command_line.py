@@ -13,7 +13,7 @@ from minutebook.options import command
 def audit(request: AuditRequest) -> int:
     """Prove a day: every record archived once, in whole chains. Exits 3 on defects, 4 when something is unproven."""
     need_spark("audit", pictures=request.report is not None)
-    from compaction.commands.audit_and_compact import audit as run  # noqa: PLC0415 - help is quick
+    from compaction.commands.audit_and_compact import run_audit as run  # noqa: PLC0415 - help is quick
 
     return run(request, os.environ)
 
@@ -22,7 +22,7 @@ def audit(request: AuditRequest) -> int:
 def compact(request: CompactRequest) -> int:
     """Rewrite a day to Parquet, audit it, and publish it in one step. Running it again finishes or does nothing."""
     need_spark("compact", pictures=request.report is not None)
-    from compaction.commands.audit_and_compact import compact as run  # noqa: PLC0415 - help is quick
+    from compaction.commands.audit_and_compact import run_compact as run  # noqa: PLC0415 - help is quick
 
     return run(request, os.environ)
 
@@ -40,7 +40,7 @@ def columns(request: ColumnsRequest) -> int:
 def vacuum(request: VacuumRequest) -> int:
     """Delete what no pointer names below the output: old generations, their audits, uploads nobody finished."""
     need_spark("vacuum", pictures=False)
-    from compaction.commands.vacuum.command import vacuum as run  # noqa: PLC0415 - help is quick
+    from compaction.commands.vacuum.command import run_vacuum as run  # noqa: PLC0415 - help is quick
 
     return run(request, os.environ)
 

@@ -8,7 +8,7 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from compaction.commands.hive import Column, columns_of, ddl, unite
+from compaction.commands.hive import CatalogColumn, athena_ddl, columns_of, unite
 from compaction.job.request import DdlRequest
 from compaction.job.settings import load_job_settings
 from compaction.night.recheck import published_days
@@ -59,7 +59,7 @@ def ddl_of(storage: RetryingStorage, place: StorePrefix, name: str, today: Day) 
     newest's is told in a comment: engines fail where they read it there.
     """
     days = published_days(storage, place.prefix)
-    columns: tuple[Column, ...] | None = None
+    columns: tuple[CatalogColumn, ...] | None = None
     notes = []
     for day in _last_of_each_kind(storage, place.prefix, days):
         found = published_columns(Publisher(storage, DayFolder(place.prefix, day)))
@@ -71,7 +71,7 @@ def ddl_of(storage: RetryingStorage, place: StorePrefix, name: str, today: Day) 
             ]
     symlinks = storage.uri(DayFolder(place.prefix, today).symlinks)
     location = symlinks.removesuffix(f"dt={today}/manifest")
-    text = ddl(name, location, columns or columns_of(SCHEMA), days[0] if days else today)
+    text = athena_ddl(name, location, columns or columns_of(SCHEMA), days[0] if days else today)
     return "".join(notes) + text
 
 
@@ -89,7 +89,7 @@ def _last_of_each_kind(storage: RetryingStorage, root: str, days: Sequence[Day])
     return list(newest.values())
 
 
-def published_columns(publisher: Publisher) -> tuple[Column, ...] | None:
+def published_columns(publisher: Publisher) -> tuple[CatalogColumn, ...] | None:
     """Return the columns of the day; None when it is not published. A day without a row has those of every day.
 
     Raises:

@@ -51,16 +51,16 @@ _DECIMAL: Final = re.compile(r"decimal\((\d+),(\d+)\)")
 _NESTED: Final = re.compile(r"(array|struct)<(.*)>", re.DOTALL)
 
 
-class Column(NamedTuple):
+class CatalogColumn(NamedTuple):
     """A column of the catalog: name and Hive type."""
 
     name: str
     kind: str
 
 
-def columns_of(schema: pa.Schema) -> tuple[Column, ...]:
+def columns_of(schema: pa.Schema) -> tuple[CatalogColumn, ...]:
     """Return the columns of a file as Hive writes them; raises SettingsError for a type that Hive has not."""
-    return tuple(Column(field.name, _hive_type(field.type, field.name)) for field in schema)
+    return tuple(CatalogColumn(field.name, _hive_type(field.type, field.name)) for field in schema)
 
 
 def _hive_type(kind: pa.DataType, name: str) -> str:
@@ -85,11 +85,11 @@ def _hive_type(kind: pa.DataType, name: str) -> str:
 class United(NamedTuple):
     """The columns of a table with those of a day, and those of the day that do not fit the table's."""
 
-    columns: tuple[Column, ...]
+    columns: tuple[CatalogColumn, ...]
     conflicts: tuple[Conflict, ...]
 
 
-def unite(present: Iterable[Column], wanted: Iterable[Column]) -> United:
+def unite(present: Iterable[CatalogColumn], wanted: Iterable[CatalogColumn]) -> United:
     """Return the columns of both: what is there stays where it is, and gets wider; new ones come last.
 
     Names that differ in case alone are one column, as Hive and Athena read them: a table with both cannot be read.
@@ -101,7 +101,7 @@ def unite(present: Iterable[Column], wanted: Iterable[Column]) -> United:
         kind = wider(before.kind, column.kind)
         if kind is None:
             conflicts.append(Conflict(column.name, before.kind, column.kind))
-        columns[column.name.lower()] = before if kind is None else Column(before.name, kind)
+        columns[column.name.lower()] = before if kind is None else CatalogColumn(before.name, kind)
     return United(tuple(columns.values()), tuple(conflicts))
 
 
@@ -145,7 +145,7 @@ def _fields(text: str) -> Iterator[tuple[str, str]]:
             begin = at + 1
 
 
-def ddl(name: str, location: str, columns: Sequence[Column], first: Day) -> str:
+def athena_ddl(name: str, location: str, columns: Sequence[CatalogColumn], first: Day) -> str:
     """Return Athena's DDL of a table that computes its partitions, from `first` to today.
 
     A day that is not published is an empty partition there, not an error.

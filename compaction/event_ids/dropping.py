@@ -16,7 +16,7 @@ from typing import Final, NamedTuple
 import pyarrow as pa
 
 from compaction.event_ids.copies import EventCopies
-from compaction.event_ids.rows import DIGEST_BYTES, digest_of
+from compaction.event_ids.rows import DIGEST_BYTES, id_digest
 from minutebook.format.payload import PayloadPath
 
 _DROP: Final = struct.Struct(">II16s")
@@ -38,13 +38,13 @@ class Drops(NamedTuple):
             if number in lines:
                 return True
             event_id = text(payload)
-            digest = b"" if event_id is None else digest_of(event_id)
+            digest = b"" if event_id is None else id_digest(event_id)
             return digest in self.events and self.events[digest] != number
 
         return is_dropped
 
 
-class Dropped(NamedTuple):
+class DroppedLines(NamedTuple):
     """What a task leaves out, by the key of the object; `expression` is the path of the ids."""
 
     expression: str = ""

@@ -6,7 +6,7 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from compaction.event_ids.dropping import Dropped, payloads
+from compaction.event_ids.dropping import DroppedLines, payloads
 from compaction.event_ids.rows import IdCollector
 from compaction.parquet.fetching import local_copy
 from compaction.parquet.rows import ParquetPart
@@ -21,7 +21,7 @@ class LineFilter:
     A task that is not asked for producer duplicates does without it, and pays nothing.
     """
 
-    def __init__(self, part: ParquetPart | None, ids: IdCollector | None, dropped: Dropped) -> None:
+    def __init__(self, part: ParquetPart | None, ids: IdCollector | None, dropped: DroppedLines) -> None:
         self._part = part
         self._ids = ids
         self._dropped = dropped
@@ -48,7 +48,7 @@ class LineFilter:
             self._part.add(kept, segment)
 
 
-def read_published(storage: RetryingStorage, keys: Sequence[str], ids: IdCollector) -> None:
+def read_published_ids(storage: RetryingStorage, keys: Sequence[str], ids: IdCollector) -> None:
     """Collect the ids of a day whose raw objects are expired, from its Parquet files. Memory is one row group.
 
     Raises:

@@ -119,7 +119,7 @@ class IdCollector:
             if event_id is None:
                 missing += 1
                 continue
-            rows += ROW.pack(digest_of(event_id), number, line, max(0, arrival_ms))
+            rows += ROW.pack(id_digest(event_id), number, line, max(0, arrival_ms))
         self.pass_over(key, missing)
 
     def take(self, key: str, rows: bytearray) -> None:
@@ -205,7 +205,7 @@ class _Runs:
             begin = end
 
 
-def digest_of(event_id: str) -> bytes:
+def id_digest(event_id: str) -> bytes:
     """Return the digest of an id, as `PayloadPath.text` gives it."""
     return blake2b(event_id.encode(), digest_size=DIGEST_BYTES).digest()
 

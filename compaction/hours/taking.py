@@ -23,7 +23,7 @@ from compaction.parquet.plan import order_of_objects, raw_objects
 from compaction.tasks.taken import NOT_TAKEN, Place, TakenHour
 from minutebook.errors import FormatError
 from minutebook.published.generation import DayFolder
-from minutebook.published.inventory import PublishedRow, digest_of
+from minutebook.published.inventory import PublishedRow, inventory_digest
 from minutebook.published.reading import PublishedReader, hour_folders
 from minutebook.store.objects import ListedObject
 from minutebook.store.retrying import RetryingStorage
@@ -98,7 +98,7 @@ def _take(
         return None
 
     def digest(*salt: str) -> str:
-        return digest_of((row[:3] for row in rows), *salt)
+        return inventory_digest((row[:3] for row in rows), *salt)
 
     if pointer.generation != source.generation(digest, manifest.event_id) or manifest.inventory != digest():
         return _CHANGED

@@ -17,7 +17,7 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from compaction.inventory.inventory import Row, make_row
+from compaction.inventory.inventory import ListedSegment, make_row
 from compaction.shard_groups.grouping import Buckets
 from compaction.shard_groups.opened import open_in_task
 from compaction.shard_groups.port import DRIVERS, Dealer, Dealt, Given, Values, give, of_the_driver
@@ -25,7 +25,7 @@ from minutebook.compression import Compression
 from minutebook.errors import ObjectVanished
 from minutebook.format.day import Day, Hour
 from minutebook.format.minute import MINUTE_MS
-from minutebook.published.inventory import PublishedRow, digest_of
+from minutebook.published.inventory import PublishedRow, inventory_digest
 from minutebook.store.objects import ListedObject
 from minutebook.store.retrying import RetryingStorage
 from minutebook.store.storage import Address
@@ -34,7 +34,7 @@ _MEMORY_BYTES: Final = 1 << 20
 _CHUNK_BYTES: Final = 1 << 20
 
 
-class Piece(NamedTuple):
+class ListingPiece(NamedTuple):
     """What one task lists: a folder, or objects beside the folders, which are listed already."""
 
     folder: str
@@ -56,13 +56,13 @@ class ListArgument(NamedTuple):
     lines: int
 
 
-class Listed(NamedTuple):
+class ListedPiece(NamedTuple):
     """What a piece held: objects in the scope, their marks by bucket, and those whose key is not a segment's."""
 
     objects: int
     size: int
     marks: dict[int, int]
-    foreign: tuple[Row, ...]
+    foreign: tuple[ListedSegment, ...]
     is_more: bool
 
 
@@ -111,7 +111,7 @@ class DayObjects(NamedTuple):
     objects: int
     size: int
     marks: dict[int, int]
-    foreign: tuple[Row, ...]
+    foreign: tuple[ListedSegment, ...]
     until_ms: int | None = None
     has_later: bool = False
     shard: str | None = None
@@ -140,9 +140,9 @@ class DayObjects(NamedTuple):
 
     def digest(self, *salt: str) -> str:
         """Return the hash of keys, ETags and sizes, and of `salt`: 64 hex digits."""
-        return digest_of((row[:3] for row in self.spool.rows()), *salt)
+        return inventory_digest((row[:3] for row in self.spool.rows()), *salt)
 
-    def holds(self, row: Row) -> bool:
+    def holds(self, row: ListedSegment) -> bool:
         """Tell whether an object of this key would be in it."""
         if not row.key.startswith(self.period.path(self.prefix)) or (self.shard and f"/{self.shard}/" not in row.key):
             return False
@@ -155,7 +155,7 @@ def end_minute(until_ms: int | None) -> int | None:
     return None if until_ms is None else until_ms // MINUTE_MS
 
 
-class Listing(NamedTuple):
+class DayListing(NamedTuple):
     """What is listed, and by whom."""
 
     storage: RetryingStorage
@@ -165,7 +165,7 @@ class Listing(NamedTuple):
 
 
 def list_objects(
-    listing: Listing,
+    listing: DayListing,
     day: Day,
     prefix: str,
     until_ms: int | None = None,
@@ -186,7 +186,7 @@ def list_objects(
         for number in range(len(pieces))
     }
     rows = listing.dealer.spread(pieces).deal(list_piece, arguments, buckets.total + len(pieces))
-    listed: list[Listed] = of_the_driver(rows)
+    listed: list[ListedPiece] = of_the_driver(rows)
     spool = Spool()
     for argument in arguments.values():
         for member in rows.each(give, {argument.lines: None})[argument.lines]:
@@ -213,7 +213,7 @@ def list_objects(
     )
 
 
-def _pieces(storage: RetryingStorage, folder: str) -> list[Piece]:
+def _pieces(storage: RetryingStorage, folder: str) -> list[ListingPiece]:
     """Return what there is to list, in the order of keys: no folder's name begins another one's, nor an object's."""
     level = storage.list_level(folder)
     named: list[tuple[bytes, ListedObject | None, str]] = [(name.encode(), None, name) for name in level.folders]
@@ -221,17 +221,17 @@ def _pieces(storage: RetryingStorage, folder: str) -> list[Piece]:
     pieces = []
     for folder_name, group in itertools.groupby(sorted(named, key=lambda one: one[0]), key=lambda one: one[2]):
         objects = tuple(row for _, row, _ in group if row is not None)
-        pieces.append(Piece(folder_name, objects))
-    return pieces or [Piece("")]
+        pieces.append(ListingPiece(folder_name, objects))
+    return pieces or [ListingPiece("")]
 
 
 def list_piece(values: Values, argument: ListArgument) -> Iterator[Given]:
     """List a piece of the day; its rows go to the buckets of their shards. The work of a task."""
     storage = argument.storage or open_in_task(argument.address)
-    by_bucket: dict[int, list[Row]] = defaultdict(list)
+    by_bucket: dict[int, list[ListedSegment]] = defaultdict(list)
     marks: dict[int, int] = defaultdict(int)
-    foreign: list[Row] = []
-    inside: list[Row] = []
+    foreign: list[ListedSegment] = []
+    inside: list[ListedSegment] = []
     is_more = False
     for piece in values:
         for listed in sorted(
@@ -252,15 +252,15 @@ def list_piece(values: Values, argument: ListArgument) -> Iterator[Given]:
                 by_bucket[bucket].append(row)
     yield from by_bucket.items()
     yield argument.lines, _lines(inside)
-    yield DRIVERS, Listed(len(inside), sum(row.size for row in inside), dict(marks), tuple(foreign), is_more)
+    yield DRIVERS, ListedPiece(len(inside), sum(row.size for row in inside), dict(marks), tuple(foreign), is_more)
 
 
-def mark_of(row: Row) -> int:
+def mark_of(row: ListedSegment) -> int:
     """Return a number of a row: the sum of them tells rows from other rows, in whatever order."""
     return int.from_bytes(blake2b(f"{row.key}\t{row.etag}\t{row.size}".encode(), digest_size=8).digest())
 
 
-def check_mark(rows: Iterable[Row], mark: int) -> None:
+def check_mark(rows: Iterable[ListedSegment], mark: int) -> None:
     """Raise ObjectVanished where rows are not those whose marks add up to this one."""
     if sum(map(mark_of, rows)) != mark:
         raise ObjectVanished(
@@ -269,6 +269,6 @@ def check_mark(rows: Iterable[Row], mark: int) -> None:
         )
 
 
-def _lines(rows: Iterable[Row]) -> bytes:
+def _lines(rows: Iterable[ListedSegment]) -> bytes:
     lines = b"".join(msgspec.json.encode([row.key, row.etag, row.size, row.last_modified_ms]) + b"\n" for row in rows)
     return gzip.compress(lines, 6, mtime=0)

@@ -12,13 +12,13 @@ from minutebook.errors import FormatError
 from minutebook.format.day import Day
 from minutebook.format.keys import SegmentKey, parse_segment_key
 from minutebook.format.minute import MINUTE_MS
-from minutebook.published.inventory import digest_of
+from minutebook.published.inventory import inventory_digest
 from minutebook.store.objects import ListedObject
 from minutebook.store.parallel import in_parallel
 from minutebook.store.retrying import RetryingStorage
 
 
-class Row(NamedTuple):
+class ListedSegment(NamedTuple):
     """One object of the day. `parsed` is None when the key is not a segment's."""
 
     key: str
@@ -42,9 +42,9 @@ class Inventory(NamedTuple):
 
     day: Day
     prefix: str
-    rows: tuple[Row, ...]
+    rows: tuple[ListedSegment, ...]
     until_ms: int | None = None
-    later: tuple[Row, ...] = ()
+    later: tuple[ListedSegment, ...] = ()
     compression: Compression | None = None
 
     @property
@@ -62,12 +62,12 @@ class Inventory(NamedTuple):
         return self._replace(rows=rows, until_ms=until_ms, later=later)
 
     @property
-    def segments(self) -> list[Row]:
+    def segments(self) -> list[ListedSegment]:
         """The rows whose key is a segment's."""
         return [row for row in self.rows if row.is_segment]
 
     @property
-    def foreign(self) -> list[Row]:
+    def foreign(self) -> list[ListedSegment]:
         """The rows whose key is not a segment's."""
         return [row for row in self.rows if not row.is_segment]
 
@@ -85,7 +85,7 @@ class Inventory(NamedTuple):
 
     def digest(self, *salt: str) -> str:
         """Return the hash of keys, ETags and sizes, and of `salt`: 64 hex digits."""
-        return digest_of(((row.key, row.etag, row.size) for row in self.rows), *salt)
+        return inventory_digest(((row.key, row.etag, row.size) for row in self.rows), *salt)
 
 
 def make_inventory(day: Day, prefix: str, listed: Iterable[ListedObject]) -> Inventory:
@@ -105,9 +105,9 @@ def list_day(storage: RetryingStorage, day: Day, prefix: str) -> Inventory:
     return make_inventory(day, prefix, [*level.objects, *(row for page in pages for row in page)])
 
 
-def make_row(prefix: str, listed: ListedObject) -> Row:
+def make_row(prefix: str, listed: ListedObject) -> ListedSegment:
     """Return a row of LIST with what its key says."""
-    return Row(*listed, _parse(prefix, listed.key))
+    return ListedSegment(*listed, _parse(prefix, listed.key))
 
 
 def _parse(prefix: str, key: str) -> SegmentKey | None:

@@ -14,7 +14,7 @@ from functools import partial
 from itertools import islice
 from typing import Final, NamedTuple
 
-from compaction.inventory.inventory import Row, make_row
+from compaction.inventory.inventory import ListedSegment, make_row
 from compaction.inventory.quiet_shards import QuietShards
 from compaction.inventory.segments import decode_if_ours, expected_key
 from minutebook.format.arrival import STEP_BACK_MINUTES
@@ -41,14 +41,14 @@ class ChainLink(NamedTuple):
     metadata: SegmentMetadata
 
 
-class Reach(NamedTuple):
+class SearchReach(NamedTuple):
     """How far the neighbours were looked for: whether the archive was searched to its beginning, to its end."""
 
     to_the_beginning: bool
     to_the_end: bool
 
 
-class Need(NamedTuple):
+class NeighbourQuery(NamedTuple):
     """What a shard needs: its first and last `first` of the day (None: no segment), and on which sides.
 
     `before` False: the day's first segment is the start of the chain. `after` False: the end is proven otherwise.
@@ -67,24 +67,24 @@ class Neighbours(NamedTuple):
     """The links outside the day by shard, and how far each shard was searched for."""
 
     links: Mapping[str, list[ChainLink]]
-    reach: Mapping[str, Reach]
+    reach: Mapping[str, SearchReach]
 
 
-class Side:
+class OutwardScan:
     """The rows of one side that may be neighbours: those inside the day's range, and the nearest one beyond.
 
     `sign` is -1 before the day, 1 behind it.
     """
 
-    def __init__(self, needs: Mapping[str, Need], sign: int) -> None:
+    def __init__(self, needs: Mapping[str, NeighbourQuery], sign: int) -> None:
         self._needs = needs
         self._wanted = {shard for shard, need in needs.items() if (need.before if sign < 0 else need.after)}
         self.sign = sign
-        self._inside: dict[str, list[Row]] = defaultdict(list)
-        self._nearest: dict[str, Row] = {}
+        self._inside: dict[str, list[ListedSegment]] = defaultdict(list)
+        self._nearest: dict[str, ListedSegment] = {}
         self._published: dict[str, ChainLink] = {}
 
-    def add(self, rows: Iterable[Row]) -> None:
+    def add(self, rows: Iterable[ListedSegment]) -> None:
         """Take what may be a neighbour."""
         for row in rows:
             if row.parsed is None or (need := self._needs.get(row.parsed.shard_id)) is None:
@@ -97,9 +97,9 @@ class Side:
             elif shard_id not in self._nearest or self._is_nearer(row, self._nearest[shard_id]):
                 self._nearest[shard_id] = row
 
-    def of_folder(self, storage: RetryingStorage, prefix: str, folder: str) -> list[Row]:
+    def of_folder(self, storage: RetryingStorage, prefix: str, folder: str) -> list[ListedSegment]:
         """List a folder; return what of it may be a neighbour, however much it holds."""
-        side = Side(self._needs, self.sign)
+        side = OutwardScan(self._needs, self.sign)
         side.add(make_row(prefix, listed) for listed in storage.list_objects(folder))
         return side.rows()
 
@@ -126,17 +126,17 @@ class Side:
         """The neighbours that published days have named; where one was found by its name, that counts."""
         return [link for shard_id, link in self._published.items() if shard_id not in self._nearest]
 
-    def rows(self) -> list[Row]:
+    def rows(self) -> list[ListedSegment]:
         """Return what may be a neighbour."""
         return [*(row for rows in self._inside.values() for row in rows), *self._nearest.values()]
 
-    def _is_nearer(self, row: Row, than: Row) -> bool:
+    def _is_nearer(self, row: ListedSegment, than: ListedSegment) -> bool:
         if row.parsed is None or than.parsed is None:
             return False
         return row.parsed.first > than.parsed.first if self.sign < 0 else row.parsed.first < than.parsed.first
 
 
-class Place(NamedTuple):
+class SearchArea(NamedTuple):
     """Where neighbours are looked for, beside which day or hour, and on how many days of each side."""
 
     storage: RetryingStorage
@@ -155,8 +155,8 @@ def find_neighbours(
     storage: RetryingStorage,
     prefix: str,
     period: Day | Hour,
-    needs: Mapping[str, Need],
-    later: Iterable[Row] = (),
+    needs: Mapping[str, NeighbourQuery],
+    later: Iterable[ListedSegment] = (),
     *,
     days: int = LOOKBACK_DAYS,
     published: LastSegments = none_published,
@@ -166,8 +166,8 @@ def find_neighbours(
     Of a day so far, the rest of the day comes first: `later` are what of it may be a neighbour. `published` is asked
     for quiet shards.
     """
-    place = Place(storage, prefix, period, days, ArchiveIndex(storage, prefix))
-    behind, before = Side(needs, 1), Side(needs, -1)
+    place = SearchArea(storage, prefix, period, days, ArchiveIndex(storage, prefix))
+    behind, before = OutwardScan(needs, 1), OutwardScan(needs, -1)
     behind.add(later)
     to_the_end = _search(place, behind, QuietShards(none_published, {}, partial(_find, place)))
     links = _links(place, behind)
@@ -175,11 +175,11 @@ def find_neighbours(
     to_the_beginning = _search(place, before, quiet)
     for shard_id, found in _links(place, before).items():
         links[shard_id] += found
-    return Neighbours(links, dict.fromkeys(needs, Reach(to_the_beginning, to_the_end)))
+    return Neighbours(links, dict.fromkeys(needs, SearchReach(to_the_beginning, to_the_end)))
 
 
 def _predecessors(
-    needs: Mapping[str, Need], behind: Mapping[str, Sequence[ChainLink]], side: Side
+    needs: Mapping[str, NeighbourQuery], behind: Mapping[str, Sequence[ChainLink]], side: OutwardScan
 ) -> dict[str, Position]:
     """Return where chains stood before the day, by what comes next in them."""
     found = {}
@@ -193,7 +193,7 @@ def _predecessors(
     return found
 
 
-def _search(place: Place, side: Side, quiet: QuietShards) -> bool:
+def _search(place: SearchArea, side: OutwardScan, quiet: QuietShards) -> bool:
     """Search one side; tells whether the archive was searched to its end there."""
     day, sign = place.day, side.sign
     outward, is_next = list(islice(place.archive.days(first_outward(place.period, sign), sign), place.days + 1)), True
@@ -219,7 +219,7 @@ def _search(place: Place, side: Side, quiet: QuietShards) -> bool:
     return len(outward) <= place.days
 
 
-def _look_beyond_edges(place: Place, side: Side) -> None:
+def _look_beyond_edges(place: SearchArea, side: OutwardScan) -> None:
     """List, for each shard, the minutes behind the edge of the hour in which its nearest segment was found.
 
     Arrival times step back over the edge: what comes next in the chain may lie in the folder that was not listed.
@@ -233,7 +233,7 @@ def _look_beyond_edges(place: Place, side: Side) -> None:
     _list(place, [minute_prefix(place.prefix, *one) for one in minutes], side)
 
 
-def _hours(place: Place, day: Day, sign: int) -> list[str]:
+def _hours(place: SearchArea, day: Day, sign: int) -> list[str]:
     """Return the folders of a day, the one that lies nearest first."""
     return [hour.path(place.prefix) for hour in place.archive.hours(day, sign, place.period)]
 
@@ -243,14 +243,14 @@ def first_outward(period: Day | Hour, sign: int) -> Day:
     return period.day if isinstance(period, Hour) else period.shift(sign)
 
 
-def _list(place: Place, folders: Sequence[str], side: Side) -> None:
+def _list(place: SearchArea, folders: Sequence[str], side: OutwardScan) -> None:
     for rows in in_parallel(
         lambda folder: side.of_folder(place.storage, place.prefix, folder), folders, _FOLDERS_AT_ONCE
     ):
         side.add(rows)
 
 
-def _find(place: Place, end: LastSegment) -> ChainLink | None:
+def _find(place: SearchArea, end: LastSegment) -> ChainLink | None:
     """Return the segment that a published day names, as it is stored; None when it is gone, or is another one."""
     row = make_row(place.prefix, ListedObject(end.key, 0, "", 0))
     link = None if row.parsed is None else _link(place.storage, place.prefix, row)
@@ -260,7 +260,7 @@ def _find(place: Place, end: LastSegment) -> ChainLink | None:
     return link if (link.metadata.last, link.metadata.minute, link.metadata.after) == said else None
 
 
-def _links(place: Place, side: Side) -> dict[str, list[ChainLink]]:
+def _links(place: SearchArea, side: OutwardScan) -> dict[str, list[ChainLink]]:
     """Return what a side has found, by shard."""
     links: dict[str, list[ChainLink]] = defaultdict(list)
     asked = in_parallel(lambda row: _link(place.storage, place.prefix, row), side.rows())
@@ -270,7 +270,7 @@ def _links(place: Place, side: Side) -> dict[str, list[ChainLink]]:
     return links
 
 
-def _link(storage: RetryingStorage, prefix: str, row: Row) -> ChainLink | None:
+def _link(storage: RetryingStorage, prefix: str, row: ListedSegment) -> ChainLink | None:
     """Return the neighbour as a link; None when it is not a segment in its place: its own day's audit says so."""
     head = storage.head(row.key)
     metadata = decode_if_ours(None if head is None else head.metadata)

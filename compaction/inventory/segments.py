@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from compaction.inventory.inventory import Row
+from compaction.inventory.inventory import ListedSegment
 from compaction.verdict.findings import Code, Finding, Severity, finding
 from minutebook.compression import Compression
 from minutebook.errors import FormatError
@@ -17,14 +17,14 @@ from minutebook.format.metadata import SegmentMetadata, is_ours
 from minutebook.format.minute import minute_text
 from minutebook.format.position import Position
 
-Fields = Mapping[str, str] | None
+UserMetadata = Mapping[str, str] | None
 """The user metadata of an object; None when the object is gone."""
 
 
-class Segment(NamedTuple):
+class ArchivedSegment(NamedTuple):
     """A segment that takes part in its chain."""
 
-    row: Row
+    row: ListedSegment
     metadata: SegmentMetadata
 
     @property
@@ -33,36 +33,36 @@ class Segment(NamedTuple):
         return self.row.key
 
 
-class Described(NamedTuple):
+class ClassifiedObjects(NamedTuple):
     """A day's objects, sorted out.
 
     `copies` maps the key of a copy to the key of its original. `left_out` are the keys that are neither.
     """
 
-    segments: tuple[Segment, ...]
+    segments: tuple[ArchivedSegment, ...]
     copies: Mapping[str, str]
     left_out: frozenset[str]
     findings: tuple[Finding, ...]
 
 
-Parsed = tuple[Row, SegmentMetadata | Finding]
+ParsedObject = tuple[ListedSegment, SegmentMetadata | Finding]
 """A row with what its metadata says, or with what is wrong with it."""
 
 
-def parse(objects: Iterable[tuple[Row, Fields]]) -> list[Parsed]:
+def parse(objects: Iterable[tuple[ListedSegment, UserMetadata]]) -> list[ParsedObject]:
     """Read the user metadata of objects."""
     return [(row, _parse(row, fields)) for row, fields in objects]
 
 
-def describe(
-    prefix: str, objects: Sequence[Parsed], copies: Mapping[str, str], compression: Compression | None = None
-) -> Described:
+def classify(
+    prefix: str, objects: Sequence[ParsedObject], copies: Mapping[str, str], compression: Compression | None = None
+) -> ClassifiedObjects:
     """Sort out objects, of a prefix whose segments are compressed in this way (None: nobody says how).
 
-    `copies` are those of the whole day (`find_copies`): they may lie in several shards.
+    `copies` are those of the whole day (`find_copied_objects`): they may lie in several shards.
     """
     findings = [outcome for _, outcome in objects if isinstance(outcome, Finding)]
-    segments = [Segment(row, outcome) for row, outcome in objects if isinstance(outcome, SegmentMetadata)]
+    segments = [ArchivedSegment(row, outcome) for row, outcome in objects if isinstance(outcome, SegmentMetadata)]
     kept = []
     for segment in segments:
         original = copies.get(segment.key)
@@ -76,10 +76,10 @@ def describe(
     members = {segment.key for segment in kept}
     left_out = frozenset(row.key for row, _ in objects if row.key not in members and row.key not in copies)
     known = {segment.key: copies[segment.key] for segment in segments if segment.key in copies}
-    return Described(tuple(kept), known, left_out, tuple(findings))
+    return ClassifiedObjects(tuple(kept), known, left_out, tuple(findings))
 
 
-def misplaced(prefix: str, objects: Sequence[Parsed]) -> list[str]:
+def misplaced(prefix: str, objects: Sequence[ParsedObject]) -> list[str]:
     """Return the keys of the originals of misplaced objects, if these are copies."""
     expected = {
         expected_key(prefix, row, outcome)
@@ -89,18 +89,18 @@ def misplaced(prefix: str, objects: Sequence[Parsed]) -> list[str]:
     return sorted(expected - {row.key for row, _ in objects}) if expected else []
 
 
-def is_in_place(row: Row, metadata: SegmentMetadata) -> bool:
+def is_in_place(row: ListedSegment, metadata: SegmentMetadata) -> bool:
     """Tell whether the key is the slot that the metadata names. Keys are canonical, so their parts are compared."""
     return row.parsed is not None and row.parsed[:3] == (metadata.minute, metadata.shard_id, metadata.first)
 
 
-def expected_key(prefix: str, row: Row, metadata: SegmentMetadata) -> str:
+def expected_key(prefix: str, row: ListedSegment, metadata: SegmentMetadata) -> str:
     """Return the key of the slot that the metadata names; only the object's own name tells how it is compressed."""
     compression = Compression.ZSTD if row.key.endswith(Compression.ZSTD.extension) else Compression.GZIP
     return segment_key(prefix, metadata.shard_id, metadata.minute, metadata.first, compression)
 
 
-def decode_if_ours(fields: Fields) -> SegmentMetadata | None:
+def decode_if_ours(fields: UserMetadata) -> SegmentMetadata | None:
     """Read the user metadata of an object; None when it is not a segment's."""
     if fields is None or not is_ours(fields):
         return None
@@ -110,7 +110,7 @@ def decode_if_ours(fields: Fields) -> SegmentMetadata | None:
         return None
 
 
-def _parse(row: Row, fields: Fields) -> SegmentMetadata | Finding:
+def _parse(row: ListedSegment, fields: UserMetadata) -> SegmentMetadata | Finding:
     if fields is None:
         message = "the object was listed and was gone when it was read"
         return _row_finding(Code.UNREADABLE_OBJECT, row, message, severity="unknown")
@@ -122,9 +122,9 @@ def _parse(row: Row, fields: Fields) -> SegmentMetadata | Finding:
         return _row_finding(Code.METADATA_MISMATCH, row, str(exc))
 
 
-def find_copies(
+def find_copied_objects(
     prefix: str,
-    objects: Iterable[Parsed],
+    objects: Iterable[ParsedObject],
     elsewhere: Mapping[str, SegmentMetadata],
     compression: Compression | None,
 ) -> dict[str, str]:
@@ -134,8 +134,8 @@ def find_copies(
     other; where none is, the lowest key. `elsewhere` holds the metadata of objects outside the day, by key: of those
     that `misplaced` named.
     """
-    parsed = [Segment(row, outcome) for row, outcome in objects if isinstance(outcome, SegmentMetadata)]
-    groups: dict[tuple[str, int], list[Segment]] = defaultdict(list)
+    parsed = [ArchivedSegment(row, outcome) for row, outcome in objects if isinstance(outcome, SegmentMetadata)]
+    groups: dict[tuple[str, int], list[ArchivedSegment]] = defaultdict(list)
     for segment in parsed:
         groups[segment.metadata.writer, segment.row.size].append(segment)
     copies: dict[str, str] = {}
@@ -153,7 +153,7 @@ def find_copies(
 
 def segment_finding(
     code: Code,
-    segment: Segment,
+    segment: ArchivedSegment,
     message: str,
     *,
     keys: Iterable[str] = (),
@@ -176,14 +176,14 @@ def segment_finding(
     )
 
 
-def _disagreement(prefix: str, segment: Segment) -> list[Finding]:
+def _disagreement(prefix: str, segment: ArchivedSegment) -> list[Finding]:
     if is_in_place(*segment):
         return []
     message = f"the metadata belongs at {expected_key(prefix, *segment)}"
     return [segment_finding(Code.METADATA_MISMATCH, segment, message, positions=[segment.metadata.first])]
 
 
-def _other_compression(segment: Segment, compression: Compression | None) -> list[Finding]:
+def _other_compression(segment: ArchivedSegment, compression: Compression | None) -> list[Finding]:
     """Report a segment that lies beside its slot: whoever wrote the slot itself never met it, and both are stored."""
     if not _is_other(segment, compression):
         return []
@@ -193,12 +193,12 @@ def _other_compression(segment: Segment, compression: Compression | None) -> lis
     return [segment_finding(Code.METADATA_MISMATCH, segment, message, positions=[segment.metadata.first])]
 
 
-def _is_other(segment: Segment, compression: Compression | None) -> bool:
+def _is_other(segment: ArchivedSegment, compression: Compression | None) -> bool:
     parsed = segment.row.parsed
     return parsed is not None and compression not in {None, parsed.compression}
 
 
-def _copy_finding(segment: Segment, original: str) -> Finding:
+def _copy_finding(segment: ArchivedSegment, original: str) -> Finding:
     return segment_finding(
         Code.IDENTICAL_SEGMENT,
         segment,
@@ -209,11 +209,11 @@ def _copy_finding(segment: Segment, original: str) -> Finding:
     )
 
 
-def _foreign(row: Row, why: str) -> Finding:
+def _foreign(row: ListedSegment, why: str) -> Finding:
     return _row_finding(Code.FOREIGN_OBJECT, row, f"{why}; the prefix belongs to Minutebook alone")
 
 
-def _row_finding(code: Code, row: Row, message: str, *, severity: Severity = "defect") -> Finding:
+def _row_finding(code: Code, row: ListedSegment, message: str, *, severity: Severity = "defect") -> Finding:
     return finding(
         code,
         message,

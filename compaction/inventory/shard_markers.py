@@ -10,7 +10,7 @@ from minutebook.format.day import Day
 from minutebook.format.keys import application_key
 from minutebook.format.markers import ApplicationRecord, EndMarker, StartMarker
 from minutebook.owner import read_application
-from minutebook.proof.statements import Problem, Statements, read_statements
+from minutebook.proof.statements import DamagedObject, Statements, read_statements
 from minutebook.store.retrying import RetryingStorage
 
 
@@ -70,7 +70,7 @@ def _application(storage: RetryingStorage, prefix: str) -> ApplicationRecord | F
     try:
         record = read_application(storage, prefix)
     except FormatError as exc:
-        return _finding(Problem(key, None, str(exc)))
+        return _finding(DamagedObject(key, None, str(exc)))
     return record or finding(
         Code.MISSING_START,
         "the record that ties the prefix to its stream is missing",
@@ -79,7 +79,7 @@ def _application(storage: RetryingStorage, prefix: str) -> ApplicationRecord | F
     )
 
 
-def _finding(problem: Problem) -> Finding:
+def _finding(problem: DamagedObject) -> Finding:
     code = Code.FOREIGN_OBJECT if problem.is_foreign else Code.UNREADABLE_OBJECT
     # Without its tombstone an expired day proves nothing for the days around it: those say so themselves.
     severity: Severity = "defect" if problem.expired is None else "warning"

@@ -49,7 +49,7 @@ def damage_of(storage: RetryingStorage, prefix: str, day: Day) -> str | None:
     return str(found) if isinstance(found, FormatError) else None
 
 
-class ExpiredRun(NamedTuple):
+class ExpiredSpan(NamedTuple):
     """A stretch of a shard's chain that an expired day held without a break, and what came before it."""
 
     first: Position
@@ -70,14 +70,14 @@ class ExpiredDays:
         """The days that have a tombstone."""
         return self._stored.keys()
 
-    def runs(self, day: Day) -> dict[str, list[ExpiredRun]]:
+    def runs(self, day: Day) -> dict[str, list[ExpiredSpan]]:
         """Return what a day held, by shard; nothing where its tombstone cannot be read."""
         tombstone = _read(self._storage, self._prefix, day)
         if isinstance(tombstone, FormatError):
             return {}
         return {
             shard_id: [
-                ExpiredRun(Position.parse(run.first), Position.parse(run.last), parse_predecessor(run.after))
+                ExpiredSpan(Position.parse(run.first), Position.parse(run.last), parse_predecessor(run.after))
                 for run in shard.runs
             ]
             for shard_id, shard in tombstone.shards.items()

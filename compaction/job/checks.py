@@ -32,7 +32,7 @@ _OF_THE_NIGHT: Final = {
 _TABLE: Final = re.compile(r"[^\s./]+(\.[^\s./]+)+")
 
 
-def days_of(request: AuditRequest | CompactRequest, today: Day) -> list[Day]:
+def requested_days(request: AuditRequest | CompactRequest, today: Day) -> list[Day]:
     """Return the one day, or the days of the range; `today` and `yesterday` are days, too.
 
     Refused: none is given, or both; or a day lies in the future.
@@ -82,7 +82,7 @@ def hour_of(request: CompactRequest, now_ms: int) -> Hour | None:
         raise SettingsError(
             f"--hour {request.hour}: which one?", next_step="write --date D --hour 0 to 23, or --hour last alone"
         )
-    return Hour(days_of(request, day_of_ms(now_ms))[0], int(request.hour))
+    return Hour(requested_days(request, day_of_ms(now_ms))[0], int(request.hour))
 
 
 def audit_level(level: str, event_id: str | None) -> AuditLevel:
@@ -144,7 +144,7 @@ def event_id_path(expression: str | None, *, is_needed: bool = False) -> str | N
     return expression
 
 
-def read_columns(
+def columns_of_request(
     settings: JobSettings, path: Path | None, event_time: str | None, event_window: int | None
 ) -> Columns | None:
     """Return the payloads' columns, of the options or else of the properties."""

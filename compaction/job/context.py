@@ -9,7 +9,7 @@ from compaction.inventory.neighbours import LOOKBACK_DAYS
 from compaction.parquet.plan import SIZES, TaskSizes
 from compaction.shard_groups.local import LocalDealer
 from compaction.shard_groups.port import Dealer
-from compaction.stream.kinesis import ListedShards, StreamReader
+from compaction.stream.kinesis import ArchivedStream, ListedShards
 from compaction.tables.commit import DayTable
 from compaction.tasks.task import Order, TaskResult
 from compaction.verdict.audit_document import AuditLevel
@@ -31,7 +31,7 @@ MOST_PARTITIONS: Final = 4_000
 """Of a large day they are larger instead: the blocks of a shuffle are as many as its tasks times its partitions."""
 
 
-class Found(Protocol):
+class FoundCopies(Protocol):
     """The copies of a day, each beside the task that leaves it out."""
 
     @property
@@ -52,7 +52,7 @@ class Shuffled(Protocol):
         """Return the tasks' results, in order."""
         ...
 
-    def find(self, layout: Layout, orders: Mapping[int, Order]) -> Found:
+    def find(self, layout: Layout, orders: Mapping[int, Order]) -> FoundCopies:
         """Find the copies; those of an object go to the order that `Layout.writer` names."""
         ...
 
@@ -87,7 +87,7 @@ class JobContext(NamedTuple):
     checkpoints: Callable[[], Checkpoints]
     version: str
     owner: StreamOwner
-    stream: Callable[[], StreamReader] | None = None
+    stream: Callable[[], ArchivedStream] | None = None
     shuffle: Shuffle | None = None
     table: DayTable | None = None
     shards: Callable[[], ListedShards] | None = None

@@ -10,7 +10,7 @@ Whatever is committed meanwhile, the listing may have or not: a chain that looks
 from typing import NamedTuple
 
 from compaction.inventory.checkpoints import Checkpoints
-from compaction.inventory.day_objects import DayObjects, Listing, list_objects
+from compaction.inventory.day_objects import DayListing, DayObjects, list_objects
 from compaction.inventory.shard_markers import ArchiveMarkers, read_markers
 from compaction.job.context import JobContext
 from compaction.shard_groups.grouping import Buckets, buckets_of
@@ -20,7 +20,7 @@ from minutebook.format.day import Day, Hour, day_of_ms
 from minutebook.proof.sources import Stream
 
 
-class Sight(NamedTuple):
+class DayView(NamedTuple):
     """One look at a day. `stream` are the shards that ListShards and KCL's table name; `checks` what was not told."""
 
     checkpoints: Checkpoints
@@ -30,9 +30,9 @@ class Sight(NamedTuple):
     checks: tuple[AuditCheck, ...] = ()
 
 
-def look(
+def view_day(
     context: JobContext, day: Day, until_ms: int | None, shard: str | None = None, hour: Hour | None = None
-) -> Sight:
+) -> DayView:
     """Look at a day, or at what of it came before a time; `shard` leaves the objects of others out, `hour` others.
 
     Raises:
@@ -50,7 +50,7 @@ def look(
     inventory = list_again(context, day, until_ms, shard, buckets, hour)
     if markers.application is not None:
         inventory = inventory._replace(compression=markers.application.compression)
-    return Sight(checkpoints, markers.only(shard), inventory, stream, checks)
+    return DayView(checkpoints, markers.only(shard), inventory, stream, checks)
 
 
 def list_again(
@@ -66,7 +66,7 @@ def list_again(
     Raises:
         StoreUnavailable, StoreRefused: the store.
     """
-    listing = Listing(context.archive, context.place.address, context.dealer(buckets.total), buckets)
+    listing = DayListing(context.archive, context.place.address, context.dealer(buckets.total), buckets)
     return list_objects(listing, day, context.place.prefix, until_ms, shard, hour)
 
 

@@ -17,7 +17,7 @@ from minutebook.published.generation import DayFolder
 from minutebook.published.reading import PublishedReader
 
 
-class DayPlan(msgspec.Struct, frozen=True, kw_only=True):
+class DryRun(msgspec.Struct, frozen=True, kw_only=True):
     """One day's plan: what is read, the generation that it makes, what is published now, what would follow."""
 
     day: str
@@ -37,7 +37,7 @@ class DayPlan(msgspec.Struct, frozen=True, kw_only=True):
         )
 
 
-def plan_day(context: JobContext, day: Day, asked: CompactOptions) -> DayPlan:
+def plan_dry_run(context: JobContext, day: Day, asked: CompactOptions) -> DryRun:
     """Return what a run would do with the day.
 
     Raises:
@@ -62,7 +62,7 @@ def plan_day(context: JobContext, day: Day, asked: CompactOptions) -> DayPlan:
     action = "nothing to do" if stands or is_whole else "would be rewritten"
     if until is None and not is_settled(day, now_ms):
         action = "would be held: it is not over"
-    return DayPlan(
+    return DryRun(
         day=str(day),
         segments=len(inventory.segments),
         bytes=inventory.size,

@@ -2,7 +2,7 @@
 
 import structlog
 
-from compaction.audit.rejudge import Again, audit_digest
+from compaction.audit.rejudge import Rejudged, audit_digest
 from compaction.audit.table_conflicts import with_conflicts
 from compaction.job.context import AuditOptions
 from compaction.publish.publisher import Publisher
@@ -10,10 +10,10 @@ from compaction.tables.commit import TableCommit
 from compaction.verdict.audit_document import Audit, encode_audit
 from minutebook.clock import IdSource
 from minutebook.errors import FormatError
-from minutebook.published.generation import Current, Judged, Manifest, contradiction
+from minutebook.published.generation import Current, Manifest, PointerVerdict, contradiction
 
 
-class Pointing:
+class PointerUpdate:
     """The pointer of one day, for one run. `until`: the run judges the part of the day before it; None: all of it."""
 
     def __init__(self, publisher: Publisher, new_id: IdSource, options: AuditOptions, until: str | None) -> None:
@@ -22,7 +22,7 @@ class Pointing:
         self._options = options
         self._until = until
 
-    def swap(self, manifest: Manifest, seen: Current, written_at: str, judged: Judged | None = None) -> bool:
+    def swap(self, manifest: Manifest, seen: Current, written_at: str, judged: PointerVerdict | None = None) -> bool:
         """Point readers at the generation; False, said aloud, when another run published meanwhile.
 
         `written_at` is the time since when readers see its files.
@@ -52,9 +52,9 @@ class Pointing:
         if manifest is None or contradiction(self._publisher.folder, pointer, manifest):
             return True
         self._publisher.put_audit(held.audit, encode_audit(audit))
-        return self.swap(manifest, seen, pointer.written_at, Judged(audit.verdict, held.audit))
+        return self.swap(manifest, seen, pointer.written_at, PointerVerdict(audit.verdict, held.audit))
 
-    def tell(self, manifest: Manifest, judged: Again, commit: TableCommit | None) -> Audit:
+    def tell(self, manifest: Manifest, judged: Rejudged, commit: TableCommit | None) -> Audit:
         """Let the audit say which columns keep the day out of the table, or that none does any more.
 
         Where another run has published meanwhile, that one tells of its own.
@@ -69,5 +69,5 @@ class Pointing:
         ):
             key = folder.audit(manifest.generation, audit_digest(judged.examined, self._options, audit))
             self._publisher.put_audit(key, encode_audit(audit))
-            self.swap(manifest, seen, seen.pointer.written_at, Judged(audit.verdict, key))
+            self.swap(manifest, seen, seen.pointer.written_at, PointerVerdict(audit.verdict, key))
         return audit

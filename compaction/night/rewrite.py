@@ -15,9 +15,9 @@ from compaction.hours import kept, published, taking
 from compaction.inventory.day_objects import DayObjects
 from compaction.job import scope
 from compaction.job.context import AuditOptions, JobContext
-from compaction.job.day_view import Sight, look
+from compaction.job.day_view import DayView, view_day
 from compaction.night import generation_name
-from compaction.night.pointer_update import Pointing
+from compaction.night.pointer_update import PointerUpdate
 from compaction.parquet.rows import ZSTD_LEVEL
 from compaction.publish import ends
 from compaction.publish.late import late_minutes
@@ -31,7 +31,7 @@ from minutebook.format.day import Day, Hour
 from minutebook.format.minute import iso_time
 from minutebook.owner import read_owned
 from minutebook.published import generation
-from minutebook.published.generation import DayFolder, Judged, Manifest, Pointer
+from minutebook.published.generation import DayFolder, Manifest, Pointer, PointerVerdict
 from minutebook.published.verdict import RULES, Verdict
 from minutebook.store.places import StorePrefix
 from minutebook.store.retrying import RetryingStorage
@@ -111,7 +111,7 @@ class _View(NamedTuple):
     """What was seen of the day: the pointer first, then all else."""
 
     seen: generation.Current
-    sight: Sight
+    sight: DayView
     generation: str
     before: day_before.DayBefore | None
 
@@ -137,7 +137,7 @@ class _Run:
         self._folder = DayFolder(options.out.prefix, day, options.hour)
         self._publisher = Publisher(out, self._folder)
         self._log = structlog.get_logger().bind(day=self._folder.name)
-        self._pointing = Pointing(self._publisher, context.new_id, audit, self._until)
+        self._pointing = PointerUpdate(self._publisher, context.new_id, audit, self._until)
 
     def attempt(self, *, is_last: bool) -> Compacted | None:
         """Look, work, publish; None when another run published meanwhile, or the day changed under our eyes."""
@@ -163,7 +163,7 @@ class _Run:
         self._publisher.write_symlinks()
         self._log.info("day_published", generation=view.generation, rows=manifest.rows, files=len(manifest.files))
         swept, table = self._settle()
-        audit = self._pointing.tell(manifest, rejudge.Again(result.audit, examined), table)
+        audit = self._pointing.tell(manifest, rejudge.Rejudged(result.audit, examined), table)
         return Compacted("published", manifest, result._replace(audit=audit), manifest.verdict, swept, table)
 
     def _as_published(self) -> Compacted:
@@ -185,7 +185,7 @@ class _Run:
         """Read the pointer first: If-Match then refuses whoever has an older view of the day."""
         seen = self._publisher.current()
         asked, hour = self._options, self._options.hour
-        sight = look(self._context, self._day, self._until_ms, hour=hour)
+        sight = view_day(self._context, self._day, self._until_ms, hour=hour)
         if hour is not None:
             return _View(seen, sight, self._hour_name(sight.inventory.digest, asked.audit.event_id), None)
         before = None
@@ -203,12 +203,12 @@ class _Run:
         Its lines were read when it was published and its objects are the same, so names and metadata are enough.
         None: another run swapped the pointer meanwhile, or the day changed.
         """
-        rejudged = rejudge.judge_again(self._context, view.sight, self._options.audit, before)
+        rejudged = rejudge.rejudge(self._context, view.sight, self._options.audit, before)
         if not is_last and is_in_motion(self._context, rejudged.examined, self._options.audit):
             return None
         digest = rejudge.audit_digest(rejudged.examined, self._options.audit, rejudged.audit)
         key = self._folder.audit(view.generation, digest)
-        judged = Judged(rejudged.audit.verdict, key)
+        judged = PointerVerdict(rejudged.audit.verdict, key)
         if (pointer.verdict, pointer.audit) != judged:
             self._publisher.put_audit(key, encode_audit(rejudged.audit))
             if not self._pointing.swap(manifest, view.seen, pointer.written_at, judged):

@@ -9,8 +9,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from compaction.inventory.facts import SegmentFacts
-from compaction.inventory.inventory import Row
-from compaction.inventory.segments import Described
+from compaction.inventory.inventory import ListedSegment
+from compaction.inventory.segments import ClassifiedObjects
 from minutebook.format.position import Position
 
 
@@ -116,7 +116,7 @@ def plan_tasks(
     return tasks
 
 
-def raw_objects(rows: Iterable[Row]) -> list[RawObject]:
+def raw_objects(rows: Iterable[ListedSegment]) -> list[RawObject]:
     """Return what can be read of a day: every object whose key is a segment's."""
     return [
         RawObject(
@@ -138,7 +138,7 @@ def single_groups(objects: Iterable[RawObject]) -> list[MergeGroup]:
     return [MergeGroup((raw_object,)) for raw_object in objects]
 
 
-class Span(NamedTuple):
+class LineSpan(NamedTuple):
     """What the lines of an object really cover, within what its metadata says; `is_sorted` False: out of order."""
 
     raw_object: RawObject
@@ -147,7 +147,9 @@ class Span(NamedTuple):
     is_sorted: bool
 
 
-def spans_of(rows: Iterable[Row], described: Described, facts: Mapping[str, SegmentFacts]) -> list[Span]:
+def spans_of(
+    rows: Iterable[ListedSegment], described: ClassifiedObjects, facts: Mapping[str, SegmentFacts]
+) -> list[LineSpan]:
     """Return what goes into the Parquet files: members that were read to their end and hold at least one line.
 
     A line outside the span of its object's metadata is a defect of that object alone: one low position would else
@@ -160,22 +162,22 @@ def spans_of(rows: Iterable[Row], described: Described, facts: Mapping[str, Segm
         said = members.get(raw_object.key)
         if said is not None and read is not None and not read.problem and read.low and read.high:
             low, high = (min(max(end, said.first), said.last) for end in (read.low, read.high))
-            spans.append(Span(raw_object, low, high, read.is_sorted))
+            spans.append(LineSpan(raw_object, low, high, read.is_sorted))
     return spans
 
 
-def group_overlaps(spans: Sequence[Span]) -> list[MergeGroup]:
+def group_overlaps(spans: Sequence[LineSpan]) -> list[MergeGroup]:
     """Join objects of a shard whose spans touch each other into groups to merge; the others stay single.
 
     The groups are the connected parts: sorted by `low`, an object that begins at or before the greatest `high` so far
     belongs to the group.
     """
-    by_shard: dict[str, list[Span]] = defaultdict(list)
+    by_shard: dict[str, list[LineSpan]] = defaultdict(list)
     for span in spans:
         by_shard[span.raw_object.shard_id].append(span)
     groups: list[MergeGroup] = []
     for _, shard in sorted(by_shard.items()):
-        touching: list[Span] = []
+        touching: list[LineSpan] = []
         reached = None
         for span in sorted(shard, key=lambda span: (span.low, span.high, span.raw_object.key)):
             if reached is None or span.low > reached:
@@ -206,7 +208,7 @@ def with_restored(
     return [*found, *(MergeGroup((each,), merge=True, restored=(restored[each.key],)) for each in empty)]
 
 
-def _group(spans: Sequence[Span]) -> MergeGroup:
+def _group(spans: Sequence[LineSpan]) -> MergeGroup:
     unsorted = frozenset(span.raw_object.key for span in spans if not span.is_sorted)
     objects = tuple(sorted((span.raw_object for span in spans), key=order_of_objects))
     return MergeGroup(objects, merge=len(spans) > 1 or bool(unsorted), unsorted=unsorted)

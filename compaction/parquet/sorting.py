@@ -21,7 +21,7 @@ BATCH_BYTES: Final = 256 << 10
 _ROWS: Final = 4_096
 
 
-class Row(NamedTuple):
+class SortedLine(NamedTuple):
     """A line: a row of a table."""
 
     position: Position
@@ -125,8 +125,8 @@ def _merged(files: Sequence[IO[bytes]]) -> Iterator[pa.Table]:
         yield buffer.take()
 
 
-def _rows(file: IO[bytes]) -> Iterator[Row]:
+def _rows(file: IO[bytes]) -> Iterator[SortedLine]:
     for batch in pa.ipc.open_stream(file):
         table = pa.Table.from_batches([batch])
         for number, position in enumerate(positions_of(table)):
-            yield Row(position, table, number)
+            yield SortedLine(position, table, number)

@@ -30,7 +30,15 @@ from compaction.publish.sweep import Retained, TableMarks, sweep
 from minutebook.errors import ForeignObject, OutcomeUnknown, StoreUnavailable
 from minutebook.format.document import encode_document
 from minutebook.format.markers import JSON_TYPE
-from minutebook.published.generation import FORMAT, Current, DayFolder, Judged, Manifest, Pointer, inventory_beside
+from minutebook.published.generation import (
+    FORMAT,
+    Current,
+    DayFolder,
+    Manifest,
+    Pointer,
+    PointerVerdict,
+    inventory_beside,
+)
 from minutebook.published.reading import PublishedReader
 from minutebook.store.retrying import RetryingStorage
 
@@ -85,7 +93,7 @@ class Publisher(PublishedReader):
             )
 
     def swap_pointer(
-        self, manifest: Manifest, seen: Current, writer: str, written_at: str, judged: Judged | None = None
+        self, manifest: Manifest, seen: Current, writer: str, written_at: str, judged: PointerVerdict | None = None
     ) -> bool:
         """Point readers at a generation, if the pointer is still the one that was seen.
 

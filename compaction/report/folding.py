@@ -153,6 +153,6 @@ def clip(text: str, longest: int = 80) -> str:
     return text if len(text) <= longest else f"{text[:longest]}… ({len(text):,} characters)"
 
 
-def printable(text: str) -> str:
+def visible_text(text: str) -> str:
     """Return a text with a sign for each character that shows nothing, or turns the direction of what follows."""
     return "".join(character if character.isprintable() or character == "\n" else "�" for character in text)

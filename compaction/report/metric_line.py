@@ -21,7 +21,7 @@ METRICS: Final[Mapping[str, tuple[str, str]]] = {
 """Name to unit and meaning. What a run does not know of a day is left out of its line."""
 
 
-class Judged(NamedTuple):
+class DayMetrics(NamedTuple):
     """What is told of a day. `findings` are defects, unknowns, warnings; None: it was not read again."""
 
     day: str
@@ -33,7 +33,7 @@ class Judged(NamedTuple):
     generation: str | None = None
 
 
-class MetricLines:
+class CloudWatchLines:
     """Writes the lines of a command."""
 
     def __init__(self, application: str, command: str, clock: Clock, sink: BinaryIO | None = None) -> None:
@@ -41,7 +41,7 @@ class MetricLines:
         self._clock = clock
         self._sink = sys.stderr.buffer if sink is None else sink
 
-    def write(self, judged: Judged) -> None:
+    def write(self, judged: DayMetrics) -> None:
         """Write the line of a day."""
         known: dict[str, float | None] = {
             "DayClean": int(judged.verdict == "clean"),

@@ -11,7 +11,7 @@ from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
 
 from compaction.audit.examined import DayResult
-from compaction.report.folding import Folded, fold_shards, group_findings, printable
+from compaction.report.folding import Folded, fold_shards, group_findings, visible_text
 from compaction.report.pictures import chains, heat_map, rate_and_lag, shown_minutes
 from compaction.report.sketch import sketch
 from compaction.report.trend import Trend, of_audit
@@ -29,7 +29,7 @@ _SENTENCES: Final = {
 _MARKS: Final = {"pass": "✓", "fail": "✗", "unknown": "?", "warning": "!", "not_asked": "·"}
 
 
-def render(result: DayResult, trend: Trend | None = None, generation: str | None = None) -> str:
+def render_page(result: DayResult, trend: Trend | None = None, generation: str | None = None) -> str:
     """Return the page.
 
     `trend` are the last days as they are published; None: nobody looked. `generation` is what this run published or
@@ -99,7 +99,7 @@ def _pictures(result: DayResult, shards: Folded) -> list[tuple[str, str, Markup]
 
 def _finalized(value: object) -> object:
     """Return what a template may show: texts from elsewhere without what turns or hides the text around them."""
-    return printable(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+    return visible_text(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
 def _seconds(milliseconds: int | None) -> str:

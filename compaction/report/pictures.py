@@ -11,7 +11,7 @@ from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
 from numpy.typing import NDArray
 
 from compaction.report.drawing import BAR, MANY, SHAPES, figure_of, label_hours, to_svg
-from compaction.report.folding import Folded, clip, printable
+from compaction.report.folding import Folded, clip, visible_text
 from compaction.report.sketch import Sketch
 from compaction.verdict.audit_document import Shard
 from compaction.verdict.findings import Finding
@@ -169,4 +169,4 @@ def _bar(shard: Shard, drawn: Sketch) -> NDArray[np.int64]:
 
 
 def _label(name: str) -> str:
-    return clip(printable(name), 40)
+    return clip(visible_text(name), 40)

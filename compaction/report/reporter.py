@@ -9,7 +9,7 @@ from rich.console import Console
 from compaction.audit.examined import DayResult
 from compaction.job.context import JobContext
 from compaction.job.settings import JobSettings, check_apart
-from compaction.report.metric_line import Judged, MetricLines
+from compaction.report.metric_line import CloudWatchLines, DayMetrics
 from compaction.report.place import ReportPlace, report_place
 from compaction.report.screen import show_audit
 from compaction.report.trend import Trend, by_severity, read_trend
@@ -23,13 +23,13 @@ _TREND_BUDGET_SECONDS: Final = 10
 """A report does not wait for the days before."""
 
 
-class Telling(NamedTuple):
+class Reporter(NamedTuple):
     """Where a command tells what. `trend` reads the days before one, for the report."""
 
     as_json: bool
     reports: ReportPlace | None
     trend: Callable[[Day], Trend]
-    metrics: MetricLines | None = None
+    metrics: CloudWatchLines | None = None
     is_quiet: bool = False
     """With `as_json`: a run of many days prints one document of its own."""
 
@@ -44,14 +44,14 @@ class Telling(NamedTuple):
             return
         name = f"audit-{result.audit.scope.day}"
         self.reports.write(f"{name}.json", body)
-        from compaction.report.page import render  # noqa: PLC0415 - jinja2 and matplotlib, for who wants pictures
+        from compaction.report.page import render_page  # noqa: PLC0415 - jinja2 and matplotlib, for who wants pictures
 
-        page = render(result, self.trend(Day.parse(result.audit.scope.day)), generation)
+        page = render_page(result, self.trend(Day.parse(result.audit.scope.day)), generation)
         address = self.reports.write(f"{name}.html", page.encode(errors="replace"))
         if not self.as_json:
             Console().print(f"report: {address}", highlight=False, soft_wrap=True, markup=False)
 
-    def measure(self, judged: Judged, audit: Audit | None = None) -> None:
+    def measure(self, judged: DayMetrics, audit: Audit | None = None) -> None:
         """Write the metrics of a day, where they are asked for; `audit` where it was judged by its objects."""
         if self.metrics is None:
             return
@@ -71,7 +71,7 @@ def telling_of(
     report: str | None,
     as_json: bool,
     is_quiet: bool,
-) -> Telling:
+) -> Reporter:
     """Return where a command tells what it found; `out` is where days are published, `report` where reports go.
 
     Raises:
@@ -90,5 +90,7 @@ def telling_of(
         )
         return read_trend(storage, out, day)
 
-    metrics = MetricLines(settings.application_name, command, context.clock) if settings.metrics == "emf" else None
-    return Telling(as_json, reports, trend, metrics, is_quiet)
+    metrics = (
+        CloudWatchLines(settings.application_name, command, context.clock) if settings.metrics == "emf" else None
+    )
+    return Reporter(as_json, reports, trend, metrics, is_quiet)

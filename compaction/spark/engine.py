@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
 from compaction.inventory.memory import Turns
 from compaction.spark.failures import Alarm, Failure, configure_task_logging, failure_in, guarded, unwrapped
 from compaction.spark.phases import phase_of
-from compaction.spark.session import SparkFailed, check_java, last_line, start, stop, submitted, use_safe_path
+from compaction.spark.session import SparkFailed, check_java, last_line, start_spark, stop, submitted, use_safe_path
 from compaction.spark.shuffle import Jobs, ShuffledIds, collected, values
 from compaction.spark.spark_groups import SparkDealt, spread
 from compaction.tasks.task import Order, TaskResult, run
@@ -64,7 +64,7 @@ class SparkEngine:
             self._context = SparkSession.builder.appName("minutebook").getOrCreate().sparkContext
         else:
             check_java()
-            self._context, self._log = start(self._master)
+            self._context, self._log = start_spark(self._master)
         self._before = use_safe_path(self._context)
         return self
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 from compaction.shard_groups.local import LocalDealer
 from compaction.shard_groups.port import Dealer
 from compaction.spark.engine import Progress, SparkEngine
-from compaction.spark.session import find_java
+from compaction.spark.session import spark_java
 from compaction.tasks.task import Order, TaskResult
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ class LazySpark:
 
     def dealer(self, buckets: int) -> Dealer:
         """Return Spark for a day of many shards, and this process for others: their tasks alone go to Spark then."""
-        if buckets < _MANY_BUCKETS or find_java() is None:
+        if buckets < _MANY_BUCKETS or spark_java() is None:
             return LocalDealer(self, self.shuffle)
         return self._started()
 

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Final
 
-from compaction.spark.session import check_java, find_java, prepared_folder, start, stop
+from compaction.spark.session import check_java, class_archive_folder, spark_java, start_spark, stop
 from minutebook.class_archive import Making, filled
 
 _DUMP_SECONDS: Final = 180
@@ -17,9 +17,9 @@ def prepare_spark() -> Path:
         MinutebookError: the folder cannot be written, or Spark does not start.
     """
     check_java()
-    with filled(folder := prepared_folder()):
+    with filled(folder := class_archive_folder()):
         making = Making(folder)
-    context, log = start("local[2]", making=making)
+    context, log = start_spark("local[2]", making=making)
     try:
         context.setJobGroup("prepare", "what a night does: work, a look at it, and a shuffle")
         pairs = context.parallelize([(number % 2, number) for number in range(10)], 2)
@@ -28,4 +28,4 @@ def prepare_spark() -> Path:
     finally:
         stop(context, seconds=_DUMP_SECONDS)
     log.unlink(missing_ok=True)
-    return making.keep(Path(find_java() or "java"))
+    return making.keep(Path(spark_java() or "java"))

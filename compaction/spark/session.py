@@ -47,7 +47,7 @@ def _has_context() -> bool:
 
 def check_java() -> None:
     """Raise SettingsError, in one sentence, unless a Java that Spark takes can be run."""
-    java = find_java()
+    java = spark_java()
     if java is None:
         home = os.environ.get("JAVA_HOME")
         where = f"JAVA_HOME={home} holds no bin/java" if home else "there is no java on PATH"
@@ -67,7 +67,7 @@ def check_java() -> None:
         )
 
 
-def find_java() -> str | None:
+def spark_java() -> str | None:
     """Return the Java that Spark starts: JAVA_HOME's, else that of PATH; None where there is none."""
     home = os.environ.get("JAVA_HOME")
     return shutil.which("java", path=str(Path(home) / "bin")) if home else shutil.which("java")
@@ -94,7 +94,7 @@ def _pyspark_version() -> tuple[int, int]:
     return int(major), int(minor)
 
 
-def start(master: str, *, making: Making | None = None) -> tuple[Any, Path]:
+def start_spark(master: str, *, making: Making | None = None) -> tuple[Any, Path]:
     """Start a local Spark; returns its context and the file with what its JVM and workers say.
 
     Its JVM uses the class archive of this installation, or is `making` it. A context does for work that is Python: a
@@ -109,7 +109,7 @@ def start(master: str, *, making: Making | None = None) -> tuple[Any, Path]:
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     from pyspark import SparkConf, SparkContext  # noqa: PLC0415 - an extra
 
-    options = use_options(prepared_folder()) if making is None else making.options
+    options = use_options(class_archive_folder()) if making is None else making.options
     handle, name = tempfile.mkstemp(prefix="minutebook-spark-", suffix=".log")
     os.close(handle)
     log = Path(name)
@@ -153,16 +153,16 @@ def with_tries(master: str) -> str:
     return master if found is None else f"local[{found[1] or 1},{TRIES}]"
 
 
-def prepared_folder() -> Path:
+def class_archive_folder() -> Path:
     """Return where the class archive of this PySpark on this Java lies."""
     import pyspark  # noqa: PLC0415 - an extra
 
     parts = [pyspark.__version__.encode(), pyspark.__file__.encode()]
-    return archive_folder("spark", Path(find_java() or "java"), parts)
+    return archive_folder("spark", Path(spark_java() or "java"), parts)
 
 
 def stop(context: Any, *, seconds: float = _STOP_SECONDS) -> None:  # noqa: ANN401 - pyspark is untyped here
-    """Stop what `start` started, and its JVM, within so many seconds.
+    """Stop what `start_spark` started, and its JVM, within so many seconds.
 
     PySpark's own stop ends with the JVM's connection for accumulators, which it looks at once a second: so it waits
     for that while the JVM ends.

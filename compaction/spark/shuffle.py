@@ -40,12 +40,12 @@ class ShuffledIds(NamedTuple):
     results: list[TaskResult]
     first: int = 1
 
-    def find(self, layout: Layout, orders: Mapping[int, Order]) -> "FoundCopies":
+    def find(self, layout: Layout, orders: Mapping[int, Order]) -> "SparkFoundCopies":
         """Find the copies, and bring them to the tasks of `orders`, which the driver holds."""
         waiting = self.jobs.context.parallelize(list(orders.items()), len(orders)) if orders else None
         return self.find_for(layout, waiting, 1 + max(orders, default=-1))
 
-    def find_for(self, layout: Layout, waiting: Any, count: int) -> "FoundCopies":  # noqa: ANN401 - pyspark is untyped here
+    def find_for(self, layout: Layout, waiting: Any, count: int) -> "SparkFoundCopies":  # noqa: ANN401 - pyspark is untyped here
         """Find the copies, each partition in a task, and bring them to orders that wait: pairs of bucket and order.
 
         There are `count` buckets, and one order in each at most; None: nothing is left out.
@@ -57,10 +57,10 @@ class ShuffledIds(NamedTuple):
         dealt = found.partitionBy(_TALLIES + count, int)
         with self.jobs.alarm() as alarm:
             tallies = self.jobs.partitions(_FINDING, dealt, range(_TALLIES), _added, alarm)
-        return FoundCopies(self.jobs, dealt, count, dict(tallies))
+        return SparkFoundCopies(self.jobs, dealt, count, dict(tallies))
 
 
-class FoundCopies(NamedTuple):
+class SparkFoundCopies(NamedTuple):
     """Copies beside the tasks that leave them out, in `buckets`; implements `compaction.job.context.Found`."""
 
     jobs: Jobs

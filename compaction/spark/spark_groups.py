@@ -19,7 +19,7 @@ from compaction.event_ids.copies import Layout
 from compaction.shard_groups.port import Given, Show, Values
 from compaction.spark.failures import Alarm, Failure, configure_task_logging, guarded
 from compaction.spark.phases import phase_of_work
-from compaction.spark.shuffle import FoundCopies, Jobs, ShuffledIds
+from compaction.spark.shuffle import Jobs, ShuffledIds, SparkFoundCopies
 from compaction.tasks.task import run, run_collecting
 
 T = TypeVar("T")
@@ -115,7 +115,7 @@ class SparkCollected(NamedTuple):
     seen: SparkDealt
     shuffled: ShuffledIds
 
-    def find(self, layout: Layout, again: SparkDealt | None, count: int) -> FoundCopies:
+    def find(self, layout: Layout, again: SparkDealt | None, count: int) -> SparkFoundCopies:
         """Find the copies; they come to the orders by a shuffle of their own."""
         return self.shuffled.find_for(layout, None if again is None else again.waiting(), count)
 

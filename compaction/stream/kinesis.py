@@ -50,7 +50,7 @@ class ListedShards(NamedTuple):
     retention_ms: int = DAY_MS
 
 
-class Reach(NamedTuple):
+class ReadSpan(NamedTuple):
     """What of a shard is read: what arrived in [begin, end), at `start` or behind it, and before `stop`.
 
     The first slice of a shard is looked for by time. Each further one begins `at` the sequence number at which the
@@ -87,7 +87,7 @@ class ReadLog:
     is_broken: bool = False
 
 
-class StreamReader:
+class ArchivedStream:
     """One stream, read by name. Thread-safe, as botocore's clients are.
 
     Every method raises StreamRefused or StreamUnavailable where Kinesis does not answer.
@@ -120,7 +120,7 @@ class StreamReader:
         closed = frozenset(shard.shard_id for shard in shards if shard.closed)
         return ListedShards(arn, created_ms, rows, closed, retention_ms)
 
-    def read(self, shard_id: str, reach: Reach, log: ReadLog) -> Iterator[Sent]:
+    def read(self, shard_id: str, reach: ReadSpan, log: ReadLog) -> Iterator[Sent]:
         """Return the user records of a shard within a reach, in the shard's order; the iterator is asked for at once.
 
         Reading ends at the reach's stop, at a record that arrived well after its end, or after it was asked for, at
@@ -138,7 +138,7 @@ class StreamReader:
             log.is_trimmed, log.since_ms = True, edge_ms + 60_000
         return self._records(self._pages(shard_id, opened), reach, log)
 
-    def _records(self, pages: Iterator[Answer], reach: Reach, log: ReadLog) -> Iterator[Sent]:
+    def _records(self, pages: Iterator[Answer], reach: ReadSpan, log: ReadLog) -> Iterator[Sent]:
         """Yield records until something ends the reading.
 
         An iterator whose next record has left the stream goes on at the oldest one that has not, and says nothing. So
@@ -194,14 +194,14 @@ class StreamAddress(NamedTuple):
     access: Access
     share: float = SHARE
 
-    def here(self) -> StreamReader:
+    def here(self) -> ArchivedStream:
         """Return the stream, to be read in this process."""
         return self.open(SystemClock())
 
-    def open(self, clock: Clock, *, budget_seconds: float = _BUDGET_SECONDS) -> StreamReader:
+    def open(self, clock: Clock, *, budget_seconds: float = _BUDGET_SECONDS) -> ArchivedStream:
         """Return the stream with a clock, and how long each request is repeated."""
         client = make_kinesis_client(self.region, self.endpoint, self.access, client_config(connections=32))
-        return StreamReader(client, self.name, clock, new_random(), budget_seconds=budget_seconds, share=self.share)
+        return ArchivedStream(client, self.name, clock, new_random(), budget_seconds=budget_seconds, share=self.share)
 
 
 def user_records(partition_key: str, data: bytes) -> list[UserRecord]:
@@ -216,7 +216,7 @@ def user_records(partition_key: str, data: bytes) -> list[UserRecord]:
     return [*delivery.delivered, *delivery.withheld]
 
 
-def _within(record: HeldRecord, reach: Reach, log: ReadLog) -> Iterator[Sent]:
+def _within(record: HeldRecord, reach: ReadSpan, log: ReadLog) -> Iterator[Sent]:
     """Yield the user records of a Kinesis record that lie within a reach."""
     if not log.since_ms <= record.arrival_ms < log.until_ms:
         return

@@ -101,11 +101,11 @@ def _load(name: str | None, out: StorePrefix) -> "Catalog":
         catalog = load_catalog(used, **given)
     except (ValueError, NoSuchPropertyException, NotInstalledError, ArgumentError, ImportError) as exc:
         raise SettingsError(f"the catalog {used!r} is not configured well: {exc}", next_step=_NEXT_STEP) from exc
-    complete(catalog, out)  # afterwards, because errors of load_catalog repeat what it was given
+    complete_properties(catalog, out)  # afterwards, because errors of load_catalog repeat what it was given
     return catalog
 
 
-def complete(catalog: "Catalog", out: StorePrefix) -> None:
+def complete_properties(catalog: "Catalog", out: StorePrefix) -> None:
     """Add to a catalog's properties how the output's files are read, and let it tell of all snapshots."""
     for key, value in _file_properties(out, any(_OWN_CREDENTIALS.match(key) for key in catalog.properties)).items():
         catalog.properties.setdefault(key, value)

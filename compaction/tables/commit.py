@@ -39,7 +39,7 @@ MANIFEST_PROPERTY: Final = "minutebook.manifest"
 State = Literal["committed", "already", "held"]
 
 
-class DayView(Protocol):
+class PublishedView(Protocol):
     """A day as one snapshot of the table has it."""
 
     @property
@@ -79,7 +79,7 @@ class DayTable(Protocol):
         """Return the catalog's and the table's name."""
         ...
 
-    def look(self, day: Day) -> DayView:
+    def look(self, day: Day) -> PublishedView:
         """Load the current snapshot; makes the table if there is none. Raises `OutcomeUnknown`, `CatalogRefused`."""
         ...
 
@@ -162,7 +162,7 @@ class TableCommitter:
                     next_step="run the command again: the day is published, and the commit is made up for",
                 )
 
-    def _step(self, view: DayView, pointer: Pointer, manifest: Manifest) -> TableCommit | None:
+    def _step(self, view: PublishedView, pointer: Pointer, manifest: Manifest) -> TableCommit | None:
         folder, generation = self._publisher.folder, manifest.generation
         rows = {self._publisher.address(file.key): file.rows for file in manifest.files if file.rows}
         target = Target(str(folder.day), generation, self._publisher.address(folder.path), rows)
@@ -203,7 +203,7 @@ class TableCommitter:
             return None
         return TableCommit(self._table.name, "committed", generation, manifest.rows)
 
-    def _is_there(self, view: DayView, manifest: Manifest) -> bool:
+    def _is_there(self, view: PublishedView, manifest: Manifest) -> bool:
         """Tell whether the table has the generation, in files by event whose names are not known yet.
 
         Where its snapshot was expired, files of the generation's folder tell, with all its rows.

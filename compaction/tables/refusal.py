@@ -35,7 +35,7 @@ class Refused(Exception):  # noqa: N818 - no error: the next look decides
         self.snapshots = snapshots
 
 
-class Telling:
+class RefusalCatalog:
     """A catalog for one commit: the same as another one, but for what a refusal is."""
 
     def __init__(self, catalog: "Catalog", clock: "Clock") -> None:
@@ -60,7 +60,7 @@ class Telling:
 
 def telling(catalog: "Catalog", clock: "Clock") -> "Catalog":
     """Return the catalog for one commit, whose files are written from now on."""
-    return cast("Catalog", Telling(catalog, clock))
+    return cast("Catalog", RefusalCatalog(catalog, clock))
 
 
 def tidy_up(catalog: "Catalog", seen: "Table", refused: Refused) -> None:

@@ -36,7 +36,7 @@ from compaction.parquet.rows import PARQUET_TYPE, read_footer
 from compaction.tasks.taken import CachedTask
 from minutebook.errors import FormatError
 from minutebook.format.position import Position
-from minutebook.published.inventory import digest_of
+from minutebook.published.inventory import inventory_digest
 from minutebook.published.schema import SCHEMA_VERSION
 from minutebook.store.retrying import RetryingStorage
 
@@ -114,7 +114,7 @@ def fingerprint(task: Task) -> str:
     """
     objects = ((raw_object.key, raw_object.etag, raw_object.size) for raw_object in task.objects)
     newest_ms = max((raw_object.modified_ms for raw_object in task.objects), default=0)
-    return digest_of(objects, _FORMAT, f"parquet-{SCHEMA_VERSION}", str(newest_ms))[:_DIGITS]
+    return inventory_digest(objects, _FORMAT, f"parquet-{SCHEMA_VERSION}", str(newest_ms))[:_DIGITS]
 
 
 def find_facts(out: RetryingStorage, folder: str, since_ms: int) -> dict[str, tuple[str, ...]]:

@@ -36,7 +36,7 @@ class Repeat(NamedTuple):
     differing: int
 
 
-class Source(NamedTuple):
+class MergeSource(NamedTuple):
     """Lines of one object, in order. `tables` opens it; nothing is opened before the merge reaches `low`."""
 
     raw_object: RawObject
@@ -44,7 +44,7 @@ class Source(NamedTuple):
     tables: Callable[[], Iterator[pa.Table]]
 
 
-class Run(NamedTuple):
+class MergedRun(NamedTuple):
     """Lines that come next; `keys` holds the key of each one's segment."""
 
     lines: pa.Table
@@ -54,11 +54,11 @@ class Run(NamedTuple):
 class Merge:
     """The merge of some objects of one shard: take all `runs`, then ask for `repeats`."""
 
-    def __init__(self, sources: Sequence[Source]) -> None:
+    def __init__(self, sources: Sequence[MergeSource]) -> None:
         self._sources = sources
         self._tallies: dict[tuple[str, ...], _Tally] = {}
 
-    def runs(self) -> Iterator[Run]:
+    def runs(self) -> Iterator[MergedRun]:
         """Yield the rows that stay, in the order of positions."""
         buffer, keys = RowBuffer(), list[str]()
         event: _SamePosition | None = None
@@ -69,13 +69,13 @@ class Merge:
             self._count(event)
             event = _SamePosition(line)
             if buffer.is_full:
-                yield Run(buffer.take(), text_column(keys))
+                yield MergedRun(buffer.take(), text_column(keys))
                 keys.clear()
             buffer.add(line.table, line.row)
             keys.append(self._sources[line.source].raw_object.key)
         self._count(event)
         if len(buffer):
-            yield Run(buffer.take(), text_column(keys))
+            yield MergedRun(buffer.take(), text_column(keys))
 
     def repeats(self) -> tuple[Repeat, ...]:
         """Return what was repeated, by the objects that share positions."""
@@ -130,7 +130,7 @@ class _SamePosition:
         self.differs = self.differs or _digest(line) != _digest(self.kept)
 
 
-def _in_order(sources: Sequence[Source]) -> Iterator[_Line]:
+def _in_order(sources: Sequence[MergeSource]) -> Iterator[_Line]:
     """Yield the lines of all sources by position, then key; a source waits at `low` until it is its turn."""
     waiting = [(source.low, source.raw_object.key, number) for number, source in enumerate(sources)]
     heapify(waiting)
@@ -151,7 +151,7 @@ def _in_order(sources: Sequence[Source]) -> Iterator[_Line]:
             heapreplace(waiting, (following.position, key, number))
 
 
-def _lines(source: Source, number: int) -> Iterator[_Line]:
+def _lines(source: MergeSource, number: int) -> Iterator[_Line]:
     for table in source.tables():
         for row, position in enumerate(positions_of(table)):
             yield _Line(position, number, table, row)

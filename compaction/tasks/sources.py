@@ -5,13 +5,13 @@ from functools import partial
 
 import pyarrow as pa
 
-from compaction.event_ids.dropping import Dropped
+from compaction.event_ids.dropping import DroppedLines
 from compaction.parquet.fetching import fetch
 from compaction.parquet.line_tables import table_of_records
 from compaction.parquet.plan import MergeGroup, RawObject, RestoredLines
 from compaction.parquet.reading import SegmentReader
 from compaction.parquet.sorting import sorted_tables
-from compaction.tasks.merging import Source
+from compaction.tasks.merging import MergeSource
 from minutebook.compression import compression_of
 from minutebook.errors import FormatError, ObjectVanished
 from minutebook.format.record import decode_dropped_line
@@ -19,7 +19,7 @@ from minutebook.format.segment import inflate
 from minutebook.store.retrying import RetryingStorage
 
 
-def merge_sources(storage: RetryingStorage, group: MergeGroup, dropped: Dropped) -> list[Source]:
+def merge_sources(storage: RetryingStorage, group: MergeGroup, dropped: DroppedLines) -> list[MergeSource]:
     """Return what a merge takes: the group's objects, less the lines that are dropped, and its restored lines.
 
     Objects are opened by the merge; those out of order are sorted then. Restored lines were dropped as copies of a
@@ -30,15 +30,17 @@ def merge_sources(storage: RetryingStorage, group: MergeGroup, dropped: Dropped)
         StoreUnavailable, StoreRefused: the store.
     """
 
-    def source(raw_object: RawObject) -> Source:
+    def source(raw_object: RawObject) -> MergeSource:
         lines = partial(_lines_again, storage, raw_object, dropped)
         if raw_object.key not in group.unsorted:
-            return Source(raw_object, raw_object.first, lines)
-        return Source(raw_object, raw_object.first, lambda: sorted_tables(lines()))
+            return MergeSource(raw_object, raw_object.first, lines)
+        return MergeSource(raw_object, raw_object.first, lambda: sorted_tables(lines()))
 
-    def restored_source(restored: RestoredLines) -> Source:
+    def restored_source(restored: RestoredLines) -> MergeSource:
         table = _restored(storage, restored)
-        return Source(group.objects[0]._replace(key=restored.key), min(restored.positions), lambda: iter([table]))
+        return MergeSource(
+            group.objects[0]._replace(key=restored.key), min(restored.positions), lambda: iter([table])
+        )
 
     return [*map(source, group.objects), *map(restored_source, group.restored)]
 
@@ -51,7 +53,7 @@ def changed(raw_object: RawObject) -> ObjectVanished:
     )
 
 
-def _lines_again(storage: RetryingStorage, raw_object: RawObject, dropped: Dropped) -> Iterator[pa.Table]:
+def _lines_again(storage: RetryingStorage, raw_object: RawObject, dropped: DroppedLines) -> Iterator[pa.Table]:
     """Yield the lines of an object that was read before, less those that are dropped."""
     body = fetch(storage, raw_object)
     if body is None:

@@ -58,7 +58,7 @@ class TakenHour(NamedTuple):
         return self._replace(firsts=self.firsts[part], numbers=self.numbers[part], facts=self.facts[part])
 
 
-def split(
+def split_taken(
     objects: Iterable[RawObject], hours: Sequence[TakenHour]
 ) -> tuple[Mapping[int, list[RawObject]], list[RawObject]]:
     """Return the objects that hours' tasks have read, by the day's task that takes them over; and the others."""

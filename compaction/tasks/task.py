@@ -9,9 +9,9 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
 from compaction.columns.columns import Columns
-from compaction.event_ids.dropping import Dropped, unpack_drops
+from compaction.event_ids.dropping import DroppedLines, unpack_drops
 from compaction.event_ids.kept import keeping_ids, take_ids
-from compaction.event_ids.lines import LineFilter, read_published
+from compaction.event_ids.lines import LineFilter, read_published_ids
 from compaction.event_ids.rows import IdCollector, IdOrder
 from compaction.inventory.facts import SegmentFacts
 from compaction.parquet.fetching import FETCHES, FetchedBody, fetch_ahead
@@ -47,7 +47,7 @@ class Order(NamedTuple):
     out: Address | None = None
     folder: str = ""
     ids: IdOrder | None = None
-    dropped: Dropped = Dropped()
+    dropped: DroppedLines = DroppedLines()
     numbers: tuple[int, ...] = ()
     published: tuple[str, ...] = ()
     zstd_level: int = ZSTD_LEVEL
@@ -100,7 +100,7 @@ def run(order: Order) -> TaskResult:
 def leaving_out(order: Order, chunks: Iterable[bytes]) -> Order:
     """Return an order that leaves copies out."""
     keys = {number: raw_object.key for number, raw_object in zip(order.numbers, order.task.objects, strict=True)}
-    return order._replace(dropped=Dropped(order.dropped.expression, unpack_drops(chunks, keys)))
+    return order._replace(dropped=DroppedLines(order.dropped.expression, unpack_drops(chunks, keys)))
 
 
 def run_collecting(order: Order) -> tuple[TaskResult, IdCollector | None]:
@@ -122,7 +122,7 @@ def _run_once(order: Order) -> tuple[TaskResult, IdCollector | None]:
         return _run(order, None), None
     if order.published:
         collector = IdCollector(order.ids, order.published)
-        read_published(open_in_task(order.archive), order.published, collector)
+        read_published_ids(open_in_task(order.archive), order.published, collector)
         return TaskResult(order.task.number, (), (), None, collector.missing()), collector
     collector = IdCollector(order.ids, [raw_object.key for raw_object in order.task.objects])
     return _run(order, collector)._replace(without_id=collector.missing()), collector
@@ -205,7 +205,7 @@ def _has_kept_ids(order: Order, out: RetryingStorage, done: FinishedTask, ids: I
 
 
 def _read_for_ids(order: Order, storage: RetryingStorage, ids: IdCollector | None) -> TaskResult:
-    return _read_groups(order, storage, None if ids is None else LineFilter(None, ids, Dropped()))
+    return _read_groups(order, storage, None if ids is None else LineFilter(None, ids, DroppedLines()))
 
 
 def _of(order: Order, done: FinishedTask) -> TaskResult:

@@ -176,7 +176,7 @@ class Audit(msgspec.Struct, frozen=True, kw_only=True):
     typed: Typed | None = None
 
 
-def judge(findings: Iterable[Finding], checks: Sequence[AuditCheck]) -> Verdict:
+def overall_verdict(findings: Iterable[Finding], checks: Sequence[AuditCheck]) -> Verdict:
     """Return the verdict: a defect outweighs an unknown, and nothing that could not be checked is clean."""
     severities = {finding.severity for finding in findings}
     statuses = {check.status for check in checks}

@@ -27,9 +27,9 @@ from consumer.liveness.poll import ReaderPoll
 from consumer.liveness.rules import ReaderWatch
 from consumer.monitoring.health_file import health_path
 from consumer.monitoring.outputs import make_watch, watched
-from consumer.preflight.check import Check, Outcome
+from consumer.preflight.check import Check, CheckOutcome
 from consumer.preflight.java import find_jars, find_java
-from consumer.preflight.preflight import exit_code, preflight, settled
+from consumer.preflight.preflight import failed_checks_code, preflight, settled
 from consumer.settings import shipped
 from consumer.settings.settings import LoadedSettings, Settings, load_with_kcl
 from consumer.worker.state_folder import default_state_folder, file_name, lock_worker, prepare_state
@@ -60,7 +60,7 @@ _HANG_SECONDS: Final = 120
 """A request that began at the end of the time for it may take a minute more, and says so when it fails."""
 
 
-def consume(path: Path | None, environ: Mapping[str, str], state_folder: Path | None) -> int:
+def run_consume(path: Path | None, environ: Mapping[str, str], state_folder: Path | None) -> int:
     """Run until asked to stop or until going on makes no sense; return the exit code.
 
     What prevents the start is a line of the log, like all that comes later: it is mostly no person who reads it.
@@ -231,8 +231,8 @@ def _report(checks: Sequence[Check]) -> int:
     """Log what failed or warns; return the exit code that it asks for."""
     log = structlog.get_logger()
     for check in checks:
-        if check.outcome in {Outcome.FAIL, Outcome.WARN}:
-            failed = check.outcome is Outcome.FAIL
+        if check.outcome in {CheckOutcome.FAIL, CheckOutcome.WARN}:
+            failed = check.outcome is CheckOutcome.FAIL
             write = log.error if failed else log.warning
             write(
                 "preflight_failed" if failed else "preflight_warning",
@@ -241,4 +241,4 @@ def _report(checks: Sequence[Check]) -> int:
                 exit_code=check.exit_code,
                 next_step=check.next_step,
             )
-    return exit_code(checks)
+    return failed_checks_code(checks)

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from consumer.child_logs.processor_log import ProcessorEvent
-from consumer.daemon.process import Child, Output
+from consumer.daemon.process import Child, ChildOutput
 from consumer.daemon.properties import unsplittable
 from consumer.forks import memory, stub
 from minutebook.errors import SettingsError
@@ -56,7 +56,7 @@ def socket_of(state: Path, worker: str) -> Path:
     return state / f"{short}.socket"
 
 
-def start_fork_server(plan: ForkPlan, output: Output, parent: int | None = None) -> Child:
+def start_fork_server(plan: ForkPlan, output: ChildOutput, parent: int | None = None) -> Child:
     """Start the fork server; whoever connects from now on waits until it answers.
 
     It ends by itself when `parent` is gone, which is this process unless a pid is given.

@@ -52,7 +52,7 @@ def daemon_command(java: Path, classes: Classes, properties: Path, logback: Path
     ]
 
 
-class Output(NamedTuple):
+class ChildOutput(NamedTuple):
     """Where a program's lines go; see `Child`."""
 
     stdout: BinaryIO
@@ -70,7 +70,12 @@ class Child:
     """
 
     def __init__(
-        self, command: Sequence[str], environment: Mapping[str, str], output: Output, *, keep_open: Sequence[int] = ()
+        self,
+        command: Sequence[str],
+        environment: Mapping[str, str],
+        output: ChildOutput,
+        *,
+        keep_open: Sequence[int] = (),
     ) -> None:
         self._process = subprocess.Popen(  # noqa: S603 - our own command line
             # SIGTERM: the daemon then lets its processors commit, and the fork server waits for them.
@@ -135,7 +140,7 @@ class Child:
         return code
 
 
-class Run:
+class DaemonRun:
     """A running daemon, and the fork server that its processors come from; None where the daemon starts each."""
 
     def __init__(self, daemon: Child, fork_server: Child | None = None) -> None:

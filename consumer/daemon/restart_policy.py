@@ -66,7 +66,7 @@ class DaemonExit:
 
 
 @dataclass(frozen=True, slots=True)
-class Stop:
+class EndSupervisor:
     """End the supervisor."""
 
     exit_code: int
@@ -93,7 +93,7 @@ class RestartPolicy:
         self._refusals = 0
         self._unread = 0
 
-    def after(self, ended: DaemonExit) -> Stop | Restart:
+    def after(self, ended: DaemonExit) -> EndSupervisor | Restart:
         """Return what to do after `ended`."""
         if ended.asked:
             return _after_request(ended)
@@ -119,15 +119,15 @@ class RestartPolicy:
         return Restart(min(wait, self._limits.longest_wait_seconds), self._crashes, stop.reason, next_step)
 
 
-def _after_request(ended: DaemonExit) -> Stop:
+def _after_request(ended: DaemonExit) -> EndSupervisor:
     if ended.failure is not None:
         return _give_up(ended)
     if ended.lost is not None:
-        return Stop(1, f"{ended.lost.error}, when it had been asked to commit", ended.lost.next_step)
+        return EndSupervisor(1, f"{ended.lost.error}, when it had been asked to commit", ended.lost.next_step)
     if ended.code in _STOPPED or ended.left_in_order:
-        return Stop(0, "the daemon stopped as asked")
+        return EndSupervisor(0, "the daemon stopped as asked")
     reason = ended.evidence.error if ended.evidence is not None else f"the daemon ended with {_name_of(ended.code)}"
-    return Stop(
+    return EndSupervisor(
         1,
         f"{reason}, and not in order",
         "nothing is lost: what was not committed is delivered again; if it happens again, raise shutdownGraceMillis "
@@ -135,19 +135,19 @@ def _after_request(ended: DaemonExit) -> Stop:
     )
 
 
-def _give_up(ended: DaemonExit) -> Stop:
+def _give_up(ended: DaemonExit) -> EndSupervisor:
     if ended.cause is not None:
         code = ended.cause.exit_code
-        return Stop(code if code in _OUR_CODES else 1, ended.cause.error, ended.cause.next_step)
+        return EndSupervisor(code if code in _OUR_CODES else 1, ended.cause.error, ended.cause.next_step)
     said = f"; KCL's last error: {ended.last_error}" if ended.last_error else ""
     if ended.code == 0:
-        return Stop(
+        return EndSupervisor(
             1,
             f"the daemon could not initialise: it ended by itself with code 0{said}",
             "mend what KCL's last error names (its log on stdout has all of them), and run minutebook doctor: "
             "usually the lease table, a permission, or the stream's shards",
         )
-    return Stop(
+    return EndSupervisor(
         1,
         f"the daemon crashed ({_name_of(ended.code)}){said}",
         "look at what the daemon printed before it ended, on stdout and stderr; run minutebook doctor",

@@ -16,7 +16,7 @@ from consumer.leases.rows import LeaseTable
 from consumer.settings.settings import LoadedSettings, Settings
 from consumer.settings.values import start_text
 from consumer.stream.kinesis import KinesisStream
-from consumer.stream.port import Stream
+from consumer.stream.port import StreamPort
 from minutebook.aws.clients import make_kinesis_client, make_s3_client
 from minutebook.clock import Clock, new_id, new_random
 from minutebook.compression import Compression
@@ -37,7 +37,7 @@ def stream_of(settings: Settings, clock: Clock) -> KinesisStream:
     )
 
 
-def settle_start(settings: Settings, stream: Stream, clock: Clock) -> ApplicationRecord:
+def settle_start(settings: Settings, stream: StreamPort, clock: Clock) -> ApplicationRecord:
     """Agree with every other writer on the start, by the record beside the archive (see `archived.application`)."""
     store = S3Store(make_s3_client(settings.region, settings.s3_endpoint, settings.access), settings.bucket)
     identity = stream.describe()
@@ -94,7 +94,7 @@ class StartChooser:
     """Chooses KCL's start before each start of the daemon."""
 
     def __init__(
-        self, record: ApplicationRecord, stream: Stream, table: LeaseTable, file: DaemonFile, clock: Clock
+        self, record: ApplicationRecord, stream: StreamPort, table: LeaseTable, file: DaemonFile, clock: Clock
     ) -> None:
         self._record = record
         self._stream = stream

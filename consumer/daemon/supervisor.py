@@ -12,8 +12,8 @@ import structlog
 from consumer.child_logs.kcl_log import NEXT_STEPS, KclError, KclEvent, Skipped, read_kcl_error, read_kcl_line
 from consumer.child_logs.processor_log import FAILED, POLL_SECONDS, ProcessorEvent, ProcessorWatch, read_event
 from consumer.daemon.fork_server import FORK_SERVER_ENDED, ForkPlan, start_fork_server
-from consumer.daemon.process import Child, Output, Run
-from consumer.daemon.restart_policy import DaemonExit, Restart, RestartLimits, RestartPolicy, Stop
+from consumer.daemon.process import Child, ChildOutput, DaemonRun
+from consumer.daemon.restart_policy import DaemonExit, EndSupervisor, Restart, RestartLimits, RestartPolicy
 from consumer.daemon.run_notes import DENIED, GRANT, RunNotes
 from consumer.daemon.stop_signals import StopSignals, listen
 from consumer.leases.hand_over import Leaving
@@ -76,8 +76,8 @@ class Supervisor:
         self._clock = clock
         self._policy = RestartPolicy(limits)
         self._watching = Watch(clock) if watch is None else watch
-        self._run: Run | None = None
-        self._output = Output(
+        self._run: DaemonRun | None = None
+        self._output = ChildOutput(
             sys.stdout.buffer if stdout is None else stdout,
             sys.stderr.buffer if stderr is None else stderr,
             self._read_output,
@@ -105,7 +105,7 @@ class Supervisor:
                     self._wait(signals, decision.wait_seconds)
                     if not signals.received:
                         continue
-                    decision = Stop(0, "asked to stop while no daemon ran")
+                    decision = EndSupervisor(0, "asked to stop while no daemon ran")
                 if decision.exit_code == 0 and ended.failure is None and self._plan.leaving is not None:
                     self._plan.leaving.finish()
                 return self._end(decision)
@@ -148,12 +148,12 @@ class Supervisor:
         """Start the daemon, behind the fork server that it needs."""
         forks = self._plan.forks
         fork_server = None if forks is None else start_fork_server(forks, self._output)
-        self._run = Run(
+        self._run = DaemonRun(
             Child(self._plan.command, self._plan.environment, self._output, keep_open=self._plan.keep_open),
             fork_server,
         )
 
-    def _watch(self, run: Run, signals: StopSignals) -> None:
+    def _watch(self, run: DaemonRun, signals: StopSignals) -> None:
         """Return when the daemon has ended. The first signal asks it to stop; a second Ctrl-C kills it."""
         asked_at: float | None = None
         while not run.has_ended():
@@ -188,7 +188,7 @@ class Supervisor:
                     self._plan.leaving.finish()
             signals.wait(run.exit_descriptors, left)
 
-    def _kill_late(self, run: Run, waited_seconds: float) -> None:
+    def _kill_late(self, run: DaemonRun, waited_seconds: float) -> None:
         self._log.error(
             "daemon_killed",
             waited_seconds=waited_seconds,
@@ -275,7 +275,7 @@ class Supervisor:
             self._log.error(DENIED, error=error.error, next_step=GRANT)
         self._notes.note_error(error)
 
-    def _end(self, stop: Stop) -> int:
+    def _end(self, stop: EndSupervisor) -> int:
         if stop.exit_code == 0:
             self._log.info("supervisor_stopped", reason=stop.reason)
         else:

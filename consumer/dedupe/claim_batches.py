@@ -43,7 +43,7 @@ _PASSING: Final = frozenset(
 )
 
 
-class Claim(NamedTuple):
+class EventClaim(NamedTuple):
     """A record's claim on its event: `owner` names its position, `digest` its payload."""
 
     event_id: str
@@ -68,11 +68,11 @@ class Undecided(Enum):
 Answer: TypeAlias = Owner | Undecided
 
 
-class Batch(NamedTuple):
+class StatementBatch(NamedTuple):
     """Statements of one kind. Times are epoch seconds."""
 
     verb: Verb
-    claims: Sequence[Claim]
+    claims: Sequence[EventClaim]
     expires: int
     now: int
 
@@ -121,7 +121,7 @@ class Batch(NamedTuple):
                 return f"{code}: {entry['Error'].get('Message', '')}"
         return None
 
-    def _answer(self, claim: Claim, entry: Mapping[str, Any]) -> Answer:
+    def _answer(self, claim: EventClaim, entry: Mapping[str, Any]) -> Answer:
         if "Error" not in entry:
             return Owner(claim.owner, claim.digest) if entry.get("TableName") else Undecided.OTHERWISE
         code = entry["Error"].get("Code")
@@ -143,7 +143,7 @@ class Batch(NamedTuple):
             return True
 
 
-def _is_on(item: object, claim: Claim) -> bool:
+def _is_on(item: object, claim: EventClaim) -> bool:
     """Tell whether an item is that of the claim's event: entries out of order would name other events' owners."""
     return isinstance(item, dict) and item.get("id") == _key(claim)
 
@@ -168,5 +168,5 @@ def _text(item: object, name: str, what: str) -> str:
     return value
 
 
-def _key(claim: Claim) -> dict[str, str]:
+def _key(claim: EventClaim) -> dict[str, str]:
     return {"S": f"e:{claim.event_id}"}

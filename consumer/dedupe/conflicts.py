@@ -4,7 +4,7 @@ from typing import Final
 
 import structlog
 
-from consumer.dedupe.claim_batches import Claim, Owner
+from consumer.dedupe.claim_batches import EventClaim, Owner
 from minutebook.clock import Clock
 
 _TELL_SECONDS: Final = 60.0
@@ -17,10 +17,10 @@ class IdConflicts:
         self._clock = clock
         self._log = structlog.get_logger().bind(shard=shard_id)
         self._untold = 0
-        self._last: tuple[Claim, Owner] | None = None
+        self._last: tuple[EventClaim, Owner] | None = None
         self._told_at: float | None = None
 
-    def add(self, claim: Claim, owner: Owner) -> None:
+    def add(self, claim: EventClaim, owner: Owner) -> None:
         """Count a record whose id is held by a record of another payload."""
         self._untold += 1
         self._last = (claim, owner)

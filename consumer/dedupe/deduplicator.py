@@ -13,7 +13,7 @@ from typing import NamedTuple, Protocol, TypeVar
 
 import structlog
 
-from consumer.dedupe.claim_batches import MOST_STATEMENTS, VERBS, Batch, Claim, Owner, Undecided, Verb
+from consumer.dedupe.claim_batches import MOST_STATEMENTS, VERBS, EventClaim, Owner, StatementBatch, Undecided, Verb
 from consumer.dedupe.conflicts import IdConflicts
 from consumer.dedupe.table import CLAIM_CONNECTIONS, DedupeTable
 from consumer.dedupe.tail_rows import ShardTail
@@ -96,7 +96,7 @@ class Claims:
     def judge(self, records: Sequence[Record]) -> Sequence[str | None]:
         """Claim each event id once; a record is kept when the claim is its own, or another payload's."""
         claims = [self._claim_of(record) for record in records]
-        wanted: dict[str, Claim] = {}
+        wanted: dict[str, EventClaim] = {}
         for claim in claims:
             if claim is not None:
                 wanted.setdefault(claim.event_id, claim)
@@ -122,14 +122,14 @@ class Claims:
         """Tell of conflicts."""
         self._conflicts.tell(is_last=is_last)
 
-    def _claim_of(self, record: Record) -> Claim | None:
+    def _claim_of(self, record: Record) -> EventClaim | None:
         event_id = self._event_id.text(record.data)
         if event_id is None:
             return None
         digest = blake2b(record.data, digest_size=_DIGEST_BYTES).hexdigest()
-        return Claim(event_id, f"{self._shard}/{record.position}", digest)
+        return EventClaim(event_id, f"{self._shard}/{record.position}", digest)
 
-    def _verdict(self, claim: Claim, owner: Owner) -> str | None:
+    def _verdict(self, claim: EventClaim, owner: Owner) -> str | None:
         if owner.position == claim.owner:
             return None
         if owner.digest is not None and owner.digest != claim.digest:
@@ -137,7 +137,7 @@ class Claims:
             return None
         return owner.position
 
-    def _owners(self, wanted: Sequence[Claim]) -> Mapping[str, Owner]:
+    def _owners(self, wanted: Sequence[EventClaim]) -> Mapping[str, Owner]:
         """Claim each event: what nobody has claimed, what we have, and one by one what is neither."""
         owners: dict[str, Owner] = {}
         left = wanted
@@ -151,10 +151,10 @@ class Claims:
             owners[claim.event_id] = owner
         return owners
 
-    def _decide(self, verb: Verb, claims: Sequence[Claim]) -> Mapping[str, Owner]:
+    def _decide(self, verb: Verb, claims: Sequence[EventClaim]) -> Mapping[str, Owner]:
         """Return the owners of those events of a batch that statements of one kind decide."""
         now = self._clock.now_ms() // 1000
-        batch = Batch(verb, claims, now + self._lifetime_seconds(), now)
+        batch = StatementBatch(verb, claims, now + self._lifetime_seconds(), now)
         owners: dict[str, Owner] = {}
 
         def ask() -> None:
@@ -170,7 +170,7 @@ class Claims:
         until_known(ask, self._backoff(), "claims")
         return owners
 
-    def _claim(self, wanted: Claim) -> Owner:
+    def _claim(self, wanted: EventClaim) -> Owner:
         now, lifetime = self._clock.now_ms() // 1000, self._lifetime_seconds()
         # Safe to repeat: the second attempt finds its own position as the owner.
         return until_known(

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 import structlog
 from botocore.exceptions import BotoCoreError, ClientError
 
-from consumer.dedupe.claim_batches import Answer, Batch, Claim, Owner, Undecided, Verb, owner_in
+from consumer.dedupe.claim_batches import Answer, EventClaim, Owner, StatementBatch, Undecided, Verb, owner_in
 from consumer.dedupe.tail_rows import ShardTail, decode_tail, tail_item
 from minutebook.aws.access import Access
 from minutebook.aws.clients import client_config, error_code, make_dynamodb_client
@@ -46,11 +46,11 @@ _MISSING = "ResourceNotFoundException"
 class DedupeTable(Protocol):
     """The requests that deduplication sends. All raise `OutcomeUnknown` (ask again) or `StoreRefused`."""
 
-    def claim(self, claim: Claim, *, expires: int, now: int) -> Owner:
+    def claim(self, claim: EventClaim, *, expires: int, now: int) -> Owner:
         """Claim an event; returns who owns it now. Times are epoch seconds."""
         ...
 
-    def claim_batch(self, batch: Batch) -> Sequence[Answer]:
+    def claim_batch(self, batch: StatementBatch) -> Sequence[Answer]:
         """Make up to 25 claims by statements of one kind; returns, in their order, what is known of each.
 
         Safe to repeat: ours stay ours. `claim` decides what is left.
@@ -105,7 +105,7 @@ class DynamoDedupeTable:
             )
         return True
 
-    def claim(self, claim: Claim, *, expires: int, now: int) -> Owner:
+    def claim(self, claim: EventClaim, *, expires: int, now: int) -> Owner:
         """Send one conditional PutItem; see the module's head for the condition."""
         try:
             self._client.put_item(
@@ -129,7 +129,7 @@ class DynamoDedupeTable:
             raise _translated(exc, f"claim in {self._name}") from exc
         return Owner(claim.owner, claim.digest)
 
-    def claim_batch(self, batch: Batch) -> Sequence[Answer]:
+    def claim_batch(self, batch: StatementBatch) -> Sequence[Answer]:
         """Send one BatchExecuteStatement; see `consumer.dedupe.claim_batches`.
 
         What is refused for good is sent no more in this process: the role may lack the right to such statements, the

@@ -34,7 +34,7 @@ from minutebook.store.markers import read_marker
 SEEN_MS: Final = 5 * MINUTE_MS
 
 
-class Claim(NamedTuple):
+class EvidenceClaim(NamedTuple):
     """What a segment states: None leaves it to the reader. `evidence_ms` goes with a proven continuity."""
 
     continuity: Continuity | None
@@ -210,7 +210,7 @@ class ShardEvidence:
 
     # What may be claimed
 
-    def claim(self, tail: Predecessor, continuity: Continuity, *, budget_seconds: float) -> Claim:
+    def claim(self, tail: Predecessor, continuity: Continuity, *, budget_seconds: float) -> EvidenceClaim:
         """Return what a segment behind `tail` states, whose records were delivered.
 
         `continuity` is what is known of the chain: a doubt that no mark has told yet is stated.
@@ -219,18 +219,18 @@ class ShardEvidence:
             FormatError, StoreUnavailable, StoreRefused, StreamUnavailable, StreamRefused: a source.
         """
         if continuity is not Continuity.PROVEN and not self.is_doubt_told:
-            return Claim(continuity)
+            return EvidenceClaim(continuity)
         services = self._services.within(budget_seconds)
         self.look_up(tail, services)
         now_ms = services.stream.service_ms()
         if self._is_own and self._base is not None:
             asked_ms = self._base.until_ms if now_ms is None else now_ms
             if not must_state(self._base, asked_ms, follows_own_segment=True):
-                return Claim(None)
+                return EvidenceClaim(None)
         is_seen = self._is_seen_lately()
         is_clear = self._base is None or is_seen or self.is_young()
         judged = self.judge(Held(tail=is_seen) if is_clear else self._ask_held(tail, services), services)
-        return Claim(judged, first_from(self._base) if judged is Continuity.PROVEN else None)
+        return EvidenceClaim(judged, first_from(self._base) if judged is Continuity.PROVEN else None)
 
     def judge(self, held: Held, services: Services) -> Continuity:
         """Judge the next piece after its read, by what was then found to be held.

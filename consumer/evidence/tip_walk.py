@@ -10,7 +10,7 @@ from typing import Literal, NamedTuple
 
 from consumer.stream.port import ShardInfo
 from minutebook.aws.kinesis.answers import Answer, HeldRecord
-from minutebook.format.aggregate import EVERY_HASH_KEY, Delivery, Fault, HashRange, deaggregate
+from minutebook.format.aggregate import EVERY_HASH_KEY, DeliveredAggregate, Fault, HashRange, deaggregate
 from minutebook.format.position import Position
 
 WithheldReason = Literal["empty", "malformed", "outside_hash_range"]
@@ -79,7 +79,7 @@ class TipWalk:
         return delivered > archived + 1
 
 
-def withheld_of(record: HeldRecord, delivery: Delivery) -> Withheld:
+def withheld_of(record: HeldRecord, delivery: DeliveredAggregate) -> Withheld:
     """Say what KCL withholds of a record, and why."""
     return Withheld(record, len(delivery.delivered), _REASONS[delivery.fault])
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
 
 from consumer.expire.coverage import DayProof
-from consumer.expire.plan import DayPlan
+from consumer.expire.plan import ExpiryPlan
 from minutebook.clock import Clock, IdSource
 from minutebook.errors import SafetyRefusal
 from minutebook.format.document import FORMAT
@@ -51,7 +51,7 @@ class DayDeleter(NamedTuple):
     new_id: IdSource
     rate: int
 
-    def expire(self, plan: DayPlan, proof: DayProof | None) -> int:
+    def expire(self, plan: ExpiryPlan, proof: DayProof | None) -> int:
         """Write the tombstone unless it is there, then delete; return how many objects were deleted.
 
         `proof` is None where the day was judged before: its tombstone is there.
@@ -72,7 +72,7 @@ class DayDeleter(NamedTuple):
         delete_all(self.store, doomed, self.rate, self.clock)
         return len(doomed)
 
-    def _put_tombstone(self, plan: DayPlan, proof: DayProof) -> None:
+    def _put_tombstone(self, plan: ExpiryPlan, proof: DayProof) -> None:
         key = tombstone_key(self.prefix, plan.day)
         tombstone = self._tombstone(plan, proof)
         other = self.store.put_or_read(key, encode_tombstone(tombstone))
@@ -85,7 +85,7 @@ class DayDeleter(NamedTuple):
                 next_step="let it come to its end, then run the command again",
             )
 
-    def _tombstone(self, plan: DayPlan, proof: DayProof) -> Tombstone:
+    def _tombstone(self, plan: ExpiryPlan, proof: DayProof) -> Tombstone:
         kept = {key: plan.segments[key].shard_id for key in sorted(plan.kept)}
         return Tombstone(
             format=FORMAT,

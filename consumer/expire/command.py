@@ -12,8 +12,8 @@ from rich.table import Table
 
 from consumer.expire.apply import DayDeleter, delete_all
 from consumer.expire.coverage import DayProver
-from consumer.expire.plan import DayPlan, greatest_firsts, plan_day
-from consumer.expire.published_day import read_published
+from consumer.expire.plan import ExpiryPlan, greatest_firsts, plan_expiry
+from consumer.expire.published_day import read_judged_generation
 from consumer.expire.side_objects import SideObjects
 from consumer.requests import ExpireRequest
 from consumer.settings.settings import Settings, load_settings
@@ -59,7 +59,7 @@ class Archive(NamedTuple):
     prover: type[DayProver] = DayProver
 
 
-def expire(request: ExpireRequest, environ: Mapping[str, str]) -> int:
+def run_expire(request: ExpireRequest, environ: Mapping[str, str]) -> int:
     """Print what would be deleted and, with `apply`, delete it; return the exit code.
 
     The code is 6 when a day was refused; the others are expired all the same.
@@ -71,7 +71,7 @@ def expire(request: ExpireRequest, environ: Mapping[str, str]) -> int:
     settings = load_settings(request.file, environ)
     configure_logging(settings.log_level)
     clock, rng, console = SystemClock(), new_random(), Console()
-    older_than_ms = parse_age(request.older_than)
+    older_than_ms = expiry_age_ms(request.older_than)
     place = published_place(request.published, settings)
     s3 = S3Storage(make_s3_client(settings.region, settings.s3_endpoint, settings.access), settings.bucket)
     store = RetryingStorage(s3, lambda: Backoff(clock, rng, budget_seconds=settings.store_timeout_seconds))
@@ -90,7 +90,7 @@ def expire(request: ExpireRequest, environ: Mapping[str, str]) -> int:
         clock=clock,
         new_id=new_id,
     )
-    return run(archive, older_than_ms, console, request.rate if request.apply else None)
+    return expire_days(archive, older_than_ms, console, request.rate if request.apply else None)
 
 
 def published_place(text: str, settings: Settings) -> StorePrefix:
@@ -105,7 +105,7 @@ def published_place(text: str, settings: Settings) -> StorePrefix:
     return place
 
 
-def run(archive: Archive, older_than_ms: int, console: Console, rate: int | None) -> int:
+def expire_days(archive: Archive, older_than_ms: int, console: Console, rate: int | None) -> int:
     """Plan the days, newest first, and expire them at `rate` objects a second; None: only show the plan."""
     record = archive_record(archive)
     cutoff = newest_day(archive, older_than_ms)
@@ -163,7 +163,7 @@ def archive_record(archive: Archive) -> ApplicationRecord:
     return record
 
 
-def plans(archive: Archive, newest: dt.date) -> Iterator[DayPlan]:
+def plans(archive: Archive, newest: dt.date) -> Iterator[ExpiryPlan]:
     """Yield the plan of every day up to `newest` that holds more than what must stay, newest first.
 
     The order matters: a segment may go only when a later one of its chain was seen, in a newer day or in this one.
@@ -186,8 +186,8 @@ def plans(archive: Archive, newest: dt.date) -> Iterator[DayPlan]:
             tombstone = read_tombstone(store, prefix, day)
         except FormatError as exc:
             damage = f"{exc}; {exc.next_step}"
-        published = read_published(archive.published, archive.published_root, day)
-        plan = plan_day(day, prefix, listed, published, tombstone, later)
+        published = read_judged_generation(archive.published, archive.published_root, day)
+        plan = plan_expiry(day, prefix, listed, published, tombstone, later)
         # Which segments had to stay stands in the tombstone: without it none may go.
         plan = plan if damage is None else plan._replace(refusal=damage)
         later = greatest_firsts(plan.segments.values(), later)
@@ -195,7 +195,7 @@ def plans(archive: Archive, newest: dt.date) -> Iterator[DayPlan]:
             yield plan
 
 
-def parse_age(text: str) -> int:
+def expiry_age_ms(text: str) -> int:
     """Read a number of days such as `30d`, as milliseconds; raises SettingsError."""
     found = _AGE.fullmatch(text)
     if found is None:
@@ -203,7 +203,7 @@ def parse_age(text: str) -> int:
     return int(found[1]) * _DAY_MS
 
 
-def _expire_day(archive: Archive, plan: DayPlan, begin_ms: int, rate: int | None) -> str | None:
+def _expire_day(archive: Archive, plan: ExpiryPlan, begin_ms: int, rate: int | None) -> str | None:
     """Expire one day; return why not, when the evidence, a segment or another run speaks against it."""
     store, prefix, clock = archive.store, archive.prefix, archive.clock
     try:

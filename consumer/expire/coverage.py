@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from consumer.expire.plan import DayPlan
+from consumer.expire.plan import ExpiryPlan
 from minutebook.clock import Clock
 from minutebook.coverage.evidence import EvidenceLink, segment_link
 from minutebook.coverage.verdict import State, day_scope
@@ -17,7 +17,7 @@ from minutebook.format.day import Day
 from minutebook.format.metadata import SegmentMetadata
 from minutebook.format.minute import iso_time
 from minutebook.proof.evidence_set import ProofQuery
-from minutebook.proof.reading import Judged, days_of, judge_facts, read_facts
+from minutebook.proof.reading import JudgedScope, days_touched, judge_facts, read_facts
 from minutebook.proof.statements import read_statements
 from minutebook.store.commit import stored_segment
 from minutebook.store.retrying import RetryingStore
@@ -27,7 +27,7 @@ class DayProof(NamedTuple):
     """A day's segments by shard, and what is proven of it; `refusal` says why it may not go."""
 
     segments: Mapping[str, list[SegmentMetadata]]
-    judged: Judged
+    judged: JudgedScope
     day: Day
 
     @property
@@ -70,7 +70,7 @@ class DayProver(NamedTuple):
     clock: Clock
     begin_ms: int
 
-    def prove(self, plan: DayPlan) -> DayProof:
+    def prove(self, plan: ExpiryPlan) -> DayProof:
         """Read a day's segments and judge it.
 
         Raises:
@@ -85,7 +85,7 @@ class DayProver(NamedTuple):
                 f"the archive begins after it, at {iso_time(self.begin_ms)}",
                 next_step="find out who put segments under a day that nobody archived",
             )
-        statements = read_statements(store, prefix, days_of(scope))
+        statements = read_statements(store, prefix, days_touched(scope))
         segments: dict[str, list[SegmentMetadata]] = defaultdict(list)
         for metadata in store.read_many(lambda key: stored_segment(store, prefix, key), sorted(plan.segments)):
             segments[metadata.shard_id].append(metadata)

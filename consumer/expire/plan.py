@@ -16,7 +16,7 @@ import datetime as dt
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from consumer.expire.published_day import PublishedDay
+from consumer.expire.published_day import JudgedGeneration
 from minutebook.errors import FormatError
 from minutebook.format.keys import SegmentKey, parse_segment_key
 from minutebook.format.position import Position
@@ -26,7 +26,7 @@ from minutebook.published.verdict import CLEAN, RULES
 from minutebook.store.objects import ListedObject
 
 
-class DayPlan(NamedTuple):
+class ExpiryPlan(NamedTuple):
     """What happens to one day. A `refusal` means: nothing; `tombstone` is the one that is there already.
 
     `segments` are all that the day holds, with their keys; `kept` those that stay.
@@ -46,19 +46,19 @@ class DayPlan(NamedTuple):
         return [] if self.refusal else sorted(self.segments.keys() - self.kept)
 
 
-def plan_day(
+def plan_expiry(
     day: dt.date,
     prefix: str,
     listed: Sequence[ListedObject],
-    published: PublishedDay | None,
+    published: JudgedGeneration | None,
     tombstone: Tombstone | None,
     later: Mapping[str, Position],
-) -> DayPlan:
+) -> ExpiryPlan:
     """Judge one day. `later` holds the greatest first position of each shard seen in days after it."""
     segments, foreign = _segments(prefix, listed)
     refusal = _foreign(foreign) or _unfit(day, published, tombstone) or _unlike(day, listed, published, tombstone)
     kept = frozenset(tombstone.kept_keys()) if tombstone else _last_of_chains(segments, later)
-    return DayPlan(
+    return ExpiryPlan(
         day=day,
         generation=published.generation if published else "",
         segments=segments,
@@ -99,7 +99,7 @@ def _foreign(foreign: Sequence[str]) -> str | None:
     return f"{foreign[0]} is not a segment: move it away" if foreign else None
 
 
-def _unfit(day: dt.date, published: PublishedDay | None, tombstone: Tombstone | None) -> str | None:
+def _unfit(day: dt.date, published: JudgedGeneration | None, tombstone: Tombstone | None) -> str | None:
     """Ask whether what is published may take the place of the segments."""
     if published is None:
         return f"not published: run minutebook compact --date {day}"
@@ -117,7 +117,7 @@ def _unfit(day: dt.date, published: PublishedDay | None, tombstone: Tombstone | 
 
 
 def _unlike(
-    day: dt.date, listed: Sequence[ListedObject], published: PublishedDay | None, tombstone: Tombstone | None
+    day: dt.date, listed: Sequence[ListedObject], published: JudgedGeneration | None, tombstone: Tombstone | None
 ) -> str | None:
     """Compare the day with what the verdict was given for."""
     if published is None:
@@ -128,7 +128,7 @@ def _unlike(
 
 
 def _difference(
-    day: dt.date, now: Mapping[str, tuple[str, int]], published: PublishedDay, tombstone: Tombstone | None
+    day: dt.date, now: Mapping[str, tuple[str, int]], published: JudgedGeneration, tombstone: Tombstone | None
 ) -> str | None:
     """Compare the objects of now with those behind the verdict."""
     fresh = sorted(key for key, what in now.items() if published.inventory.get(key) != what)

@@ -18,14 +18,14 @@ from minutebook.published.generation import (
     is_judged_by_these_rules,
     is_judged_today,
 )
-from minutebook.published.inventory import digest_of
+from minutebook.published.inventory import inventory_digest
 from minutebook.published.reading import PublishedReader
 from minutebook.store.retrying import RetryingStore
 
 _NEXT_STEP: Final = "run minutebook compact for the day"
 
 
-class PublishedDay(NamedTuple):
+class JudgedGeneration(NamedTuple):
     """A day's current generation. `inventory` maps the key of each raw object behind it to (ETag, size).
 
     `until` ends the scope of the verdict within the day; None: it is about the whole day. `lost` is a file of it that
@@ -40,7 +40,7 @@ class PublishedDay(NamedTuple):
     lost: str | None = None
 
 
-def read_published(store: RetryingStore, root: str, day: dt.date) -> PublishedDay | None:
+def read_judged_generation(store: RetryingStore, root: str, day: dt.date) -> JudgedGeneration | None:
     """Return what is published of `day` below `root` (empty, or ending in `/`); None when nothing is.
 
     Raises:
@@ -55,7 +55,7 @@ def read_published(store: RetryingStore, root: str, day: dt.date) -> PublishedDa
     if pointer.day != folder.name:
         raise FormatError(f"{folder.pointer} is of day {pointer.day}", next_step=_NEXT_STEP)
     if not is_judged_today(pointer):
-        return PublishedDay(pointer.generation, pointer.verdict, pointer.rules)
+        return JudgedGeneration(pointer.generation, pointer.verdict, pointer.rules)
     if not pointer.manifest.startswith(f"{folder.manifests}{pointer.generation}-"):
         raise FormatError(
             f"{folder.pointer} names {pointer.manifest!r}, which is not its manifest", next_step=_NEXT_STEP
@@ -73,7 +73,7 @@ def read_published(store: RetryingStore, root: str, day: dt.date) -> PublishedDa
             next_step=_NEXT_STEP,
         )
     lost = reader.missing_file(manifest)
-    return PublishedDay(pointer.generation, pointer.verdict, pointer.rules, pointer.until, inventory, lost)
+    return JudgedGeneration(pointer.generation, pointer.verdict, pointer.rules, pointer.until, inventory, lost)
 
 
 def _agree(folder: DayFolder, pointer: Pointer, manifest: Manifest, inventory: Mapping[str, tuple[str, int]]) -> bool:
@@ -83,5 +83,5 @@ def _agree(folder: DayFolder, pointer: Pointer, manifest: Manifest, inventory: M
         is_judged_by_these_rules(pointer, manifest)
         and not contradiction(folder, pointer, manifest)
         and all(file.key.startswith(own) for file in manifest.files)
-        and manifest.inventory == digest_of((key, *inventory[key]) for key in objects)
+        and manifest.inventory == inventory_digest((key, *inventory[key]) for key in objects)
     )

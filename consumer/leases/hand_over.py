@@ -19,7 +19,7 @@ from typing import Final, Protocol
 import structlog
 
 from consumer.leases.leader_lock import release_own_lock
-from consumer.leases.next_owner import REPORT_SECONDS, HandOver, living, plan_hand_over
+from consumer.leases.next_owner import REPORT_SECONDS, HandOver, plan_hand_over, reporting_workers
 from consumer.leases.rows import LeaseTable
 from minutebook.clock import Clock
 from minutebook.errors import TableRefused, TableUnavailable
@@ -130,7 +130,7 @@ class Leaving:
         rows = self._table.read()
         if rows is None:
             return []
-        others = living(
+        others = reporting_workers(
             self._table.reports(), self._worker_id, self._clock.now_ms() / 1000, every_seconds=self._every_seconds
         )
         return plan_hand_over(rows.leases, self._worker_id, others, most=self._most)

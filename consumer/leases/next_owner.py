@@ -33,7 +33,7 @@ class HandOver(NamedTuple):
     next_owner: str | None
 
 
-def living(
+def reporting_workers(
     reported: Mapping[str, int], worker_id: str, now_seconds: float, *, every_seconds: float = REPORT_SECONDS
 ) -> list[str]:
     """Return the other workers that have reported lately. `reported`: worker id -> epoch seconds of its report."""

@@ -10,7 +10,7 @@ from consumer.child_logs.processor_log import ProcessorEvent
 from consumer.leases.rows import LeaderLock, Lease, LeaseRows
 from consumer.liveness.first_start import FirstStart
 from consumer.liveness.lock_memory import LockMemory, SeenLock
-from consumer.liveness.rules import Finding, Look, ReaderWatch, used_twice
+from consumer.liveness.rules import LeaseView, ReaderWatch, StalledShard, used_twice
 from minutebook.clock import Clock
 from minutebook.errors import MinutebookError, SafetyRefusal
 
@@ -165,7 +165,7 @@ class ReaderPoll:
         leases = self._read() if self._initialised.is_set() else None
         # The processors after the rows: one that has just opened its shard counts.
         read = opened() if leases is not None else frozenset()
-        findings = self._watch.look(Look(self._clock.monotonic(), leases, lock, read, silences()))
+        findings = self._watch.look(LeaseView(self._clock.monotonic(), leases, lock, read, silences()))
         if stop is not None and stop.is_set():
             return 0
         seen = self._watch.seen_lock()
@@ -208,7 +208,7 @@ class ReaderPoll:
         rows = self._table.read()
         return {} if rows is None else rows.leases
 
-    def _act(self, finding: Finding) -> None:
+    def _act(self, finding: StalledShard) -> None:
         if finding.lock is not None:
             if self._table.release_leader(finding.lock.owner, finding.lock.version):
                 self._log.warning(finding.event, error=finding.error, next_step=finding.next_step)

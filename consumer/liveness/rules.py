@@ -40,7 +40,7 @@ V = TypeVar("V")
 Act = Literal["restart", "release_lock", "tell"]
 
 
-class Look(NamedTuple):
+class LeaseView(NamedTuple):
     """What was seen at one time, on the monotonic clock. `opened`: the shards that living processors have opened.
 
     `silences`: for how many seconds a shard's processor has said nothing, where that is known. `leases` is None where
@@ -54,7 +54,7 @@ class Look(NamedTuple):
     silences: Mapping[str, float] = MappingProxyType({})
 
 
-class Finding(NamedTuple):
+class StalledShard(NamedTuple):
     """One shard, or the lock, that is left alone. `shard` is empty for the lock."""
 
     event: str
@@ -123,7 +123,7 @@ class ReaderWatch:
         """Go on where an earlier supervisor of this host has ended."""
         self._lock = _Still(lock, since)
 
-    def look(self, look: Look) -> list[Finding]:
+    def look(self, look: LeaseView) -> list[StalledShard]:
         """Take what is seen now; return what has been left alone for too long."""
         dead_lock, leases = self._dead_lock(look), look.leases
         if leases is None:
@@ -138,7 +138,7 @@ class ReaderWatch:
         ]
         return [*found, *self._unread(look, waiting, {finding.shard for finding in found})]
 
-    def _dead_lock(self, look: Look) -> list[Finding]:
+    def _dead_lock(self, look: LeaseView) -> list[StalledShard]:
         seen = None if self._lock is None else self._lock.value
         if (None if seen is None else seen.owner) != (None if look.lock is None else look.lock.owner):
             self._led_since = look.at
@@ -151,7 +151,7 @@ class ReaderWatch:
         if still < LOCK_SECONDS:
             return []
         return [
-            Finding(
+            StalledShard(
                 "leader_lock_dead",
                 "release_lock",
                 f"the leader's lock of {look.lock.owner} has not moved for {still:.0f} s: nobody assigns leases",
@@ -160,12 +160,12 @@ class ReaderWatch:
             )
         ]
 
-    def _unopened(self, look: Look, waiting: Mapping[str, Lease]) -> list[Finding]:
+    def _unopened(self, look: LeaseView, waiting: Mapping[str, Lease]) -> list[StalledShard]:
         ours = {shard for shard, lease in waiting.items() if lease.owner == self.worker_id}
         left = ours - look.opened
         self._ours = {shard: self._ours.get(shard, look.at) for shard in left}
         return [
-            Finding(
+            StalledShard(
                 "shard_without_reader",
                 "restart",
                 f"the lease of {shard} has been ours for {look.at - since:.0f} s, and no processor has opened it",
@@ -176,13 +176,13 @@ class ReaderWatch:
             if look.at - since >= PATIENCE_SECONDS
         ]
 
-    def _silent(self, look: Look, waiting: Mapping[str, Lease]) -> list[Finding]:
+    def _silent(self, look: LeaseView, waiting: Mapping[str, Lease]) -> list[StalledShard]:
         """Find processors that hang: KCL waits for them for ever. Where all are silent it may call nobody."""
         patience = PATIENCE_SECONDS + self.idle_seconds
         is_called = any(seconds < patience for seconds in look.silences.values())
         why = "waits for the store" if is_called else "KCL calls none of ours"
         return [
-            Finding(
+            StalledShard(
                 "shard_without_reader",
                 "restart" if is_called and seconds >= self.hang_seconds + self.idle_seconds else "tell",
                 f"the processor of {shard} has said nothing for {seconds:.0f} s: it hangs, or {why}",
@@ -193,7 +193,7 @@ class ReaderWatch:
             if seconds >= patience and shard in waiting and waiting[shard].owner == self.worker_id
         ]
 
-    def _unrenewed(self, look: Look, waiting: Mapping[str, Lease]) -> list[Finding]:
+    def _unrenewed(self, look: LeaseView, waiting: Mapping[str, Lease]) -> list[StalledShard]:
         counters = {}
         for shard, lease in waiting.items():
             value = lease.counter, lease.owner
@@ -209,7 +209,7 @@ class ReaderWatch:
             else "look at the worker that leads, and whether maxLeasesForWorker leaves room for every shard"
         )
         return [
-            Finding(
+            StalledShard(
                 "shard_without_reader",
                 act,
                 f"nobody has renewed the lease of {shard} for {look.at - still.since:.0f} s "
@@ -222,7 +222,7 @@ class ReaderWatch:
             and not (waiting[shard].owner == self.worker_id and shard in self._ours)
         ]
 
-    def _unread(self, look: Look, waiting: Mapping[str, Lease], found: Collection[str]) -> list[Finding]:
+    def _unread(self, look: LeaseView, waiting: Mapping[str, Lease], found: Collection[str]) -> list[StalledShard]:
         """Tell of shards that nobody reads although their leases move: each worker gets one, and does not take it.
 
         Read is what we have opened, and what its owner renews twice in a fail-over, or more: KCL does so three times,
@@ -230,7 +230,7 @@ class ReaderWatch:
         """
         self._read = {shard: self._seen_read(look, shard, lease) for shard, lease in waiting.items()}
         return [
-            Finding(
+            StalledShard(
                 "shard_without_reader",
                 "tell",
                 f"nobody has been seen to read {shard} for {look.at - seen.since:.0f} s, though its lease moves "
@@ -242,7 +242,7 @@ class ReaderWatch:
             if look.at - seen.since >= PATIENCE_SECONDS and shard not in found
         ]
 
-    def _seen_read(self, look: Look, shard: str, lease: Lease) -> "_Read":
+    def _seen_read(self, look: LeaseView, shard: str, lease: Lease) -> "_Read":
         """Return when the shard was seen to be read last: at first, when it was seen at all."""
         now = _Read(look.at, lease.owner, lease.counter, look.at)
         before = self._read.get(shard)
@@ -256,7 +256,7 @@ class ReaderWatch:
         is_read = lease.owner != self.worker_id and lease.counter - before.counter >= 2 * fail_overs
         return now if is_read else now._replace(since=before.since)
 
-    def _rowless(self, look: Look, leases: Mapping[str, Lease]) -> list[Finding]:
+    def _rowless(self, look: LeaseView, leases: Mapping[str, Lease]) -> list[StalledShard]:
         """Find rows that are gone: KCL's processor ends with its row, and nobody reads the shard from then on.
 
         KCL itself removes the row of a finished shard once its children are read; their rows name it. A row that
@@ -269,7 +269,7 @@ class ReaderWatch:
         self._known |= {shard for shard, lease in leases.items() if lease.checkpoint != "SHARD_END"}
         self._gone = {shard: self._gone.get(shard, look.at) for shard in left}
         return [
-            Finding(
+            StalledShard(
                 "shard_without_reader",
                 "restart" if look.at - since >= ROW_SECONDS else "tell",
                 f"the lease row of {shard}, which is not finished, has been gone for {look.at - since:.0f} s",

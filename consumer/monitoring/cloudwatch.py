@@ -8,13 +8,13 @@ task has a new id. Which shard it is stands in the same line, under `shards`, fo
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
-from consumer.monitoring.health import Look
+from consumer.monitoring.health import HealthView
 from minutebook.emf import emf_line
 
 EVENT: Final = "metrics"
 
 
-class Counted(NamedTuple):
+class CloudWatchCounter(NamedTuple):
     """A counter of Prometheus' and its name in CloudWatch."""
 
     name: str
@@ -23,18 +23,18 @@ class Counted(NamedTuple):
 
 
 COUNTED: Final = (
-    Counted("Segments", "Count", "minutebook_segments"),
-    Counted("Records", "Count", "minutebook_records"),
-    Counted("PayloadBytes", "Bytes", "minutebook_payload_bytes"),
-    Counted("BodyBytes", "Bytes", "minutebook_body_bytes"),
-    Counted("PutAttempts", "Count", "minutebook_put_attempts"),
-    Counted("SlotsLost", "Count", "minutebook_slots_lost"),
-    Counted("IdConflicts", "Count", "minutebook_id_conflicts"),
-    Counted("Checkpoints", "Count", "minutebook_checkpoints"),
-    Counted("KclSkipped", "Count", "minutebook_kcl_skipped"),
-    Counted("ProcessorFailures", "Count", "minutebook_processor_failures"),
-    Counted("ProcessorsKilled", "Count", "minutebook_processors_killed"),
-    Counted("DaemonRestarts", "Count", "minutebook_daemon_restarts"),
+    CloudWatchCounter("Segments", "Count", "minutebook_segments"),
+    CloudWatchCounter("Records", "Count", "minutebook_records"),
+    CloudWatchCounter("PayloadBytes", "Bytes", "minutebook_payload_bytes"),
+    CloudWatchCounter("BodyBytes", "Bytes", "minutebook_body_bytes"),
+    CloudWatchCounter("PutAttempts", "Count", "minutebook_put_attempts"),
+    CloudWatchCounter("SlotsLost", "Count", "minutebook_slots_lost"),
+    CloudWatchCounter("IdConflicts", "Count", "minutebook_id_conflicts"),
+    CloudWatchCounter("Checkpoints", "Count", "minutebook_checkpoints"),
+    CloudWatchCounter("KclSkipped", "Count", "minutebook_kcl_skipped"),
+    CloudWatchCounter("ProcessorFailures", "Count", "minutebook_processor_failures"),
+    CloudWatchCounter("ProcessorsKilled", "Count", "minutebook_processors_killed"),
+    CloudWatchCounter("DaemonRestarts", "Count", "minutebook_daemon_restarts"),
 )
 GAUGES: Final[Mapping[str, str]] = {
     "Healthy": "Count",
@@ -59,7 +59,7 @@ class EmfLines:
 
     def line(
         self,
-        look: Look,
+        look: HealthView,
         totals: Mapping[str, float],
         latencies: list[float],
         *,
@@ -82,7 +82,7 @@ class EmfLines:
         return emf_line(EVENT, now_ms, self._names, ("Application",), metrics, properties)
 
 
-def _gauges(look: Look, now_ms: int) -> dict[str, float]:
+def _gauges(look: HealthView, now_ms: int) -> dict[str, float]:
     """Return the worst of all shards; what no shard knows is left out."""
     found: dict[str, float] = {
         "DaemonUp": int(look.is_up),

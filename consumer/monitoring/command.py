@@ -14,7 +14,7 @@ from minutebook.clock import SystemClock
 UNHEALTHY: Final = 7
 
 
-def health(path: Path | None, environ: Mapping[str, str], state_folder: Path | None) -> int:
+def run_health(path: Path | None, environ: Mapping[str, str], state_folder: Path | None) -> int:
     """Print one line; return 0 when all is well, 7 when it is not, or when there is no task.
 
     It asks no service: a container may be checked every few seconds.

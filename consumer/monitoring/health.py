@@ -26,7 +26,7 @@ BLIND_SECONDS: Final = 300.0
 _NAMED: Final = 3
 
 
-class Look(NamedTuple):
+class HealthView(NamedTuple):
     """What is known at one time.
 
     `unread`: the shards without a reader. `blind_seconds`: since the last look at the lease table, or since the
@@ -42,17 +42,17 @@ class Look(NamedTuple):
     others: frozenset[str] = frozenset()
 
 
-class Verdict(NamedTuple):
+class HealthVerdict(NamedTuple):
     """Whether all is well, and the line that says so, or why not."""
 
     is_healthy: bool
     sentence: str
 
 
-def judge(look: Look, *, limit_seconds: float) -> Verdict:
+def judge_health(look: HealthView, *, limit_seconds: float) -> HealthVerdict:
     """Return what is to be said of the task."""
     if not look.is_up:
-        return Verdict(is_healthy=False, sentence="unhealthy: the daemon does not run")
+        return HealthVerdict(is_healthy=False, sentence="unhealthy: the daemon does not run")
     reasons = []
     if look.unread - look.others:
         reasons.append(f"without a reader: {_names(sorted(look.unread - look.others))}")
@@ -71,12 +71,12 @@ def judge(look: Look, *, limit_seconds: float) -> Verdict:
     if look.blind_seconds is not None and look.blind_seconds > max(BLIND_SECONDS, 3 * look.looks_apart):
         reasons.append(f"the lease table was not read for {look.blind_seconds:.0f} s")
     if reasons:
-        return Verdict(is_healthy=False, sentence=f"unhealthy: {'; '.join(reasons)}")
+        return HealthVerdict(is_healthy=False, sentence=f"unhealthy: {'; '.join(reasons)}")
     count = "1 shard" if len(look.shards) == 1 else f"{len(look.shards)} shards"
     waits = max((shard.waits_seconds or 0 for shard in look.shards), default=0)
     what = f"{count}, a record waits for its commit since {waits:.0f} s" if waits else f"{count}, nothing waits"
     beside = f"; another worker leaves without a reader: {_names(sorted(look.others))}" if look.others else ""
-    return Verdict(is_healthy=True, sentence=f"healthy: {what}{beside}")
+    return HealthVerdict(is_healthy=True, sentence=f"healthy: {what}{beside}")
 
 
 def _names(shards: Sequence[str]) -> str:

@@ -10,7 +10,7 @@ from typing import Final
 import msgspec
 import structlog
 
-from consumer.monitoring.health import Verdict
+from consumer.monitoring.health import HealthVerdict
 from consumer.worker.state_folder import boot_id, draft_of, write_whole
 from minutebook.clock import Clock
 
@@ -41,7 +41,7 @@ class HealthFile:
         self._clock = clock
         self._is_told = False
 
-    def write(self, verdict: Verdict) -> None:
+    def write(self, verdict: HealthVerdict) -> None:
         """Write it; a reader sees the old verdict or the new one, whole."""
         note = _Note(
             at=self._clock.monotonic(), boot=boot_id(), healthy=verdict.is_healthy, sentence=verdict.sentence
@@ -71,16 +71,16 @@ class HealthFile:
             )
 
 
-def read_verdict(path: Path, now: float) -> Verdict:
+def read_verdict(path: Path, now: float) -> HealthVerdict:
     """Return what the file says at `now`, on the clock that counts from the host's start."""
     try:
         note = msgspec.json.decode(path.read_bytes(), type=_Note)
     except FileNotFoundError:
-        return Verdict(is_healthy=False, sentence=_GONE.format(path))
+        return HealthVerdict(is_healthy=False, sentence=_GONE.format(path))
     except (OSError, msgspec.MsgspecError, UnicodeDecodeError) as exc:
-        return Verdict(is_healthy=False, sentence=f"unhealthy: {path} cannot be read: {exc}")
+        return HealthVerdict(is_healthy=False, sentence=f"unhealthy: {path} cannot be read: {exc}")
     if note.boot != boot_id():
-        return Verdict(is_healthy=False, sentence=f"{_GONE.format(path)} since the host was started")
+        return HealthVerdict(is_healthy=False, sentence=f"{_GONE.format(path)} since the host was started")
     if not 0 <= now - note.at <= _STALE_SECONDS:
-        return Verdict(is_healthy=False, sentence=f"{_GONE.format(path)} since {abs(now - note.at):.0f} s")
-    return Verdict(note.healthy, note.sentence)
+        return HealthVerdict(is_healthy=False, sentence=f"{_GONE.format(path)} since {abs(now - note.at):.0f} s")
+    return HealthVerdict(note.healthy, note.sentence)

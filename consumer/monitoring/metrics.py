@@ -13,7 +13,7 @@ from prometheus_client.registry import Collector
 
 from consumer.child_logs.kcl_log import KclEvent, Skipped
 from consumer.child_logs.processor_log import FAILED, OPENED, ProcessorEvent
-from consumer.monitoring.health import Look, Verdict
+from consumer.monitoring.health import HealthVerdict, HealthView
 from consumer.monitoring.shards import COMMITTED
 from minutebook.clock import Clock
 
@@ -26,7 +26,7 @@ _LATENCIES: Final = 100
 class Metrics:
     """The metrics of one supervisor, in a registry of their own."""
 
-    def __init__(self, look: Callable[[], Look], verdict: Callable[[], Verdict], clock: Clock) -> None:
+    def __init__(self, look: Callable[[], HealthView], verdict: Callable[[], HealthVerdict], clock: Clock) -> None:
         self.registry = CollectorRegistry()
         self._latencies: list[float] = []
 
@@ -124,7 +124,7 @@ class Metrics:
 class _Gauges(Collector):
     """The gauges, as they are at the moment when somebody asks."""
 
-    def __init__(self, look: Callable[[], Look], clock: Clock) -> None:
+    def __init__(self, look: Callable[[], HealthView], clock: Clock) -> None:
         self._look = look
         self._clock = clock
 

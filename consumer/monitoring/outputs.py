@@ -49,9 +49,11 @@ def watched(watch: Watch, settings: Settings, health: Path, worker: str, clock: 
         lines = MetricLines(emf, sys.stdout.buffer, settings.metrics_interval_seconds)
     with ExitStack() as stack:
         if settings.metrics_port is not None and watch.metrics is not None:
-            from consumer.monitoring.server import serve  # noqa: PLC0415 - only with minutebook.metricsPort
+            from consumer.monitoring.server import serve_metrics  # noqa: PLC0415 - only with minutebook.metricsPort
 
-            port, stop = serve(settings.metrics_host, settings.metrics_port, watch.metrics.registry, watch.verdict)
+            port, stop = serve_metrics(
+                settings.metrics_host, settings.metrics_port, watch.metrics.registry, watch.verdict
+            )
             stack.callback(stop)
             structlog.get_logger().info("metrics_served", host=settings.metrics_host, port=port)
         stack.enter_context(HealthWriter(watch, HealthFile(health, clock), clock, lines))

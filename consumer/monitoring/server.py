@@ -9,7 +9,7 @@ from typing import Final
 
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
 
-from consumer.monitoring.health import Verdict
+from consumer.monitoring.health import HealthVerdict
 from minutebook.errors import SettingsError
 
 LOOPBACK: Final = "127.0.0.1"
@@ -17,8 +17,8 @@ _REQUEST_SECONDS: Final = 10
 _TEXT: Final = "text/plain; charset=utf-8"
 
 
-def serve(
-    host: str, port: int, registry: CollectorRegistry, verdict: Callable[[], Verdict]
+def serve_metrics(
+    host: str, port: int, registry: CollectorRegistry, verdict: Callable[[], HealthVerdict]
 ) -> tuple[int, Callable[[], None]]:
     """Serve from a thread until the process ends or the returned function is called; port 0 takes a free one.
 
@@ -50,7 +50,9 @@ def serve(
     return server.server_port, stop
 
 
-def _answer(path: str, registry: CollectorRegistry, verdict: Callable[[], Verdict]) -> tuple[HTTPStatus, str, bytes]:
+def _answer(
+    path: str, registry: CollectorRegistry, verdict: Callable[[], HealthVerdict]
+) -> tuple[HTTPStatus, str, bytes]:
     match path.partition("?")[0]:
         case "/metrics":
             return HTTPStatus.OK, CONTENT_TYPE_LATEST, generate_latest(registry)

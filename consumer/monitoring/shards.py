@@ -51,7 +51,7 @@ class _Shard:
     stream_behind_ms: int | None = None
 
 
-class Shards:
+class WatchedShards:
     """The shards of one worker. Every method may be called from any thread."""
 
     def __init__(self, clock: Clock) -> None:

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Final
 
 from consumer.child_logs.kcl_log import KclEvent
 from consumer.child_logs.processor_log import ProcessorEvent
-from consumer.monitoring.health import Look, Verdict, judge
-from consumer.monitoring.shards import Shards
+from consumer.monitoring.health import HealthVerdict, HealthView, judge_health
+from consumer.monitoring.shards import WatchedShards
 from minutebook.clock import Clock
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ class Watch:
         self._clock = clock
         self._limit_seconds = limit_seconds
         self._lock = threading.Lock()
-        self._shards = Shards(clock)
+        self._shards = WatchedShards(clock)
         self._unread: frozenset[str] = frozenset()
         self._others: frozenset[str] = frozenset()
         self._is_up = False
@@ -87,17 +87,17 @@ class Watch:
         if self.metrics is not None:
             self.metrics.count_restart()
 
-    def look(self) -> Look:
+    def look(self) -> HealthView:
         """Return what is known now."""
         with self._lock:
             blind = None if self._saw_at is None else self._clock.monotonic() - self._saw_at
-            return Look(self._is_up, self._shards.views(), self._unread, blind, self._looks_apart, self._others)
+            return HealthView(self._is_up, self._shards.views(), self._unread, blind, self._looks_apart, self._others)
 
     def _make_metrics(self) -> "Metrics":
         from consumer.monitoring.metrics import Metrics  # noqa: PLC0415 - only where somebody wants them
 
         return Metrics(self.look, self.verdict, self._clock)
 
-    def verdict(self) -> Verdict:
+    def verdict(self) -> HealthVerdict:
         """Return whether the task does its work."""
-        return judge(self.look(), limit_seconds=self._limit_seconds)
+        return judge_health(self.look(), limit_seconds=self._limit_seconds)

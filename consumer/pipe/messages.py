@@ -19,7 +19,7 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from consumer.pipe.pieces import PROTOCOL_STEP, Piece, WrittenPiece, make_piece
+from consumer.pipe.pieces import PROTOCOL_STEP, RecordPiece, WrittenPiece, make_piece
 from minutebook.codec.lines import LineWriter
 from minutebook.errors import DeliveryDoubt
 from minutebook.format.record import Record, SubSequenceNumber
@@ -59,7 +59,7 @@ class _ProcessRecords(Action, tag="processRecords"):
     millis_behind_latest: int | None = None
 
 
-class LeaseLost(Action, tag="leaseLost"):
+class LeaseLostMessage(Action, tag="leaseLost"):
     """A newer owner exists; no checkpoint is possible."""
 
 
@@ -79,11 +79,11 @@ class CheckpointAnswer(Action, tag="checkpoint"):
     error: str | None = None
 
 
-Control = Initialize | LeaseLost | ShardEnded | ShutdownRequested | CheckpointAnswer
+Control = Initialize | LeaseLostMessage | ShardEnded | ShutdownRequested | CheckpointAnswer
 _Message = _ProcessRecords | Control
 _decode = msgspec.json.Decoder(_Message).decode
 _decode_records = msgspec.json.Decoder(list[Record]).decode
-_NOTHING: Final = Piece([], ascends=True)
+_NOTHING: Final = RecordPiece([], ascends=True)
 _FAULTS: Final = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 
 
@@ -128,11 +128,11 @@ class Delivery:
         """Return how many records were read so far: all, once all were asked for."""
         return self._place.decoded
 
-    def __iter__(self) -> Iterator[Piece]:
+    def __iter__(self) -> Iterator[RecordPiece]:
         for piece in self.pieces(None):
-            yield piece if isinstance(piece, Piece) else piece.decode()
+            yield piece if isinstance(piece, RecordPiece) else piece.decode()
 
-    def pieces(self, writer: LineWriter | None) -> Iterator[Piece | WrittenPiece]:
+    def pieces(self, writer: LineWriter | None) -> Iterator[RecordPiece | WrittenPiece]:
         """Yield the pieces, as lines where `writer` takes them. Who asks for the next one is done with the last."""
         whole, self._whole = self._whole, _NOTHING
         if whole.records:
@@ -158,10 +158,10 @@ class Delivery:
         while place.at < self._end:
             place, _ = self._read(place, self._next_cut(place.at, self._piece_bytes))
 
-    def _piece_at(self, place: _Place, behind: int) -> Piece:
+    def _piece_at(self, place: _Place, behind: int) -> RecordPiece:
         return self._read(place, behind)[1]
 
-    def _read(self, place: _Place, behind: int) -> tuple[_Place, Piece]:
+    def _read(self, place: _Place, behind: int) -> tuple[_Place, RecordPiece]:
         """Decode the piece from there to `behind`; returns where the next one begins."""
         if place.at >= self._end:
             return place, _NOTHING
@@ -207,7 +207,7 @@ class Delivery:
         return self._end
 
 
-def _first(piece: Piece) -> Record | None:
+def _first(piece: RecordPiece) -> Record | None:
     return piece.records[0] if piece.records else None
 
 

@@ -17,7 +17,7 @@ _USUAL_DIGITS: Final = 56
 _DIGITS: Final = b"0123456789"
 
 
-class Piece(NamedTuple):
+class RecordPiece(NamedTuple):
     """Records as they were delivered.
 
     `ascends`: each of them plainly lies behind the one before; False decides nothing.
@@ -31,10 +31,10 @@ class WrittenPiece(NamedTuple):
     """A piece whose records were written as lines without being made. `decode` makes them all the same."""
 
     written: WrittenLines
-    decode: Callable[[], Piece]
+    decode: Callable[[], RecordPiece]
 
 
-def make_piece(records: list[Record]) -> Piece:
+def make_piece(records: list[Record]) -> RecordPiece:
     """Look at the sequence numbers of records.
 
     Raises:
@@ -42,14 +42,14 @@ def make_piece(records: list[Record]) -> Piece:
     """
     numbers = [record.sequence_number for record in records]
     if _are_usual(numbers):
-        return Piece(records, ascends=_ascends(records, numbers))
+        return RecordPiece(records, ascends=_ascends(records, numbers))
     odd = next((number for number in numbers if not is_sequence_number(number)), None)
     if odd is not None:
         raise DeliveryDoubt(
             f"malformed protocol line: not a sequence number: {odd!r}",
             next_step=PROTOCOL_STEP,
         )
-    return Piece(records, ascends=False)
+    return RecordPiece(records, ascends=False)
 
 
 def _are_usual(numbers: list[str]) -> bool:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Self
 
 
-class Outcome(enum.StrEnum):
+class CheckOutcome(enum.StrEnum):
     """How a check ended. `UNKNOWN` is never taken for `OK`."""
 
     OK = "ok"
@@ -19,7 +19,7 @@ class Check:
     """One check: its subject, how it ended, a sentence, and what to do; `exit_code` counts when it failed."""
 
     name: str
-    outcome: Outcome
+    outcome: CheckOutcome
     sentence: str
     next_step: str = ""
     exit_code: int = 0
@@ -27,19 +27,19 @@ class Check:
     @classmethod
     def ok(cls, name: str, sentence: str) -> Self:
         """All is well."""
-        return cls(name, Outcome.OK, sentence)
+        return cls(name, CheckOutcome.OK, sentence)
 
     @classmethod
     def warn(cls, name: str, sentence: str, *, next_step: str) -> Self:
         """It works, and somebody should look at it."""
-        return cls(name, Outcome.WARN, sentence, next_step)
+        return cls(name, CheckOutcome.WARN, sentence, next_step)
 
     @classmethod
     def failed(cls, name: str, sentence: str, *, next_step: str, exit_code: int) -> Self:
         """It must be put right before anything starts."""
-        return cls(name, Outcome.FAIL, sentence, next_step, exit_code)
+        return cls(name, CheckOutcome.FAIL, sentence, next_step, exit_code)
 
     @classmethod
     def unknown(cls, name: str, sentence: str, *, next_step: str = "") -> Self:
         """The check could not be made."""
-        return cls(name, Outcome.UNKNOWN, sentence, next_step)
+        return cls(name, CheckOutcome.UNKNOWN, sentence, next_step)

@@ -9,20 +9,20 @@ from typing import Final
 from rich.console import Console
 from rich.table import Table
 
-from consumer.preflight.check import Check, Outcome
-from consumer.preflight.preflight import exit_code, preflight
+from consumer.preflight.check import Check, CheckOutcome
+from consumer.preflight.preflight import failed_checks_code, preflight
 from consumer.settings.settings import load_with_kcl
 from minutebook.clock import SystemClock, new_id, new_random
 
 _MARKS: Final = {
-    Outcome.OK: "[green]ok[/]",
-    Outcome.WARN: "[yellow]warn[/]",
-    Outcome.FAIL: "[bold red]FAIL[/]",
-    Outcome.UNKNOWN: "[cyan]unknown[/]",
+    CheckOutcome.OK: "[green]ok[/]",
+    CheckOutcome.WARN: "[yellow]warn[/]",
+    CheckOutcome.FAIL: "[bold red]FAIL[/]",
+    CheckOutcome.UNKNOWN: "[cyan]unknown[/]",
 }
 
 
-def doctor(path: Path | None, environ: Mapping[str, str], *, as_json: bool) -> int:
+def run_doctor(path: Path | None, environ: Mapping[str, str], *, as_json: bool) -> int:
     """Run every check and print it; return the exit code.
 
     Raises:
@@ -31,13 +31,15 @@ def doctor(path: Path | None, environ: Mapping[str, str], *, as_json: bool) -> i
     loaded = load_with_kcl(path, environ)
     results = preflight(loaded, environ, whole=True, clock=SystemClock(), rng=new_random(), new_id=new_id)
     checks = _print_json(results) if as_json else _print_table(results)
-    return exit_code(checks)
+    return failed_checks_code(checks)
 
 
 def _print_json(results: Iterator[Check]) -> list[Check]:
     checks = list(results)
     rows = [asdict(check) for check in checks]
-    Console().out(json.dumps({"exit_code": exit_code(checks), "checks": rows}, indent=2), highlight=False)
+    Console().out(
+        json.dumps({"failed_checks_code": failed_checks_code(checks), "checks": rows}, indent=2), highlight=False
+    )
     return checks
 
 
@@ -57,7 +59,7 @@ def _print_table(results: Iterator[Check]) -> list[Check]:
         )
         table.add_row(_MARKS[check.outcome], check.name, sentence)
     console.print(table)
-    counts = {outcome: sum(check.outcome is outcome for check in checks) for outcome in Outcome}
+    counts = {outcome: sum(check.outcome is outcome for check in checks) for outcome in CheckOutcome}
     console.print(", ".join(f"{count} {outcome}" for outcome, count in counts.items() if count))
     return checks
 

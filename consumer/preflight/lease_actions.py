@@ -16,7 +16,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from consumer.preflight.check import Check
 from consumer.settings.settings import LoadedSettings
-from minutebook.aws.clients import error_code, is_passing
+from minutebook.aws.clients import error_code, is_retryable
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -51,7 +51,7 @@ def check_actions(client: "DynamoDBClient", keys: Mapping[str, str], nobody: str
                     denied.append(f"{action} on {table}")
                 elif code == "ResourceNotFoundException" and action == "DescribeTable":
                     missing.append(table)
-                elif is_passing(exc):
+                elif is_retryable(exc):
                     return [Check.unknown(_NAME, f"{action} on {table}: {exc}", next_step="run it again later")]
             except BotoCoreError as exc:
                 return [Check.unknown(_NAME, f"{action} on {table}: {exc}", next_step="look at dynamoDBEndpoint")]

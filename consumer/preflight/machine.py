@@ -11,7 +11,7 @@ from minutebook.aws.clients import aws_session
 from minutebook.codec.library import native_library
 
 
-def check_java(environ: Mapping[str, str]) -> Check:
+def check_machine_java(environ: Mapping[str, str]) -> Check:
     """Find a Java that is new enough; raises SettingsError."""
     java = find_java(environ)
     return Check.ok("java", f"Java {java.version} at {java.program}")

@@ -10,16 +10,16 @@ from typing import Final
 
 from consumer.preflight.bucket import check_listing, check_reachable, check_requests, check_stale_clock
 from consumer.preflight.bucket_rules import check_lifecycle, check_replication, check_versioning
-from consumer.preflight.check import Check, Outcome
+from consumer.preflight.check import Check, CheckOutcome
 from consumer.preflight.conditional_put import check_delete_then_put, check_one_winner, check_record_stays
-from consumer.preflight.machine import check_codec, check_credentials, check_jars, check_java
+from consumer.preflight.machine import check_codec, check_credentials, check_jars, check_machine_java
 from consumer.preflight.probe import PATIENCE_SECONDS, Probe
 from consumer.preflight.stream import (
     check_lease_actions,
     check_owner,
     check_reading,
-    check_stream,
     check_table,
+    describe_stream,
 )
 from consumer.settings.settings import LoadedSettings
 from minutebook.clock import Clock, IdSource
@@ -40,17 +40,17 @@ def preflight(
     patience_seconds: float = PATIENCE_SECONDS,
 ) -> Iterator[Check]:
     """Yield the checks as they are done. `whole`: also those that only doctor has the time or rights for."""
-    yield from _group("java", [lambda: check_java(environ), check_jars])
+    yield from _group("java", [lambda: check_machine_java(environ), check_jars])
     if whole:
         yield check_codec()
     credentials = _run("credentials", check_credentials)
     yield credentials
-    if credentials.outcome is Outcome.FAIL:
+    if credentials.outcome is CheckOutcome.FAIL:
         yield Check.unknown("stream", "not asked: there are no credentials")
         yield Check.unknown("bucket", "not asked: there are no credentials")
         return
     probe = Probe(loaded, clock, rng, new_id, patience_seconds=patience_seconds)
-    yield from _group("stream", [lambda: check_stream(probe), *([lambda: check_reading(probe)] if whole else [])])
+    yield from _group("stream", [lambda: describe_stream(probe), *([lambda: check_reading(probe)] if whole else [])])
     try:
         yield from _group("bucket", _bucket_checks(probe, whole=whole))
     finally:
@@ -59,7 +59,7 @@ def preflight(
         yield leftover
     table = _run("table", lambda: check_table(probe))
     yield table
-    if whole and table.outcome is not Outcome.FAIL:
+    if whole and table.outcome is not CheckOutcome.FAIL:
         yield from check_lease_actions(probe)
 
 
@@ -69,9 +69,9 @@ def settled(loaded: LoadedSettings, clock: Clock, rng: random.Random, new_id: Id
     return _run("If-None-Match", lambda: check_record_stays(probe))
 
 
-def exit_code(checks: Sequence[Check]) -> int:
+def failed_checks_code(checks: Sequence[Check]) -> int:
     """Return the code that the failed checks ask for; 0 when none failed."""
-    codes = {check.exit_code for check in checks if check.outcome is Outcome.FAIL}
+    codes = {check.exit_code for check in checks if check.outcome is CheckOutcome.FAIL}
     return next((code for code in _SEVERITY if code in codes), 0)
 
 
@@ -96,7 +96,7 @@ def _group(name: str, steps: list[Callable[[], Check]]) -> Iterator[Check]:
     for number, step in enumerate(steps):
         check = _run(name, step)
         yield check
-        if check.outcome is Outcome.FAIL:
+        if check.outcome is CheckOutcome.FAIL:
             left = len(steps) - number - 1
             if left:
                 yield Check.unknown(

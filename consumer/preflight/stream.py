@@ -8,7 +8,7 @@ from consumer.archived.application import check_unbegun
 from consumer.preflight.check import Check
 from consumer.preflight.lease_actions import check_actions, tables_of
 from consumer.preflight.probe import PATIENCE_SECONDS, Probe
-from minutebook.aws.clients import client_config, error_code, is_passing, make_dynamodb_client
+from minutebook.aws.clients import client_config, error_code, is_retryable, make_dynamodb_client
 from minutebook.errors import StreamRefused
 from minutebook.owner import check_stream as check_same_stream
 from minutebook.owner import read_application
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
 
-def check_stream(probe: Probe) -> Check:
+def describe_stream(probe: Probe) -> Check:
     """Describe the stream and list its shards; raises StreamRefused or StreamUnavailable."""
     settings = probe.settings
     try:
@@ -65,7 +65,7 @@ def check_reading(probe: Probe) -> Check:
         found = kinesis.get_shard_iterator(StreamName=name, ShardId=shard, ShardIteratorType="TRIM_HORIZON")
         kinesis.get_records(ShardIterator=found["ShardIterator"], Limit=1)
     except ClientError as exc:
-        if is_passing(exc):
+        if is_retryable(exc):
             return Check.unknown(
                 "stream", f"reading {shard} is throttled", next_step="too many readers share the shard"
             )
@@ -117,7 +117,7 @@ def check_table(probe: Probe) -> Check:
     except ClientError as exc:
         if error_code(exc) == "ResourceNotFoundException":
             return Check.ok("table", f"{table} does not exist yet: KCL makes it")
-        exit_code = 5 if is_passing(exc) else 2
+        exit_code = 5 if is_retryable(exc) else 2
         return Check.failed(
             "table",
             f"{table}: {exc}",

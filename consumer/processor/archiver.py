@@ -10,9 +10,9 @@ from typing import Final
 import structlog
 
 from consumer.dedupe.deduplicator import Deduplicator
-from consumer.evidence.shard_evidence import Claim, ShardEvidence
+from consumer.evidence.shard_evidence import EvidenceClaim, ShardEvidence
 from consumer.pipe.messages import Delivery
-from consumer.pipe.pieces import Piece
+from consumer.pipe.pieces import RecordPiece
 from consumer.processor.buffer import Buffer, Reason
 from consumer.processor.chain_log import doubt_start, log_committed, log_lost_slot
 from consumer.processor.chain_tail import ChainTail
@@ -98,7 +98,7 @@ class Archiver:
         self._fresh_at = received_at
         self._unread = delivery
         for piece in delivery.pieces(self._writer):
-            if isinstance(piece, Piece):
+            if isinstance(piece, RecordPiece):
                 self._take_piece(piece)
             elif not self._take_written(piece.written):
                 self._take_piece(piece.decode())
@@ -126,7 +126,7 @@ class Archiver:
         self._on_piece()
         return True
 
-    def _take_piece(self, piece: Piece) -> None:
+    def _take_piece(self, piece: RecordPiece) -> None:
         records, start = piece.records, 0
         most = None if self._dedupe is None else _JUDGED_AT_ONCE
         while start < len(records):
@@ -276,7 +276,7 @@ class Archiver:
         log_lost_slot(log, outcome.winner)
         return self._recut(buffer, outcome.winner.last)
 
-    def _claim(self, buffer: Buffer, now: float, budget: float) -> tuple[Claim, float]:
+    def _claim(self, buffer: Buffer, now: float, budget: float) -> tuple[EvidenceClaim, float]:
         """Announce the shard's first segment, and decide what this one claims; returns what is left of the budget."""
         tail = self.chain.tail
         if isinstance(tail, ChainStart):

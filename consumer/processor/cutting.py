@@ -14,7 +14,7 @@ from minutebook.errors import DeliveryDoubt
 from minutebook.format.minute import MINUTE_MS
 from minutebook.format.position import Position
 from minutebook.format.record import Measured, Record
-from minutebook.format.segment import SegmentWriter, measure, read_dropped, read_records
+from minutebook.format.segment import SegmentWriter, measure_records, read_dropped, read_records
 
 _SLICE_BYTES = 1 << 20
 """Payload that is encoded in one go: bounds what a large batch adds to the process's memory."""
@@ -22,7 +22,7 @@ _SLICE_RECORDS = 500
 """The same, where records are read back one by one."""
 
 
-class Slice(NamedTuple):
+class BatchSlice(NamedTuple):
     """Records of a batch that are taken in one piece: the index behind them, and the last one's position.
 
     `measured` are they where that was needed to find it.
@@ -51,7 +51,7 @@ def find_slice(
     bound: tuple[int, int] | None,
     room: int,
     most: int | None = None,
-) -> Slice:
+) -> BatchSlice:
     """Find how far the records from `start` on, the first of `minute`, go in one piece; the first is always in.
 
     They end before the position `bound`, and where their payload would exceed `room` bytes or one MiB, or where they
@@ -61,7 +61,7 @@ def find_slice(
     part = records[start:] if most is None else records[start : start + most]
     measured = _measured_together(part, minute, bound, room) if ascends else None
     if measured is not None:
-        return Slice(start + len(part), part[-1].position, measured)
+        return BatchSlice(start + len(part), part[-1].position, measured)
     opens, closes = minute * MINUTE_MS, (minute + 1) * MINUTE_MS
     last_sequence, last_sub = records[start].position
     end = start + 1
@@ -81,7 +81,7 @@ def find_slice(
             break
         last_sequence, last_sub = sequence, sub
         end = index + 1
-    return Slice(end, Position(last_sequence, last_sub))
+    return BatchSlice(end, Position(last_sequence, last_sub))
 
 
 def _measured_together(
@@ -91,7 +91,7 @@ def _measured_together(
 
     A few passes in C, a fifth of the time of the loop.
     """
-    measured = measure(records)
+    measured = measure_records(records)
     if (
         measured.arrival_min_ms < minute * MINUTE_MS
         or measured.arrival_max_ms >= (minute + 1) * MINUTE_MS

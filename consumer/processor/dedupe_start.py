@@ -34,7 +34,7 @@ _POLL_SECONDS = 0.5
 _MARGIN_MS = 7 * DAY_SECONDS * 1000
 
 
-def open_table(settings: Settings) -> DynamoDedupeTable | None:
+def open_dedupe_table(settings: Settings) -> DynamoDedupeTable | None:
     """Return the dedupe table of these settings; None when producer deduplication is off."""
     if settings.dedupe is None:
         return None

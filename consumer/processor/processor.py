@@ -20,19 +20,19 @@ from consumer.dedupe.table import DedupeTable
 from consumer.evidence.read_marks import ReadMarks
 from consumer.evidence.worker_lock import NoLock, WorkerLock
 from consumer.pipe.messages import Initialize
-from consumer.pipe.messages import LeaseLost as LeaseLostMessage
+from consumer.pipe.messages import LeaseLostMessage as LeaseLostMessage
 from consumer.processor.archiver import Archiver
 from consumer.processor.checkpoints import IntervalCheckpoints
 from consumer.processor.dedupe_start import DedupeStarter
 from consumer.processor.progress import Progress
-from consumer.processor.protocol import Batch, ShutdownInput
+from consumer.processor.protocol import DeliveredBatch, ShutdownInput
 from consumer.processor.retention import RetentionGuard, TimeLeft
 from consumer.processor.sequence_store import SequenceStore
 from consumer.processor.shard_end import ShardEndProof
 from consumer.processor.shard_start import ShardStarter
 from consumer.services import Services
 from consumer.settings.settings import Settings
-from consumer.stream.port import Stream
+from consumer.stream.port import StreamPort
 from minutebook.clock import Clock, IdSource, numbered_ids
 from minutebook.errors import DeliveryDoubt, LeaseLost
 from minutebook.format.keys import check_shard_id
@@ -53,7 +53,7 @@ class ShardProcessor:
         self,
         settings: Settings,
         store: ObjectStore,
-        stream: Stream,
+        stream: StreamPort,
         clock: Clock,
         rng: random.Random,
         new_id: IdSource,
@@ -118,7 +118,7 @@ class ShardProcessor:
             arn=start.identity.arn,
         )
 
-    def process_records(self, process_records_input: Batch) -> None:
+    def process_records(self, process_records_input: DeliveredBatch) -> None:
         """Take a batch. Returns only when every record of it is committed or held; raises otherwise."""
         if self._silent:
             return

@@ -22,7 +22,7 @@ from consumer.pipe.messages import (
     CheckpointAnswer,
     Delivery,
     Initialize,
-    LeaseLost,
+    LeaseLostMessage,
     ShardEnded,
     ShutdownRequested,
     read_message,
@@ -46,7 +46,7 @@ class Checkpointer(Protocol):
         ...
 
 
-class Batch(NamedTuple):
+class DeliveredBatch(NamedTuple):
     """What `process_records` is given: the records, which are read once, and who checkpoints."""
 
     delivery: Delivery
@@ -68,11 +68,11 @@ class Processor(Protocol):
         """Start on a shard."""
         ...
 
-    def process_records(self, process_records_input: Batch) -> None:
+    def process_records(self, process_records_input: DeliveredBatch) -> None:
         """Take a batch, which may be empty."""
         ...
 
-    def lease_lost(self, lease_lost_input: LeaseLost) -> None:
+    def lease_lost(self, lease_lost_input: LeaseLostMessage) -> None:
         """Fall silent."""
         ...
 
@@ -172,11 +172,11 @@ class _StrictProcess(kcl.KCLProcess):  # type: ignore[misc] # kclpy is untyped
     def _perform_action(self, action: Action | Delivery | messages.CheckpointInput) -> None:
         match action:
             case Delivery():
-                self.processor.process_records(Batch(action, self.checkpointer))
+                self.processor.process_records(DeliveredBatch(action, self.checkpointer))
                 self._after_batch()
             case Initialize():
                 self.processor.initialize(action)
-            case LeaseLost():
+            case LeaseLostMessage():
                 self.processor.lease_lost(action)
             case ShardEnded():
                 self.processor.shard_ended(ShutdownInput(self.checkpointer))

@@ -10,7 +10,7 @@ import structlog
 
 from consumer.dedupe.stored_watermarks import WATERMARKS_BESIDE, load_watermarks, store_watermarks
 from consumer.dedupe.watermarks import Watermarks
-from consumer.evidence.shard_evidence import Claim
+from consumer.evidence.shard_evidence import EvidenceClaim
 from consumer.services import Services
 from minutebook.compression import Compression, compression_of
 from minutebook.errors import SafetyRefusal, StoreUnavailable
@@ -94,7 +94,7 @@ class SequenceStore:
         *,
         after: Predecessor,
         writer: str,
-        claim: Claim,
+        claim: EvidenceClaim,
         watermarks: Watermarks | None,
         budget_seconds: float,
     ) -> tuple[str, SegmentMetadata, Committed | AlreadyStored]:

@@ -11,7 +11,7 @@ from consumer.leases.rows import LeaseRows, LeaseTable, signs_of_life
 from consumer.leases.table import failover_seconds, lease_table_of
 from consumer.requests import RestoreRequest
 from consumer.restore.facts import gather_facts
-from consumer.restore.plan import Action, Facts, PlannedRow, plan_rows
+from consumer.restore.plan import PlannedRow, RestoreFacts, RowChange, plan_rows
 from consumer.settings.settings import LoadedSettings, load_with_kcl
 from consumer.stream.kinesis import KinesisStream
 from consumer.stream.port import ShardInfo
@@ -28,7 +28,7 @@ _MARGIN_SECONDS: Final = 1
 _EMPTY: Final = LeaseRows({})
 
 
-def restore(request: RestoreRequest, environ: Mapping[str, str]) -> int:
+def run_restore(request: RestoreRequest, environ: Mapping[str, str]) -> int:
     """Print the plan and, unless `dry_run`, carry it out; return the exit code.
 
     Raises:
@@ -53,7 +53,7 @@ class Parts(NamedTuple):
     """What the command works on, and where it says so; `gather` is that of `consumer.restore.facts`, bound."""
 
     table: LeaseTable
-    gather: Callable[[], Facts]
+    gather: Callable[[], RestoreFacts]
     clock: Clock
     failover_seconds: float
     console: Console
@@ -124,7 +124,7 @@ def apply_plan(table: LeaseTable, plan: Sequence[PlannedRow]) -> int:
     table.create()
     written = 0
     for row in plan:
-        if row.action is Action.KEEP:
+        if row.action is RowChange.KEEP:
             continue
         if not table.put(row.lease, row.seen):
             raise SafetyRefusal(
@@ -136,7 +136,7 @@ def apply_plan(table: LeaseTable, plan: Sequence[PlannedRow]) -> int:
     return written
 
 
-def _gather(loaded: LoadedSettings, clock: Clock, as_of_ms: int | None) -> Facts:
+def _gather(loaded: LoadedSettings, clock: Clock, as_of_ms: int | None) -> RestoreFacts:
     settings, rng = loaded.settings, new_random()
     stream = KinesisStream(
         lambda: make_kinesis_client(settings.region, settings.kinesis_endpoint, settings.access),

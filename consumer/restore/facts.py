@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from consumer.archived.application import kcl_start
 from consumer.archived.chain_ends import AHEAD_MINUTES, find_ends
 from consumer.archived.shard_markers import read_archived_shards
-from consumer.restore.plan import Facts
+from consumer.restore.plan import RestoreFacts
 from consumer.stream.port import ShardInfo, StreamIdentity
 from minutebook.errors import SafetyRefusal
 from minutebook.format.minute import MINUTE_MS
@@ -21,7 +21,7 @@ def gather_facts(
     *,
     now_ms: int,
     as_of_ms: int | None,
-) -> Facts:
+) -> RestoreFacts:
     """Read the application record, the markers and the ends of the chains of `shards`.
 
     With `as_of_ms`, only the minutes that were over by then are looked at, as if the archive ended there.
@@ -45,7 +45,7 @@ def gather_facts(
         for shard_id in shards.keys() & archived.keys()
         if archived[shard_id].start is not None and (as_of_ms is not None or archived[shard_id].end is None)
     }
-    return Facts(
+    return RestoreFacts(
         shards=shards,
         archived=archived,
         ends=find_ends(store, prefix, searched, newest),

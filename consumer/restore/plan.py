@@ -27,7 +27,7 @@ from minutebook.format.metadata import ChainStart
 from minutebook.format.position import Position
 
 
-class Action(enum.Enum):
+class RowChange(enum.Enum):
     """What happens to a row."""
 
     CREATE = "create"
@@ -38,14 +38,14 @@ class Action(enum.Enum):
 class PlannedRow(NamedTuple):
     """One row: as it is now, as it shall be, why, and what a person should know before."""
 
-    action: Action
+    action: RowChange
     lease: Lease
     seen: Lease | None
     reason: str
     warnings: tuple[str, ...]
 
 
-class Facts(NamedTuple):
+class RestoreFacts(NamedTuple):
     """Everything that the plan follows from. `ends` covers the shards whose end is not proven.
 
     `oldest_held_ms`: records that arrived before this time are trimmed (epoch milliseconds). `as_of` is set when
@@ -60,7 +60,7 @@ class Facts(NamedTuple):
     as_of: bool = False
 
 
-def plan_rows(facts: Facts, present: Mapping[str, Lease]) -> list[PlannedRow]:
+def plan_rows(facts: RestoreFacts, present: Mapping[str, Lease]) -> list[PlannedRow]:
     """Return the row of every listed shard, in the order of the ids.
 
     Raises:
@@ -69,7 +69,7 @@ def plan_rows(facts: Facts, present: Mapping[str, Lease]) -> list[PlannedRow]:
     return [_plan(facts, facts.shards[shard_id], present.get(shard_id)) for shard_id in sorted(facts.shards)]
 
 
-def _plan(facts: Facts, info: ShardInfo, seen: Lease | None) -> PlannedRow:
+def _plan(facts: RestoreFacts, info: ShardInfo, seen: Lease | None) -> PlannedRow:
     checkpoint, reason, warnings = _checkpoint(facts, info)
     lease = Lease(
         shard_id=info.shard_id,
@@ -81,17 +81,17 @@ def _plan(facts: Facts, info: ShardInfo, seen: Lease | None) -> PlannedRow:
         ending_hash_key=info.ending_hash_key,
     )
     if seen is None:
-        return PlannedRow(Action.CREATE, lease, None, reason, warnings)
+        return PlannedRow(RowChange.CREATE, lease, None, reason, warnings)
     # Nobody lives: an owner in the row is dead, and a new worker would wait until that shows.
     is_free = seen.owner is None or seen.checkpoint == "SHARD_END"
     if (seen.checkpoint, seen.parents) == (lease.checkpoint, lease.parents) and is_free:
-        return PlannedRow(Action.KEEP, seen, seen, reason, warnings)
+        return PlannedRow(RowChange.KEEP, seen, seen, reason, warnings)
     if isinstance(seen.checkpoint, Position) and isinstance(checkpoint, Position) and checkpoint < seen.checkpoint:
         warnings = (*warnings, f"goes back from {seen.checkpoint}: what lies between is read again")
-    return PlannedRow(Action.REPLACE, lease, seen, reason, warnings)
+    return PlannedRow(RowChange.REPLACE, lease, seen, reason, warnings)
 
 
-def _checkpoint(facts: Facts, info: ShardInfo) -> tuple[Checkpoint, str, tuple[str, ...]]:
+def _checkpoint(facts: RestoreFacts, info: ShardInfo) -> tuple[Checkpoint, str, tuple[str, ...]]:
     archived = facts.archived.get(info.shard_id, ArchivedShard(None, None))
     found = facts.ends.get(info.shard_id)
     if archived.end is not None and not info.closed:
@@ -110,7 +110,7 @@ def _checkpoint(facts: Facts, info: ShardInfo) -> tuple[Checkpoint, str, tuple[s
     return _application_start(facts), "nothing archived: the application's start", ()
 
 
-def _after_chain(facts: Facts, found: ChainEnd) -> tuple[Checkpoint, str, tuple[str, ...]]:
+def _after_chain(facts: RestoreFacts, found: ChainEnd) -> tuple[Checkpoint, str, tuple[str, ...]]:
     segment = found.before_holes
     warnings = []
     if found.holes:
@@ -125,7 +125,7 @@ def _after_chain(facts: Facts, found: ChainEnd) -> tuple[Checkpoint, str, tuple[
     )
 
 
-def _after_marker(facts: Facts, start: ChainStart) -> tuple[Checkpoint, str, tuple[str, ...]]:
+def _after_marker(facts: RestoreFacts, start: ChainStart) -> tuple[Checkpoint, str, tuple[str, ...]]:
     reason = "start.json, no segment yet"
     if start.adopted is not None:
         return start.adopted, reason, ()
@@ -134,7 +134,7 @@ def _after_marker(facts: Facts, start: ChainStart) -> tuple[Checkpoint, str, tup
     return "TRIM_HORIZON", reason, ()
 
 
-def _application_start(facts: Facts) -> Checkpoint:
+def _application_start(facts: RestoreFacts) -> Checkpoint:
     """KCL reads the time itself from its configuration, which `minutebook consume` writes."""
     return "TRIM_HORIZON" if facts.start.at_seconds is None else "AT_TIMESTAMP"
 

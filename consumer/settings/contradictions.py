@@ -5,12 +5,12 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from minutebook.aws.access import Access
-from minutebook.aws.access import contradictions as access_contradictions
+from minutebook.aws.access import access_contradictions as access_contradictions
 
 _IDLE_SECONDS: Final = 60
 
 
-def contradictions(values: Mapping[str, Any], kcl: Mapping[str, str]) -> list[str]:
+def setting_contradictions(values: Mapping[str, Any], kcl: Mapping[str, str]) -> list[str]:
     """Return a sentence for each. `values` are what is set, by the names in `Settings`; `kcl` KCL's own texts."""
     age = values.get("max_segment_age_seconds", 900)
     errors = []

@@ -11,7 +11,7 @@ from dataclasses import MISSING, dataclass, fields
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple
 
-from consumer.settings.contradictions import contradictions, reached_by
+from consumer.settings.contradictions import reached_by, setting_contradictions
 from consumer.settings.kcl_properties import INEFFECTIVE, KCL_PROPERTIES, refuse
 from consumer.settings.values import (
     Parse,
@@ -172,7 +172,7 @@ def load_with_kcl(path: Path | None, environ: Mapping[str, str]) -> LoadedSettin
     values = _parse(texts, errors)
     _take_kcl(kcl, values, environ, errors)
     values["access"] = Access(**{name: values.pop(name) for name in Access._fields if name in values})
-    errors += _missing(values, texts) + contradictions(values, kcl)
+    errors += _missing(values, texts) + setting_contradictions(values, kcl)
     errors += reached_by(values, kcl, account=_account(kcl))
     if errors:
         raise _settings_error(source.source, errors)

@@ -12,9 +12,9 @@ from consumer.leases.table import failover_seconds, lease_table_of
 from consumer.requests import StatusRequest
 from consumer.settings.settings import LoadedSettings, load_with_kcl
 from consumer.status.coverage import CoverageWatch
-from consumer.status.facts import Sources, ask, observe
+from consumer.status.facts import StatusSources, ask_or_note, observe
 from consumer.status.lag import LagReader
-from consumer.status.limit import judge, parse_span
+from consumer.status.limit import judge_limit, parse_span
 from consumer.status.report import LeaseWatch, StatusReport, shard_statuses, unread
 from consumer.status.screen import render
 from consumer.stream.kinesis import KinesisStream
@@ -32,7 +32,7 @@ _LOOKS_APART: Final = 0.4
 """The two looks at the leases lie this part of the failover time apart: a living worker renews every third of it."""
 
 
-def status(request: StatusRequest, environ: Mapping[str, str]) -> int:
+def run_status(request: StatusRequest, environ: Mapping[str, str]) -> int:
     """Print one report, or with `watch` one after the other until interrupted; return the exit code.
 
     The code is 0 also when the table, the bucket or the archive does not exist; a service that could not be asked
@@ -67,7 +67,7 @@ def status(request: StatusRequest, environ: Mapping[str, str]) -> int:
     return 0
 
 
-def iter_reports(sources: Sources, failover: float) -> Iterator[StatusReport]:
+def iter_reports(sources: StatusSources, failover: float) -> Iterator[StatusReport]:
     """Yield a report for each time it is asked for; the leases' ages grow more exact from one to the next."""
     watch, clock, settings = LeaseWatch(failover), sources.clock, sources.settings
     while True:
@@ -77,7 +77,7 @@ def iter_reports(sources: Sources, failover: float) -> Iterator[StatusReport]:
             watch.note(observation.leases.leases, begun)
             clock.sleep(max(0.0, begun + failover * _LOOKS_APART - clock.monotonic()))
             # Only the counters are taken: a checkpoint of now may lie beyond the archive of a moment ago.
-            again = ask(sources.table.read, problems, "lease table")
+            again = ask_or_note(sources.table.read, problems, "lease table")
             watch.note(again.leases if again else {}, clock.monotonic())
         shards = shard_statuses(observation, watch, clock.monotonic())
         yield StatusReport(
@@ -92,7 +92,7 @@ def iter_reports(sources: Sources, failover: float) -> Iterator[StatusReport]:
         )
 
 
-def exit_code(report: StatusReport) -> int:
+def unasked_services_code(report: StatusReport) -> int:
     """Return the code of the first service that could not be asked; 0 when all answered."""
     return next((problem.exit_code for problem in report.problems if problem.exit_code), 0)
 
@@ -100,20 +100,20 @@ def exit_code(report: StatusReport) -> int:
 def _conclude(console: Console, report: StatusReport, max_behind: str | None, *, as_json: bool) -> int:
     """Return the code: a service that could not be asked comes before the limit."""
     if max_behind is None:
-        return exit_code(report)
-    judged = judge(report, max_behind)
+        return unasked_services_code(report)
+    judged = judge_limit(report, max_behind)
     if not as_json:
         console.print(judged.sentence, style="green" if judged.exit_code == 0 else "bold red", highlight=False)
-    return exit_code(report) or judged.exit_code
+    return unasked_services_code(report) or judged.exit_code
 
 
-def _sources(loaded: LoadedSettings, days: int, hours: float) -> Sources:
+def _sources(loaded: LoadedSettings, days: int, hours: float) -> StatusSources:
     settings, clock, rng = loaded.settings, SystemClock(), new_random()
     client = make_kinesis_client(settings.region, settings.kinesis_endpoint, settings.access)
     stream = KinesisStream(lambda: client, settings.stream_name, clock, rng, budget_seconds=_PATIENCE_SECONDS)
     s3 = S3Store(make_s3_client(settings.region, settings.s3_endpoint, settings.access), settings.bucket)
     store = RetryingStore(s3, lambda: Backoff(clock, rng, budget_seconds=_PATIENCE_SECONDS))
-    return Sources(
+    return StatusSources(
         settings=settings,
         store=store,
         describe=stream.describe,

@@ -34,7 +34,7 @@ class Unproven(msgspec.Struct, frozen=True, kw_only=True):
     reasons: list[str]
 
 
-class Coverage(msgspec.Struct, frozen=True, kw_only=True):
+class ProvenTime(msgspec.Struct, frozen=True, kw_only=True):
     """From `since` on, every record that arrived until `until` is archived once; times are UTC in ISO 8601.
 
     `until` is None where something is open from the beginning on. `shards` says the same of each shard that is
@@ -57,11 +57,11 @@ class CoverageWatch:
         self._prefix = prefix
         self._clock = clock
         self._hours = hours
-        self._last: tuple[float, Coverage | None] | None = None
+        self._last: tuple[float, ProvenTime | None] | None = None
 
     def look(
         self, application: ApplicationRecord, shards: Mapping[str, ShardInfo], leases: Mapping[str, Lease]
-    ) -> Coverage | None:
+    ) -> ProvenTime | None:
         """Return what is proven; None when nothing is asked for, or the application begins later.
 
         Raises:
@@ -69,10 +69,10 @@ class CoverageWatch:
         """
         now = self._clock.monotonic()
         if self._last is None or now - self._last[0] >= _FRESH_SECONDS:
-            self._last = now, self._judge(application, stream_of(shards, leases))
+            self._last = now, self._judge(application, known_stream(shards, leases))
         return self._last[1]
 
-    def _judge(self, application: ApplicationRecord, stream: Stream) -> Coverage | None:
+    def _judge(self, application: ApplicationRecord, stream: Stream) -> ProvenTime | None:
         now_ms = self._clock.now_ms()
         since_ms = max(application.begin_ms, now_ms - int(self._hours * _HOUR_MS))
         if since_ms >= now_ms or not self._hours:
@@ -80,10 +80,10 @@ class CoverageWatch:
         query = ProofQuery(Interval(since_ms, now_ms), application.begin_ms, now_ms, stream)
         judged = judge_archive(self._store, self._prefix, query)
         unreadable = [f"{problem.key}: {problem.why}" for problem in judged.facts.problems]
-        return msgspec.structs.replace(describe(judged.verdict), unreadable=unreadable)
+        return msgspec.structs.replace(proven_time(judged.verdict), unreadable=unreadable)
 
 
-def describe(verdict: Verdict) -> Coverage:
+def proven_time(verdict: Verdict) -> ProvenTime:
     """Return a verdict as how far it reaches. Pure."""
     scope = verdict.scope
     reached = {shard.shard_id: _reached(shard) for shard in verdict.shards}
@@ -91,7 +91,7 @@ def describe(verdict: Verdict) -> Coverage:
     begins = (verdict.inside(one.interval).from_ms for one in verdict.open_times)
     until_ms = min(begins, default=scope.until_ms)
     late_ms = scope.until_ms - SO_FAR_MARGIN_MS
-    return Coverage(
+    return ProvenTime(
         since=iso_time(scope.from_ms),
         until=_time(None if until_ms <= scope.from_ms else until_ms),
         shards={shard_id: _time(ms) for shard_id, ms in sorted(reached.items())},
@@ -117,7 +117,7 @@ def _time(ms: int | None) -> str | None:
     return None if ms is None else iso_time(ms)
 
 
-def stream_of(shards: Mapping[str, ShardInfo], leases: Mapping[str, Lease]) -> Stream:
+def known_stream(shards: Mapping[str, ShardInfo], leases: Mapping[str, Lease]) -> Stream:
     """Return what is known besides the archive. Without an answer to ListShards, nothing is made of its silence."""
     listed = tuple(
         ShardRow(name, _range(row.starting_hash_key, row.ending_hash_key), frozenset(row.parents))

@@ -10,9 +10,9 @@ from consumer.archived.chain_ends import AHEAD_MINUTES, ChainEnd, find_end_keys,
 from consumer.archived.shard_markers import ArchivedShard, read_archived_shards
 from consumer.leases.rows import LeaseTable
 from consumer.settings.settings import Settings
-from consumer.status.coverage import Coverage, CoverageWatch
+from consumer.status.coverage import CoverageWatch, ProvenTime
 from consumer.status.lag import LagReader
-from consumer.status.report import Lag, Observation, Problem
+from consumer.status.report import Lag, Observation, StatusProblem
 from consumer.stream.port import ShardInfo, StreamIdentity
 from minutebook.clock import Clock
 from minutebook.errors import MinutebookError
@@ -29,7 +29,7 @@ T = TypeVar("T")
 _ABSENT: Final = frozenset({"NoSuchBucket", "ResourceNotFoundException"})
 
 
-class Sources(NamedTuple):
+class StatusSources(NamedTuple):
     """Whom to ask. `days` bounds how far back a chain's end is looked for."""
 
     settings: Settings
@@ -43,32 +43,32 @@ class Sources(NamedTuple):
     coverage: CoverageWatch
 
 
-def observe(sources: Sources) -> tuple[Observation, list[Problem]]:
+def observe(sources: StatusSources) -> tuple[Observation, list[StatusProblem]]:
     """Ask everybody once."""
-    problems: list[Problem] = []
-    identity = ask(sources.describe, problems, "stream")
-    shards = (ask(sources.all_shards, problems, "stream") if identity else None) or {}
-    leases = ask(sources.table.read, problems, "lease table")
+    problems: list[StatusProblem] = []
+    identity = ask_or_note(sources.describe, problems, "stream")
+    shards = (ask_or_note(sources.all_shards, problems, "stream") if identity else None) or {}
+    leases = ask_or_note(sources.table.read, problems, "lease table")
     if leases is None and not any(problem.sentence.startswith("lease table") for problem in problems):
         problems.append(
-            Problem(
+            StatusProblem(
                 sentence="lease table: there is none: no worker ever started, or it was deleted",
                 next_step="start with minutebook consume; if there is an archive, minutebook restore first",
             )
         )
     problems += [
-        Problem(sentence=f"lease table: {text}", exit_code=1) for text in (leases.unreadable if leases else ())
+        StatusProblem(sentence=f"lease table: {text}", exit_code=1) for text in (leases.unreadable if leases else ())
     ]
-    archive = ask(lambda: _observe_archive(sources, identity, problems), problems, "archive")
+    archive = ask_or_note(lambda: _observe_archive(sources, identity, problems), problems, "archive")
     lags: Mapping[str, Lag] = {}
     if archive and sources.lags and shards:
         lags = sources.lags.read(_tails(shards, archive), sources.clock.now_ms())
-    coverage: Coverage | None = None
+    coverage: ProvenTime | None = None
     if archive and archive.application is not None:
         record, rows = archive.application, leases.leases if leases else {}
-        coverage = ask(lambda: sources.coverage.look(record, shards, rows), problems, "coverage")
+        coverage = ask_or_note(lambda: sources.coverage.look(record, shards, rows), problems, "coverage")
     for text in coverage.unreadable if coverage else ():
-        problems.append(Problem(sentence=f"coverage: {text}", next_step=RESTORE))
+        problems.append(StatusProblem(sentence=f"coverage: {text}", next_step=RESTORE))
     archive = archive or _Archive({}, {}, {}, KclStart(None))
     observation = Observation(
         shards=shards,
@@ -92,12 +92,14 @@ class _Archive(NamedTuple):
     application: ApplicationRecord | None = None
 
 
-def _observe_archive(sources: Sources, identity: StreamIdentity | None, problems: list[Problem]) -> _Archive | None:
+def _observe_archive(
+    sources: StatusSources, identity: StreamIdentity | None, problems: list[StatusProblem]
+) -> _Archive | None:
     store, prefix = sources.store, sources.settings.prefix
     record = read_application(store, prefix)
     if record is None:
         problems.append(
-            Problem(
+            StatusProblem(
                 sentence=f"archive: nothing is archived at {sources.settings.bucket}/{prefix} yet",
                 next_step="start with minutebook consume, or correct minutebook.bucket and minutebook.prefix",
             )
@@ -132,7 +134,7 @@ def _tails(shards: Mapping[str, ShardInfo], archive: _Archive) -> dict[str, Posi
     }
 
 
-def ask(request: Callable[[], T], problems: list[Problem], what: str) -> T | None:
+def ask_or_note(request: Callable[[], T], problems: list[StatusProblem], what: str) -> T | None:
     """Return the answer; None, and one more problem, when there was none."""
     try:
         return request()
@@ -140,6 +142,8 @@ def ask(request: Callable[[], T], problems: list[Problem], what: str) -> T | Non
         cause = exc.__cause__
         absent = isinstance(cause, ClientError) and cause.response["Error"]["Code"] in _ABSENT
         problems.append(
-            Problem(sentence=f"{what}: {exc}", next_step=exc.next_step, exit_code=0 if absent else exc.exit_code)
+            StatusProblem(
+                sentence=f"{what}: {exc}", next_step=exc.next_step, exit_code=0 if absent else exc.exit_code
+            )
         )
         return None

@@ -12,7 +12,7 @@ _UNITS: Final = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86_400}
 _SPAN: Final = re.compile(r"([0-9]+(?:\.[0-9]+)?)([smhd]?)")
 
 
-class Judged(NamedTuple):
+class LimitVerdict(NamedTuple):
     """The exit code, and the sentence that goes with it."""
 
     exit_code: int
@@ -31,7 +31,7 @@ def parse_span(text: str) -> float:
     return float(found[1]) * _UNITS[found[2]]
 
 
-def judge(report: StatusReport, limit: str) -> Judged:
+def judge_limit(report: StatusReport, limit: str) -> LimitVerdict:
     """Return 7 when a shard is farther behind than the limit, else 4 when it is not known of one, else 0.
 
     Where nothing is known at all, that is not known either.
@@ -39,8 +39,8 @@ def judge(report: StatusReport, limit: str) -> Judged:
     seconds = parse_span(limit)
     late = [shard.shard for shard in report.shards if (shard.behind_seconds or 0) > seconds]
     if late:
-        return Judged(BEHIND, f"more than {limit} behind: {', '.join(late)}")
+        return LimitVerdict(BEHIND, f"more than {limit} behind: {', '.join(late)}")
     unknown = [shard.shard for shard in report.shards if shard.behind_seconds is None]
     if unknown or not report.shards:
-        return Judged(UNKNOWN, f"not known how far behind: {', '.join(unknown) or 'no shard was found'}")
-    return Judged(0, f"no shard is more than {limit} behind")
+        return LimitVerdict(UNKNOWN, f"not known how far behind: {', '.join(unknown) or 'no shard was found'}")
+    return LimitVerdict(0, f"no shard is more than {limit} behind")

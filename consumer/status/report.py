@@ -8,7 +8,7 @@ import msgspec
 from consumer.archived.chain_ends import ChainEnd
 from consumer.archived.shard_markers import ArchivedShard
 from consumer.leases.rows import Lease, LeaseRows
-from consumer.status.coverage import Coverage
+from consumer.status.coverage import ProvenTime
 from consumer.stream.port import ShardInfo
 from minutebook.format.minute import minute_text
 from minutebook.format.position import Position
@@ -19,7 +19,7 @@ _SHOWN: Final = 5
 LeaseState = Literal["held", "expired", "unknown", "free", "done", "missing"]
 
 
-class Problem(msgspec.Struct, frozen=True, kw_only=True):
+class StatusProblem(msgspec.Struct, frozen=True, kw_only=True):
     """Something that could not be asked, or must be looked at. `exit_code` 0: it is merely absent."""
 
     sentence: str
@@ -64,8 +64,8 @@ class StatusReport(msgspec.Struct, frozen=True, kw_only=True):
     stream: str
     bucket: str
     prefix: str
-    problems: list[Problem]
-    coverage: Coverage | None
+    problems: list[StatusProblem]
+    coverage: ProvenTime | None
     shards: list[ShardStatus]
 
 
@@ -86,7 +86,7 @@ class Observation(NamedTuple):
     unread_ends: Mapping[str, str]
     leases: LeaseRows | None
     lags: Mapping[str, Lag]
-    coverage: Coverage | None = None
+    coverage: ProvenTime | None = None
 
 
 class LeaseWatch:
@@ -138,7 +138,7 @@ def shard_statuses(observation: Observation, watch: LeaseWatch, now: float) -> l
     return [_status(observation, name, leases.get(name), watch, now) for name in sorted(names)]
 
 
-def unread(statuses: Sequence[ShardStatus]) -> list[Problem]:
+def unread(statuses: Sequence[ShardStatus]) -> list[StatusProblem]:
     """Name the shards that nobody reads: their leases are nobody's, or their owners are gone.
 
     The workers that do not lead stay healthy then (docs/operations.md): only the leader gives leases away, and it may
@@ -154,7 +154,7 @@ def unread(statuses: Sequence[ShardStatus]) -> list[Problem]:
     if not left:
         return []
     return [
-        Problem(
+        StatusProblem(
             sentence=f"lease table: nobody reads {some_of(left, _SHOWN)}",
             next_step="nothing within two minutes of a start or a stop; else minutebook docs runbook "
             "shard_without_reader, and look at the worker that leads",

@@ -7,7 +7,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from consumer.status.coverage import Coverage
+from consumer.status.coverage import ProvenTime
 from consumer.status.report import ShardStatus, StatusReport
 
 _DIGITS = 8
@@ -78,7 +78,7 @@ def _details(shard: ShardStatus) -> Text:
     return text
 
 
-def _proven(coverage: Coverage) -> Text:
+def _proven(coverage: ProvenTime) -> Text:
     """Return up to when everything is proven, and each time before that is open for longer than it should be."""
     since = f"since {_clock(coverage.since)}"
     if coverage.until is None:

@@ -88,5 +88,5 @@ class StreamReader(Protocol):
         ...
 
 
-class Stream(StreamFacts, StreamReader, Protocol):
+class StreamPort(StreamFacts, StreamReader, Protocol):
     """Kinesis as the processor sees it."""

@@ -166,7 +166,7 @@ ACCESS_PROPERTIES: Final[Mapping[str, Callable[[str], object]]] = {
 """The names after `minutebook.`, each with its parser; each is a field of `Access`, written in one word."""
 
 
-def contradictions(access: Access, endpoints: Mapping[str, str | None], stream_account: str) -> list[str]:
+def access_contradictions(access: Access, endpoints: Mapping[str, str | None], stream_account: str) -> list[str]:
     """Return what cannot be true together. `endpoints`: name in the file -> address; the account may be empty."""
     errors = []
     named = sorted(name for name, address in endpoints.items() if address)

@@ -236,7 +236,7 @@ def is_passing_code(code: str) -> bool:
     return code in _PASSING_CODES or code.startswith("KMS.Throttling")
 
 
-def is_passing(error: Exception) -> bool:
+def is_retryable(error: Exception) -> bool:
     """Tell whether an error may be gone when the request is sent again: its outcome is unknown."""
     if not isinstance(error, ClientError):
         return isinstance(error, _PASSING_KINDS)
@@ -280,7 +280,7 @@ def ask(request: Callable[[], T], what: str, backoff: Backoff, service: Service)
         try:
             return request()
         except (ClientError, BotoCoreError) as exc:
-            if not is_passing(exc):
+            if not is_retryable(exc):
                 raise service.refused(f"{what}: {exc}", next_step=service.refused_step) from exc
             if not backoff.wait():
                 raise service.unavailable(f"{what} kept failing: {exc}", next_step=service.unavailable_step) from exc

@@ -18,31 +18,31 @@ U = TypeVar("U")
 _FIRST: Final = 2
 
 
-class State(enum.Enum):
+class NothingYet(enum.Enum):
     """Why there is nothing."""
 
     NOT_YET = "it is on its way"
     END = "that was all"
 
 
-class Source(Protocol[T_co]):
+class Upcoming(Protocol[T_co]):
     """Gives one after the other."""
 
-    def take(self, *, wait: bool) -> T_co | State:
+    def take(self, *, wait: bool) -> T_co | NothingYet:
         """Return the next one; NOT_YET only to who does not wait."""
         ...
 
 
 class Ready(Generic[T]):
-    """What is there at once; implements `Source`."""
+    """What is there at once; implements `Upcoming`."""
 
     def __init__(self, items: Iterator[T]) -> None:
         self._items = items
 
-    def take(self, *, wait: bool) -> T | State:
+    def take(self, *, wait: bool) -> T | NothingYet:
         """Return the next one."""
         del wait
-        return next(self._items, State.END)
+        return next(self._items, NothingYet.END)
 
 
 class Ahead(NamedTuple):
@@ -53,7 +53,7 @@ class Ahead(NamedTuple):
 
 
 class Requests(Generic[T, U]):
-    """The answers to `work`, in the order of the items; implements `Source`.
+    """The answers to `work`, in the order of the items; implements `Upcoming`.
 
     Two requests are on their way at first and one more with each answer that is taken: who wants one line causes few.
     What a request raises is raised in its turn.
@@ -62,7 +62,7 @@ class Requests(Generic[T, U]):
     def __init__(
         self,
         pool: ThreadPoolExecutor,
-        items: Source[T],
+        items: Upcoming[T],
         work: Callable[[T], U],
         ahead: Ahead,
         size_of: Callable[[T], int] = lambda _: 0,
@@ -73,17 +73,17 @@ class Requests(Generic[T, U]):
         self._ahead = ahead
         self._size_of = size_of
         self._waiting: deque[tuple[T, Future[U]]] = deque()
-        self._following: T | State = State.NOT_YET
+        self._following: T | NothingYet = NothingYet.NOT_YET
         self._held = 0
         self._most = _FIRST
 
-    def take(self, *, wait: bool) -> tuple[T, U] | State:
+    def take(self, *, wait: bool) -> tuple[T, U] | NothingYet:
         """Return the next item with its answer."""
         self._send(wait=wait)
         if not self._waiting:
-            return State.END if self._following is State.END else State.NOT_YET
+            return NothingYet.END if self._following is NothingYet.END else NothingYet.NOT_YET
         if not wait and not self._waiting[0][1].done():
-            return State.NOT_YET
+            return NothingYet.NOT_YET
         item, future = self._waiting.popleft()
         answer = future.result()
         self._held -= self._size_of(item)
@@ -92,21 +92,21 @@ class Requests(Generic[T, U]):
 
     def _send(self, *, wait: bool) -> None:
         while True:
-            if self._following is State.NOT_YET:
+            if self._following is NothingYet.NOT_YET:
                 self._following = self._items.take(wait=wait and not self._waiting)
             item = self._following
-            if isinstance(item, State) or not self._has_room(item):
+            if isinstance(item, NothingYet) or not self._has_room(item):
                 return
             self._held += self._size_of(item)
             self._waiting.append((item, self._pool.submit(self._work, item)))
-            self._following = State.NOT_YET
+            self._following = NothingYet.NOT_YET
 
     def _has_room(self, item: T) -> bool:
         fits = len(self._waiting) < self._most and self._held + self._size_of(item) <= self._ahead.size
         return fits or not self._waiting
 
 
-def each(source: Source[T]) -> Iterator[T]:
+def each(source: Upcoming[T]) -> Iterator[T]:
     """Yield all that a source gives, waiting for each."""
-    while not isinstance(found := source.take(wait=True), State):
+    while not isinstance(found := source.take(wait=True), NothingYet):
         yield found

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Final, NamedTuple
 
-from minutebook.cat.ahead import Ahead, Requests, Source, each
-from minutebook.cat.listing import Segment
+from minutebook.cat.ahead import Ahead, Requests, Upcoming, each
+from minutebook.cat.listing import SegmentToRead
 from minutebook.errors import FormatError, OutcomeUnknown, StoreUnavailable
 from minutebook.format.position import Position
 from minutebook.format.record import Record
@@ -22,24 +22,26 @@ _LARGE_BYTES: Final = 16 << 20
 class Body(NamedTuple):
     """A segment, and its bytes unless it is large."""
 
-    segment: Segment
+    segment: SegmentToRead
     held: bytes | None
 
 
-def fetch_bodies(pool: ThreadPoolExecutor, storage: RetryingStorage, segments: Source[Segment]) -> Iterator[Body]:
+def fetch_bodies(
+    pool: ThreadPoolExecutor, storage: RetryingStorage, segments: Upcoming[SegmentToRead]
+) -> Iterator[Body]:
     """Yield the bodies in the order of the segments. One that is gone is found out by `read_body`.
 
     Raises:
         StoreUnavailable, StoreRefused: the store.
     """
 
-    def fetch(segment: Segment) -> bytes | None:
+    def fetch(segment: SegmentToRead) -> bytes | None:
         if segment.size > _LARGE_BYTES:
             return None
         stored = storage.get(segment.key)
         return None if stored is None else stored.body
 
-    def size_of(segment: Segment) -> int:
+    def size_of(segment: SegmentToRead) -> int:
         return segment.size if segment.size <= _LARGE_BYTES else 0
 
     for segment, held in each(Requests(pool, segments, fetch, _AHEAD, size_of)):

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, BinaryIO, Final
 
 from minutebook.archive_settings import ArchiveSettings, load_archive_settings
 from minutebook.cat.bodies import FETCHES, Body, fetch_bodies, read_body
-from minutebook.cat.listing import Listed, Segments
-from minutebook.cat.merging import Found, Troubles, merge
-from minutebook.cat.output import Output, open_output, printable
+from minutebook.cat.listing import ListedMinutes, Segments
+from minutebook.cat.merging import FoundRecord, Troubles, merge
+from minutebook.cat.output import RecordOutput, open_output, printable
 from minutebook.cat.request import CatRequest, checked_request
 from minutebook.clock import SystemClock
 from minutebook.errors import MinutebookError
@@ -28,7 +28,7 @@ _BUDGET_SECONDS: Final = 60
 _LISTS: Final = 4
 
 
-def cat(options: "CatOptions", environ: Mapping[str, str]) -> int:
+def run_cat(options: "CatOptions", environ: Mapping[str, str]) -> int:
     """Print the records that arrived in a span of time; returns the exit code.
 
     3: something in the archive is damaged or contradicts itself, and was named; all that can be read was shown.
@@ -71,10 +71,10 @@ def print_records(
     place: StorePrefix,
     owner: StreamOwner,
     request: CatRequest,
-    output: Output,
+    output: RecordOutput,
     troubles: Troubles,
 ) -> int:
-    """Write the records that are asked for; returns how many. For the errors see `cat`."""
+    """Write the records that are asked for; returns how many. For the errors see `run_cat`."""
     shown = 0
     with ExitStack() as stack:
         lists = _pool(stack, _LISTS)
@@ -97,7 +97,7 @@ def print_records(
     return shown
 
 
-def wanted(records: Iterator[Found], request: CatRequest, troubles: Troubles) -> Iterator[Found]:
+def wanted(records: Iterator[FoundRecord], request: CatRequest, troubles: Troubles) -> Iterator[FoundRecord]:
     """Yield those records that are asked for; one under another minute than its own may lie in its own, too."""
     for found in records:
         record = found.record
@@ -109,7 +109,7 @@ def wanted(records: Iterator[Found], request: CatRequest, troubles: Troubles) ->
             yield found
 
 
-def _flushed(bodies: Iterator[Body], output: Output) -> Iterator[Body]:
+def _flushed(bodies: Iterator[Body], output: RecordOutput) -> Iterator[Body]:
     """Yield the bodies; what was written is let out before the next one is waited for."""
     for body in bodies:
         yield body
@@ -117,13 +117,13 @@ def _flushed(bodies: Iterator[Body], output: Output) -> Iterator[Body]:
 
 
 def _pool(stack: ExitStack, workers: int) -> ThreadPoolExecutor:
-    pool = ThreadPoolExecutor(workers, thread_name_prefix="cat")
+    pool = ThreadPoolExecutor(workers, thread_name_prefix="run_cat")
     stack.callback(pool.shutdown, wait=False, cancel_futures=True)
     return pool
 
 
-def _teller(troubles: Troubles) -> Callable[[Listed], None]:
-    def tell(listed: Listed) -> None:
+def _teller(troubles: Troubles) -> Callable[[ListedMinutes], None]:
+    def tell(listed: ListedMinutes) -> None:
         for key in listed.foreign:
             troubles.defect(key, "among the segments, and none by its name")
         if listed.expired is not None:

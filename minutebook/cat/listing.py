@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from itertools import zip_longest
 from typing import Final, NamedTuple
 
-from minutebook.cat.ahead import Ahead, Ready, Requests, State
+from minutebook.cat.ahead import Ahead, NothingYet, Ready, Requests
 from minutebook.errors import FormatError
 from minutebook.format.day import MINUTES_A_DAY, MINUTES_AN_HOUR, Day
 from minutebook.format.keys import SegmentKey, minute_prefix, parse_segment_key, segment_sort_key
@@ -21,7 +21,7 @@ from minutebook.store.tombstones import is_expired
 _AHEAD: Final = Ahead(4, 0)
 
 
-class Segment(NamedTuple):
+class SegmentToRead(NamedTuple):
     """A segment as it was listed; `followed_by` is where the next one of its minute and shard begins, if any."""
 
     key: str
@@ -31,10 +31,10 @@ class Segment(NamedTuple):
     followed_by: Position | None = None
 
 
-class Listed(NamedTuple):
+class ListedMinutes(NamedTuple):
     """What a LIST answered: segments in the order of minute, shard and position, and keys that are none."""
 
-    segments: tuple[Segment, ...]
+    segments: tuple[SegmentToRead, ...]
     foreign: tuple[str, ...]
     expired: Day | None
 
@@ -59,18 +59,18 @@ class Segments:
         prefix: str,
         minutes: range,
         shard: str | None,
-        tell: Callable[[Listed], None],
+        tell: Callable[[ListedMinutes], None],
     ) -> None:
         folders = Ready(_folders(prefix, minutes, shard))
         self._lists = Requests(pool, folders, lambda folder: _list(storage, prefix, folder), _AHEAD)
         self._tell = tell
-        self._found: deque[Segment] = deque()
+        self._found: deque[SegmentToRead] = deque()
 
-    def take(self, *, wait: bool) -> Segment | State:
+    def take(self, *, wait: bool) -> SegmentToRead | NothingYet:
         """Return the next one."""
         while not self._found:
             answer = self._lists.take(wait=wait)
-            if isinstance(answer, State):
+            if isinstance(answer, NothingYet):
                 return answer
             _, listed = answer
             self._tell(listed)
@@ -95,20 +95,20 @@ def _folders(prefix: str, minutes: range, shard: str | None) -> Iterator[_Folder
             minute += 1
 
 
-def _list(storage: RetryingStorage, prefix: str, folder: _Folder) -> Listed:
-    segments, foreign = list[Segment](), list[str]()
+def _list(storage: RetryingStorage, prefix: str, folder: _Folder) -> ListedMinutes:
+    segments, foreign = list[SegmentToRead](), list[str]()
     for row in storage.list_objects(folder.prefix):
         try:
-            segments.append(Segment(row.key, row.size, row.etag, parse_segment_key(prefix, row.key)))
+            segments.append(SegmentToRead(row.key, row.size, row.etag, parse_segment_key(prefix, row.key)))
         except FormatError:
             foreign.append(row.key)
     segments.sort(key=lambda segment: segment_sort_key(segment.parsed))
     segments = [_linked(*pair) for pair in zip_longest(segments, segments[1:])]
     is_gone = folder.begins is not None and is_expired(storage, prefix, folder.begins)
-    return Listed(tuple(segments), tuple(foreign), folder.begins if is_gone else None)
+    return ListedMinutes(tuple(segments), tuple(foreign), folder.begins if is_gone else None)
 
 
-def _linked(segment: Segment, after: Segment | None) -> Segment:
+def _linked(segment: SegmentToRead, after: SegmentToRead | None) -> SegmentToRead:
     own, other = segment.parsed, None if after is None else after.parsed
     if other is None or (own.minute, own.shard_id) != (other.minute, other.shard_id):
         return segment

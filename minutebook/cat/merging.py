@@ -11,17 +11,17 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from minutebook.cat.bodies import Body
-from minutebook.cat.listing import Segment
+from minutebook.cat.listing import SegmentToRead
 from minutebook.errors import FormatError
 from minutebook.format.position import Position
 from minutebook.format.record import Record
 from minutebook.store.storage import ObjectChanged
 
 
-class Found(NamedTuple):
+class FoundRecord(NamedTuple):
     """A record, and the segment that it lies in."""
 
-    segment: Segment
+    segment: SegmentToRead
     record: Record
 
 
@@ -45,13 +45,13 @@ class Troubles:
         self.unknown += 1
         self._tell(what)
 
-    def repeat(self, kept: Found, other: Found) -> None:
+    def repeat(self, kept: FoundRecord, other: FoundRecord) -> None:
         """Count a record that lies in two segments; only one that differs is told by itself."""
         self.repeated += 1
         if kept.record != other.record:
             self.defect(other.segment.key, f"another record at {other.record.position} than in {kept.segment.key}")
 
-    def misplaced(self, found: Found) -> None:
+    def misplaced(self, found: FoundRecord) -> None:
         """Tell of a segment, once, that a record of it lies under a minute in which it did not arrive."""
         key = found.segment.key
         if key not in self._misplaced:
@@ -75,14 +75,14 @@ class _Reader:
 
     position: Position
     record: Record
-    segment: Segment
+    segment: SegmentToRead
     rest: _Records
 
     def __lt__(self, other: "_Reader") -> bool:
         return self.position < other.position
 
 
-def _advanced(segment: Segment, records: _Records, troubles: Troubles) -> _Reader | None:
+def _advanced(segment: SegmentToRead, records: _Records, troubles: Troubles) -> _Reader | None:
     """Go to a segment's next record; None when there is none, or none that can be read."""
     try:
         found = next(records, None)
@@ -99,7 +99,7 @@ def merge(
     bodies: Iterator[Body],
     read: Callable[[Body], Iterator[tuple[Position, Record]]],
     troubles: Troubles,
-) -> Iterator[Found]:
+) -> Iterator[FoundRecord]:
     """Yield the records of the bodies, which come by minute, shard and first position.
 
     Raises:
@@ -107,7 +107,7 @@ def merge(
     """
     active: list[_Reader] = []
     begins: Position | None = None  # where the next segment of this minute and shard does
-    last: Found | None = None
+    last: FoundRecord | None = None
     while True:
         if not active or (begins is not None and begins <= active[0].position):
             body = next(bodies, None)
@@ -119,7 +119,7 @@ def merge(
                 heapq.heappush(active, opened)
             continue
         reader = active[0]
-        found = Found(reader.segment, reader.record)
+        found = FoundRecord(reader.segment, reader.record)
         if last is not None and reader.position <= last.record.position:
             troubles.repeat(last, found)
         else:

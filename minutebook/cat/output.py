@@ -8,17 +8,17 @@ import json
 from collections.abc import Callable
 from typing import Any, BinaryIO, Final, Protocol
 
-from minutebook.cat.merging import Found
+from minutebook.cat.merging import FoundRecord
 from minutebook.cat.request import CatRequest
 from minutebook.errors import SettingsError
 from minutebook.format.record import encode_lines
 from minutebook.store.directory_storage import FileSink
 
 
-class Output(Protocol):
+class RecordOutput(Protocol):
     """Takes records in their order."""
 
-    def write(self, found: Found) -> None:
+    def write(self, found: FoundRecord) -> None:
         """Take one."""
         ...
 
@@ -35,7 +35,7 @@ class Output(Protocol):
         ...
 
 
-def open_output(request: CatRequest, stdout: BinaryIO) -> Output:
+def open_output(request: CatRequest, stdout: BinaryIO) -> RecordOutput:
     """Return where records go; raises SettingsError where that cannot be written."""
     if request.out is None:
         return _Lines(_LINES[request.form, stdout.isatty()], stdout)
@@ -57,26 +57,26 @@ def _shown(char: str) -> str:
     return char if char.isprintable() else char.encode("unicode_escape").decode("ascii")
 
 
-def _payload(found: Found) -> bytes:
+def _payload(found: FoundRecord) -> bytes:
     return found.record.data + b"\n"
 
 
-def _shown_payload(found: Found) -> bytes:
+def _shown_payload(found: FoundRecord) -> bytes:
     return printable(found.record.data.decode(errors="backslashreplace")).encode() + b"\n"
 
 
-def _line(found: Found) -> bytes:
+def _line(found: FoundRecord) -> bytes:
     return encode_lines(found.segment.parsed.shard_id, [found.record])
 
 
-def _shown_line(found: Found) -> bytes:
+def _shown_line(found: FoundRecord) -> bytes:
     """Return the line; what is escaped stays JSON, and means the same."""
     line = _line(found).decode().removesuffix("\n")
     shown = line if line.isprintable() else "".join(c if c.isprintable() else json.dumps(c)[1:-1] for c in line)
     return shown.encode() + b"\n"
 
 
-_LINES: Final[dict[tuple[str, bool], Callable[[Found], bytes]]] = {
+_LINES: Final[dict[tuple[str, bool], Callable[[FoundRecord], bytes]]] = {
     ("text", False): _payload,
     ("text", True): _shown_payload,
     ("json", False): _line,
@@ -85,11 +85,11 @@ _LINES: Final[dict[tuple[str, bool], Callable[[Found], bytes]]] = {
 
 
 class _Lines:
-    def __init__(self, line: Callable[[Found], bytes], stream: Any) -> None:  # noqa: ANN401 - stdout or a sink
+    def __init__(self, line: Callable[[FoundRecord], bytes], stream: Any) -> None:  # noqa: ANN401 - stdout or a sink
         self._line = line
         self._stream = stream
 
-    def write(self, found: Found) -> None:
+    def write(self, found: FoundRecord) -> None:
         self._stream.write(self._line(found))
 
     def flush(self) -> None:
@@ -108,7 +108,7 @@ class _Lines:
             self._stream.flush()
 
 
-def _parquet(sink: FileSink) -> Output:
+def _parquet(sink: FileSink) -> RecordOutput:
     try:
         from minutebook.cat.parquet import ParquetOutput  # noqa: PLC0415 - needs pyarrow
     except ModuleNotFoundError as exc:

@@ -5,7 +5,7 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from minutebook.cat.merging import Found
+from minutebook.cat.merging import FoundRecord
 from minutebook.published.schema import SCHEMA
 from minutebook.store.directory_storage import FileSink
 
@@ -34,7 +34,7 @@ class ParquetOutput:
         self._rows: list[tuple[object, ...]] = []
         self._held = 0
 
-    def write(self, found: Found) -> None:
+    def write(self, found: FoundRecord) -> None:
         """Add a row."""
         record = found.record
         try:

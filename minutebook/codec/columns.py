@@ -36,7 +36,7 @@ FIELDS: Final = (
 )
 
 
-class Columns(ctypes.Structure):
+class LineColumns(ctypes.Structure):
     """`struct columns` of read_lines.c."""
 
     _fields_ = (*((name, ctypes.c_void_p) for name, _ in FIELDS), ("most_rows", ctypes.c_int64))
@@ -92,7 +92,7 @@ class _Room(threading.local):
             for name, kind in FIELDS
         }
         places = {name: ctypes.addressof(ctypes.c_char.from_buffer(view)) for name, view in self.memory.items()}
-        self.columns = Columns(**places, most_rows=_MOST_ROWS)
+        self.columns = LineColumns(**places, most_rows=_MOST_ROWS)
         self.shown = Shown()
 
 
@@ -101,8 +101,8 @@ _room = _Room()
 
 @cache
 def reading(library: ctypes.CDLL) -> Callable[..., int]:
-    """Return the function: block, size, prefix, its size, `Columns`, `Shown` -> rows, or less than 0."""
-    return bind(library, "minutebook_read_lines", ctypes.POINTER(Columns), ctypes.POINTER(Shown))
+    """Return the function: block, size, prefix, its size, `LineColumns`, `Shown` -> rows, or less than 0."""
+    return bind(library, "minutebook_read_lines", ctypes.POINTER(LineColumns), ctypes.POINTER(Shown))
 
 
 class ColumnReader:

@@ -20,7 +20,7 @@ _KEPT_BYTES: Final = 16 << 20
 """What all columns together keep from block to block: one that a long list or text has filled may stay empty then."""
 
 
-class Kind(enum.IntEnum):
+class ValueKind(enum.IntEnum):
     """`enum kind` of values.h."""
 
     TEXT = 0
@@ -34,7 +34,7 @@ class Kind(enum.IntEnum):
     JSON = 8
 
 
-_TEXTS: Final = frozenset({Kind.TEXT, Kind.JSON})
+_TEXTS: Final = frozenset({ValueKind.TEXT, ValueKind.JSON})
 
 
 class WantedValues(NamedTuple):
@@ -43,7 +43,7 @@ class WantedValues(NamedTuple):
     WHOLE: from `low` to `high`, stored `factor` times. DECIMAL: so many digits, `scale` of them behind the point.
     """
 
-    kind: Kind
+    kind: ValueKind
     width: int = 0
     precision: int = 0
     scale: int = 0

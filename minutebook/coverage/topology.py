@@ -26,7 +26,7 @@ class ShardRow(NamedTuple):
     children: frozenset[str] = frozenset()
 
 
-class Sources(NamedTuple):
+class ShardSources(NamedTuple):
     """Everything that names shards.
 
     `first` is `_shards/first.json` (None: there is none); `marked` are the rows of all markers, also those of shards
@@ -47,7 +47,7 @@ class Sources(NamedTuple):
 class Topology:
     """The union of all sources. `circles` are shards that are named as their own ancestors, each set once."""
 
-    def __init__(self, sources: Sources) -> None:
+    def __init__(self, sources: ShardSources) -> None:
         self._sources = sources
         self._ranges: dict[str, HashRange] = {}
         self._parents: dict[str, set[str]] = {}

@@ -89,7 +89,9 @@ def day_scope(day: Day, begin_ms: int, now_ms: int, *, so_far_ms: int | None = N
     return None if until_ms <= from_ms or day.begin_ms > now_ms else Interval(from_ms, until_ms)
 
 
-def judge(scope: Interval, topology: Topology, coverages: Mapping[str, ShardCoverage], *, begin_ms: int) -> Verdict:
+def judge_scope(
+    scope: Interval, topology: Topology, coverages: Mapping[str, ShardCoverage], *, begin_ms: int
+) -> Verdict:
     """Judge a scope. `begin_ms` is the application's start: its timestamp, or the stream's creation."""
     frontier = find_frontier(topology, coverages, begin_ms=begin_ms, end_ms=scope.until_ms)
     shards = tuple(

@@ -83,7 +83,7 @@ class Fault(enum.StrEnum):
     OUTSIDE_SHARD = "outside_shard"
 
 
-class Delivery(NamedTuple):
+class DeliveredAggregate(NamedTuple):
     """What KCL delivers of a Kinesis record, and what it withholds.
 
     `withheld` are numbered like the delivered ones; one whose partition key index is wrong has the key of the
@@ -95,7 +95,7 @@ class Delivery(NamedTuple):
     fault: Fault | None = None
 
 
-def deaggregate(partition_key: str, data: bytes, hash_range: HashRange = EVERY_HASH_KEY) -> Delivery:
+def deaggregate(partition_key: str, data: bytes, hash_range: HashRange = EVERY_HASH_KEY) -> DeliveredAggregate:
     """Take one Kinesis record apart. What only looks like an aggregate is a plain record."""
     message, digest = data[len(MAGIC) : -_DIGEST_BYTES], data[-_DIGEST_BYTES:]
     if (
@@ -103,13 +103,13 @@ def deaggregate(partition_key: str, data: bytes, hash_range: HashRange = EVERY_H
         or len(data) <= len(MAGIC) + _DIGEST_BYTES
         or hashlib.md5(message, usedforsecurity=False).digest() != digest
     ):
-        return Delivery([UserRecord(0, partition_key, data)], [])
+        return DeliveredAggregate([UserRecord(0, partition_key, data)], [])
     try:
         aggregate = _parse(message)
     except _NotAnAggregateError:
-        return Delivery([UserRecord(0, partition_key, data)], [])
+        return DeliveredAggregate([UserRecord(0, partition_key, data)], [])
     if aggregate.cost() > _MAX_COST:
-        return Delivery([UserRecord(0, partition_key, data)], [])
+        return DeliveredAggregate([UserRecord(0, partition_key, data)], [])
     users = [
         UserRecord(sub, aggregate.key_of(record, partition_key), record.data)
         for sub, record in enumerate(aggregate.records)
@@ -117,10 +117,10 @@ def deaggregate(partition_key: str, data: bytes, hash_range: HashRange = EVERY_H
     for sub, record in enumerate(aggregate.records):
         hash_key = aggregate.hash_key_of(record)
         if hash_key is None:
-            return Delivery(users[:sub], users[sub:], Fault.MALFORMED)
+            return DeliveredAggregate(users[:sub], users[sub:], Fault.MALFORMED)
         if not hash_range.first <= hash_key <= hash_range.last:
-            return Delivery([], users, Fault.OUTSIDE_SHARD)
-    return Delivery(users, [])
+            return DeliveredAggregate([], users, Fault.OUTSIDE_SHARD)
+    return DeliveredAggregate(users, [])
 
 
 class _NotAnAggregateError(ValueError):

@@ -68,7 +68,7 @@ class _LineStream:
         self._pending.clear()
 
 
-def measure(records: Sequence[Record]) -> Measured:
+def measure_records(records: Sequence[Record]) -> Measured:
     """Measure a stretch of records, at least one."""
     arrivals = [record.arrival_ms for record in records]
     return Measured(min(arrivals), max(arrivals), sum([len(record.data) for record in records]))
@@ -102,7 +102,7 @@ class SegmentWriter:
     def extend(self, records: Sequence[Record], measured: Measured | None = None) -> None:
         """Add a stretch of records and their lines; at least one. `measured` are they, where the caller did."""
         span = SequenceRange(records[0].position, records[-1].position)
-        self._add(encode_lines(self.shard_id, records), len(records), span, measured or measure(records))
+        self._add(encode_lines(self.shard_id, records), len(records), span, measured or measure_records(records))
 
     def extend_written(self, written: WrittenLines) -> None:
         """Add a stretch of records that are lines already."""
@@ -110,7 +110,7 @@ class SegmentWriter:
 
     def drop(self, record: Record, duplicate_of: str) -> None:
         """Add a producer duplicate: it counts in the span, and its line goes to the duplicates."""
-        self._span_over(SequenceRange(record.position, record.position), measure([record]))
+        self._span_over(SequenceRange(record.position, record.position), measure_records([record]))
         line = encode_dropped_line(self.shard_id, record, duplicate_of)
         self.dropped += 1
         self.raw_bytes += len(line)

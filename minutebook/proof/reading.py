@@ -17,8 +17,8 @@ from minutebook.coverage.chain import Reason
 from minutebook.coverage.evidence import EvidenceLink
 from minutebook.coverage.intervals import Interval
 from minutebook.coverage.shard_coverage import ShardCoverage, ShardFacts
-from minutebook.coverage.topology import Sources, Topology
-from minutebook.coverage.verdict import State, Verdict, judge
+from minutebook.coverage.topology import ShardSources, Topology
+from minutebook.coverage.verdict import State, Verdict, judge_scope
 from minutebook.format.day import Day, day_of_ms
 from minutebook.format.minute import MINUTE_MS
 from minutebook.index.last_segments import LastSegments, none_published
@@ -27,33 +27,33 @@ from minutebook.proof.evidence_set import ProofQuery
 from minutebook.proof.links import SegmentLinks
 from minutebook.proof.search import Search
 from minutebook.proof.sources import sources_of
-from minutebook.proof.statements import Problem, Statements, read_statements
+from minutebook.proof.statements import DamagedObject, Statements, read_statements
 from minutebook.store.retrying import RetryingStore
 
 _LOOKS: Final = 3
 
 
-class Facts(NamedTuple):
+class ScopeFacts(NamedTuple):
     """All that is known of a scope. `digest` names what was read beside the scope's own segments."""
 
     query: ProofQuery
     shards: Mapping[str, ShardFacts]
-    sources: Sources
-    problems: tuple[Problem, ...]
+    sources: ShardSources
+    problems: tuple[DamagedObject, ...]
     digest: str
 
 
-class Judged(NamedTuple):
+class JudgedScope(NamedTuple):
     """The verdict, what it was given by, and the coverage of each shard that is known."""
 
     verdict: Verdict
-    facts: Facts
+    facts: ScopeFacts
     coverages: Mapping[str, ShardCoverage]
 
 
 def judge_archive(
     store: RetryingStore, prefix: str, query: ProofQuery, published: LastSegments = none_published
-) -> Judged:
+) -> JudgedScope:
     """Read and judge a scope by names and metadata.
 
     A segment that is missing is looked for again, marks first: the archive grows while it is read. One that grows
@@ -62,9 +62,9 @@ def judge_archive(
     Raises:
         StoreUnavailable, StoreRefused: the store.
     """
-    before: Facts | None = None
+    before: ScopeFacts | None = None
     for _ in range(_LOOKS):
-        statements = read_statements(store, prefix, days_of(query.scope))
+        statements = read_statements(store, prefix, days_touched(query.scope))
         facts = read_facts(store, prefix, query, statements, read_links(store, prefix, query.scope), published)
         judged = judge_facts(facts)
         if Reason.BROKEN_CHAIN not in judged.verdict.reasons or facts == before:
@@ -73,7 +73,7 @@ def judge_archive(
     return judged._replace(verdict=judged.verdict._replace(state=State.UNKNOWN))
 
 
-def days_of(scope: Interval) -> list[Day]:
+def days_touched(scope: Interval) -> list[Day]:
     """Return the days that a scope touches, its end included: a mark that begins there tells of an open shard."""
     return [Day(number) for number in range(day_of_ms(scope.from_ms).number, day_of_ms(scope.until_ms).number + 1)]
 
@@ -100,7 +100,7 @@ def read_facts(
     statements: Statements,
     links: Mapping[str, Iterable[EvidenceLink]],
     published: LastSegments = none_published,
-) -> Facts:
+) -> ScopeFacts:
     """Search what the scope rests on. `links` are those of its own segments, listed after `statements` were read.
 
     `published` are looked at first for what lies before the scope: they save requests, and decide nothing.
@@ -118,7 +118,7 @@ def read_facts(
         search.outside,
     ):
         digest.update("\n".join(sorted(map(_digest_text, part))).encode())
-    return Facts(query, shards, sources, (*statements.problems, *search.problems), digest.hexdigest())
+    return ScopeFacts(query, shards, sources, (*statements.problems, *search.problems), digest.hexdigest())
 
 
 def _digest_text(value: object) -> str:
@@ -126,8 +126,8 @@ def _digest_text(value: object) -> str:
     return repr(value).replace("EvidenceLink(kind=", "Link(kind=")
 
 
-def judge_facts(facts: Facts) -> Judged:
+def judge_facts(facts: ScopeFacts) -> JudgedScope:
     """Judge a scope by all that is known of it; pure."""
     coverages = {shard_id: ShardCoverage(found) for shard_id, found in facts.shards.items()}
-    verdict = judge(facts.query.scope, Topology(facts.sources), coverages, begin_ms=facts.query.begin_ms)
-    return Judged(verdict, facts, coverages)
+    verdict = judge_scope(facts.query.scope, Topology(facts.sources), coverages, begin_ms=facts.query.begin_ms)
+    return JudgedScope(verdict, facts, coverages)

@@ -24,7 +24,7 @@ from minutebook.index.last_segments import LastSegments, none_published
 from minutebook.index.names import ArchiveIndex, SegmentName, nearest
 from minutebook.proof.evidence_set import EvidenceSet, ProofQuery
 from minutebook.proof.links import SegmentLinks
-from minutebook.proof.statements import Problem, Statements, read_marks
+from minutebook.proof.statements import DamagedObject, Statements, read_marks
 from minutebook.store.retrying import RetryingStore
 
 _HOUR_MS: Final = 60 * MINUTE_MS
@@ -59,7 +59,7 @@ class Search:
         self._read_days = set(statements.marks)
         self._to_the_end: set[str] = set()
         self._to_the_beginning: set[str] = set()
-        self.problems: list[Problem] = []
+        self.problems: list[DamagedObject] = []
         self.outside: set[tuple[str, EvidenceLink]] = set()
         for shard_id, given in links.items():
             for link in given:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from minutebook.coverage.topology import ShardRow, Sources, first_rows, marked_rows
+from minutebook.coverage.topology import ShardRow, ShardSources, first_rows, marked_rows
 from minutebook.proof.statements import Statements
 
 
@@ -15,7 +15,7 @@ class Stream(NamedTuple):
     leased: tuple[ShardRow, ...] = ()
 
 
-def sources_of(statements: Statements, archived: Iterable[str], stream: Stream) -> Sources:
+def sources_of(statements: Statements, archived: Iterable[str], stream: Stream) -> ShardSources:
     """Return all that names shards; `archived` are those that have segments, marks or markers.
 
     Whoever has any of these was given to a processor, also before there was an `opened.json`. Not so one that is
@@ -26,7 +26,7 @@ def sources_of(statements: Statements, archived: Iterable[str], stream: Stream) 
     opened = {shard_id: markers.opened for shard_id, markers in shards.items() if markers.opened is not None}
     ends = {shard_id: markers.end for shard_id, markers in shards.items() if markers.end is not None}
     known = sorted(archived)
-    return Sources(
+    return ShardSources(
         first=None if statements.first is None else first_rows(statements.first),
         marked=marked_rows(known, starts, opened, ends),
         opened=frozenset(known),

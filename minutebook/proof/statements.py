@@ -34,7 +34,7 @@ from minutebook.store.retrying import RetryingStore
 from minutebook.store.tombstones import list_tombstones, read_tombstone
 
 
-class Problem(NamedTuple):
+class DamagedObject(NamedTuple):
     """An object that cannot be believed: `is_foreign` when it should not be there at all.
 
     `expired` is the day whose tombstone it is.
@@ -82,7 +82,7 @@ class Statements(NamedTuple):
     tombstones: Mapping[Day, Tombstone]
     marks: Mapping[Day, tuple[StoredMark, ...]]
     rows: tuple[ListedObject, ...]
-    problems: tuple[Problem, ...]
+    problems: tuple[DamagedObject, ...]
 
     @property
     def unread_days(self) -> tuple[Day, ...]:
@@ -100,7 +100,7 @@ def read_statements(store: RetryingStore, prefix: str, days: Iterable[Day]) -> S
     Raises:
         StoreUnavailable, StoreRefused: the store.
     """
-    problems: list[Problem] = []
+    problems: list[DamagedObject] = []
     marks = {day: read_marks(store, prefix, day, problems) for day in days}
     skipped = list(store.list_objects(f"{prefix}{SKIPPED}"))
     expired = list_tombstones(store, prefix)
@@ -109,7 +109,7 @@ def read_statements(store: RetryingStore, prefix: str, days: Iterable[Day]) -> S
     first: FirstShards | None = None
     read = store.read_many(lambda row: _marker(store, prefix, row.key), markers)
     for row, outcome in zip(markers, read, strict=True):
-        if isinstance(outcome, Problem):
+        if isinstance(outcome, DamagedObject):
             problems.append(outcome)
         elif isinstance(outcome, FirstShards):
             first = outcome
@@ -118,7 +118,7 @@ def read_statements(store: RetryingStore, prefix: str, days: Iterable[Day]) -> S
     for shard_id, skips in _skips(prefix, skipped, problems).items():
         found[shard_id]["skips"] = tuple(skips)
     tombstones = store.read_many(lambda day: _tombstone(store, prefix, day), list(expired))
-    problems += [outcome for outcome in tombstones if isinstance(outcome, Problem)]
+    problems += [outcome for outcome in tombstones if isinstance(outcome, DamagedObject)]
     return Statements(
         shards={shard_id: ShardStatements(**fields) for shard_id, fields in sorted(found.items())},  # type: ignore[arg-type]  # by the names of the fields
         first=first,
@@ -130,7 +130,7 @@ def read_statements(store: RetryingStore, prefix: str, days: Iterable[Day]) -> S
 
 
 def read_marks(
-    store: RetryingStore, prefix: str, day: Day, problems: list[Problem], shard_id: str | None = None
+    store: RetryingStore, prefix: str, day: Day, problems: list[DamagedObject], shard_id: str | None = None
 ) -> tuple[StoredMark, ...]:
     """Read the marks under one day by their keys, of one shard or of all; what is none is added to `problems`."""
     folder = read_mark_folder(prefix, day)
@@ -139,7 +139,7 @@ def read_marks(
         try:
             found.append(StoredMark(parse_read_mark_key(prefix, row.key)[1], row.last_modified_ms))
         except FormatError as exc:
-            problems.append(Problem(row.key, None, str(exc), is_foreign=True))
+            problems.append(DamagedObject(row.key, None, str(exc), is_foreign=True))
     return tuple(found)
 
 
@@ -164,23 +164,23 @@ _KINDS: Mapping[str, type[_ShardMarker]] = {
 }
 
 
-def _marker(store: RetryingStore, prefix: str, key: str) -> _ShardMarker | FirstShards | Problem:
+def _marker(store: RetryingStore, prefix: str, key: str) -> _ShardMarker | FirstShards | DamagedObject:
     shard_id, _, name = key.removeprefix(f"{prefix}{SHARDS}").partition("/")
     is_first = (shard_id, name) == (FIRST_NAME, "")
     if not is_first and name not in _KINDS:
-        return Problem(key, None, "it is not a marker of a shard", is_foreign=True)
+        return DamagedObject(key, None, "it is not a marker of a shard", is_foreign=True)
     about = None if is_first else shard_id
     try:
         marker = read_marker(store, key, FirstShards if is_first else _KINDS[name])
         if marker is None:
-            return Problem(key, about, "it was listed and is gone")
+            return DamagedObject(key, about, "it was listed and is gone")
         _check(marker)
         if isinstance(marker, FirstShards):
             return marker
         check_shard_id(shard_id)
     except FormatError as exc:
-        return Problem(key, about, str(exc))
-    return marker if marker.shard == shard_id else Problem(key, about, f"it is the marker of {marker.shard}")
+        return DamagedObject(key, about, str(exc))
+    return marker if marker.shard == shard_id else DamagedObject(key, about, f"it is the marker of {marker.shard}")
 
 
 def _check(marker: _ShardMarker | FirstShards) -> None:
@@ -201,25 +201,27 @@ def _check_kin(shard_id: str, kin: Iterable[str]) -> None:
         raise FormatError(f"{shard_id} is named as its own parent or child")
 
 
-def _skips(prefix: str, rows: Iterable[ListedObject], problems: list[Problem]) -> dict[str, list[Skip]]:
+def _skips(prefix: str, rows: Iterable[ListedObject], problems: list[DamagedObject]) -> dict[str, list[Skip]]:
     found: dict[str, list[Skip]] = defaultdict(list)
     for row in rows:
         try:
             parsed = parse_skipped_key(prefix, row.key)
         except FormatError as exc:
-            problems.append(Problem(row.key, None, str(exc), is_foreign=True))
+            problems.append(DamagedObject(row.key, None, str(exc), is_foreign=True))
         else:
             found[parsed.shard_id].append(Skip(parsed.logged_ms, row.last_modified_ms))
     return found
 
 
-def _tombstone(store: RetryingStore, prefix: str, day: Day) -> Tombstone | Problem:
+def _tombstone(store: RetryingStore, prefix: str, day: Day) -> Tombstone | DamagedObject:
     key = tombstone_key(prefix, day)
     try:
         tombstone = read_tombstone(store, prefix, day)
         if tombstone is None:
-            return Problem(key, None, "it was listed and is gone", expired=day)
+            return DamagedObject(key, None, "it was listed and is gone", expired=day)
         is_its_own = day == Day.parse(tombstone.day)
     except (FormatError, SettingsError) as exc:
-        return Problem(key, None, str(exc), expired=day)
-    return tombstone if is_its_own else Problem(key, None, f"it is the tombstone of {tombstone.day}", expired=day)
+        return DamagedObject(key, None, str(exc), expired=day)
+    return (
+        tombstone if is_its_own else DamagedObject(key, None, f"it is the tombstone of {tombstone.day}", expired=day)
+    )

@@ -85,7 +85,7 @@ class Pointer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     audit: str = ""
 
 
-class Judged(NamedTuple):
+class PointerVerdict(NamedTuple):
     """A verdict, and the key of the audit that it was given in."""
 
     verdict: Verdict

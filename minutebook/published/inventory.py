@@ -15,7 +15,7 @@ PublishedRow = tuple[str, str, int, int]
 """Key, ETag, size, last modified: one line."""
 
 
-def digest_of(objects: Iterable[tuple[str, str, int]], *salt: str) -> str:
+def inventory_digest(objects: Iterable[tuple[str, str, int]], *salt: str) -> str:
     """Return the hash of (key, ETag, size) in the order of keys, and of `salt`: 64 hex digits."""
     found = hashlib.sha256("\n".join(salt).encode())
     for key, etag, size in objects:

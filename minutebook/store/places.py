@@ -7,7 +7,7 @@ from typing import NamedTuple
 from minutebook.aws.access import PLAIN, Access
 from minutebook.aws.clients import make_s3_client
 from minutebook.errors import SettingsError
-from minutebook.retry import waits
+from minutebook.retry import backoff_within
 from minutebook.store.directory_storage import DirectoryStorage
 from minutebook.store.retrying import RetryingStorage
 from minutebook.store.s3_storage import S3Storage
@@ -59,4 +59,4 @@ def open_storage(address: Address) -> Storage:
 
 def open_retrying(address: Address, budget_seconds: float) -> RetryingStorage:
     """Return the store at an address; each request is repeated for so long while its outcome is unknown."""
-    return RetryingStorage(open_storage(address), waits(budget_seconds))
+    return RetryingStorage(open_storage(address), backoff_within(budget_seconds))

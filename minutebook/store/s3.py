@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 from botocore.exceptions import BotoCoreError, ClientError
 
 from minutebook.aws.checksum import crc32_text
-from minutebook.aws.clients import error_code, http_status, is_passing
+from minutebook.aws.clients import error_code, http_status, is_retryable
 from minutebook.errors import OutcomeUnknown, StoreError, StoreRefused
 from minutebook.store.objects import ListedObject, Listing, ObjectHead, PutOutcome, StoredObject
 
@@ -40,7 +40,7 @@ def translate(error: Exception, what: str) -> StoreError:
     else:
         message = f"{what}: {type(error).__name__}: {error}"
         next_step = "look at credentials, region and endpoint"
-    return OutcomeUnknown(message) if is_passing(error) else StoreRefused(message, next_step=next_step)
+    return OutcomeUnknown(message) if is_retryable(error) else StoreRefused(message, next_step=next_step)
 
 
 class S3Store:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from demo.ledger import RecordRef
 from demo.readback import StoredSegment
-from minutebook.format.aggregate import Delivery, Fault, HashRange
+from minutebook.format.aggregate import DeliveredAggregate, Fault, HashRange
 from tests.chaos.feeder import Feeder
 from tests.fakes.aggregates import BOMB, poison_aggregate, random_aggregate
 from tests.witness.aggregate import EMPTY, aggregate
@@ -155,5 +155,5 @@ def judge(feeder: Feeder, segments: Sequence[StoredSegment], events: Iterable[Ev
     )
 
 
-def _reason(delivery: Delivery) -> str:
+def _reason(delivery: DeliveredAggregate) -> str:
     return "empty" if delivery.fault is None else str(delivery.fault)

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import pytest
 from structlog.testing import capture_logs
 
-from consumer.dedupe.claim_batches import VERBS, Answer, Batch, Claim, Owner, Undecided, Verb
+from consumer.dedupe.claim_batches import VERBS, Answer, EventClaim, Owner, StatementBatch, Undecided, Verb
 from consumer.dedupe.table import DedupeTable, DynamoDedupeTable, make_claims_client
 from demo.embedded import REGION, EmbeddedAws
 from minutebook.aws.access import PLAIN
@@ -43,14 +43,16 @@ def given(request: pytest.FixtureRequest) -> Iterator[Given]:
     yield Given(table, ClientFaults(client), lambda: client.delete_table(TableName=name))
 
 
-def claims_of(owner: str, *ids: str) -> list[Claim]:
+def claims_of(owner: str, *ids: str) -> list[EventClaim]:
     """Return claims of one owner."""
-    return [Claim(event_id, owner, f"digest of {owner}") for event_id in ids]
+    return [EventClaim(event_id, owner, f"digest of {owner}") for event_id in ids]
 
 
-def ask(given: Given, verb: Verb, claims: Sequence[Claim], *, expires: int = 100, now: int = 1) -> list[str | None]:
+def ask(
+    given: Given, verb: Verb, claims: Sequence[EventClaim], *, expires: int = 100, now: int = 1
+) -> list[str | None]:
     """Make claims in one request; returns the owners that are told, None for what is to be asked otherwise."""
-    answers: Sequence[Answer] = given.table.claim_batch(Batch(verb, claims, expires, now))
+    answers: Sequence[Answer] = given.table.claim_batch(StatementBatch(verb, claims, expires, now))
     assert {answer for answer in answers if isinstance(answer, Undecided)} <= {OTHERWISE}
     for answer in answers:
         assert not isinstance(answer, Owner) or answer.digest == f"digest of {answer.position}"
@@ -69,7 +71,7 @@ def update(given: Given, owner: str, *ids: str, expires: int = 100, now: int = 1
 
 def owner_of(given: Given, event_id: str) -> str:
     """Ask as a stranger, when nothing has run out."""
-    return given.table.claim(Claim(event_id, "a stranger", "d"), expires=2, now=1).position
+    return given.table.claim(EventClaim(event_id, "a stranger", "d"), expires=2, now=1).position
 
 
 @pytest.mark.parametrize("size", [1, 2, 24, 25])
@@ -78,7 +80,7 @@ def test_events_that_nobody_has_claimed_are_claimed(given: Given, size: int) -> 
     ids = [str(number) for number in range(size)]
     assert insert(given, "me", *ids) == ["me"] * size
     for event_id in ids:
-        other = Claim(event_id, "other", "d")
+        other = EventClaim(event_id, "other", "d")
         assert given.table.claim(other, expires=200, now=100) == Owner("me", "digest of me")
         assert given.table.claim(other, expires=200, now=101) == Owner("other", "d")
 
@@ -88,7 +90,7 @@ def test_events_that_nobody_has_claimed_are_claimed(given: Given, size: int) -> 
 def test_what_is_no_batch_is_not_sent(given: Given, verb: Verb, ids: list[str]) -> None:
     """DynamoDB refuses a batch that names an item twice, and has applied a part of it by then."""
     with pytest.raises(ValueError, match="not a batch"):
-        given.table.claim_batch(Batch(verb, claims_of("me", *ids), expires=100, now=1))
+        given.table.claim_batch(StatementBatch(verb, claims_of("me", *ids), expires=100, now=1))
     for event_id in ids[:1]:
         assert owner_of(given, event_id) == "a stranger"
 
@@ -123,7 +125,7 @@ def test_an_update_renews_our_claim(given: Given) -> None:
     insert(given, "me", "x", expires=10)
     insert(given, "other", "y", expires=10)
     assert update(given, "me", "x", "y", expires=300, now=5) == ["me", "other"]
-    stranger = Claim("x", "stranger", "d")
+    stranger = EventClaim("x", "stranger", "d")
     assert given.table.claim(stranger, expires=400, now=300).position == "me"
     assert given.table.claim(stranger, expires=400, now=301).position == "stranger"
     assert given.table.claim(stranger._replace(event_id="y"), expires=400, now=11).position == "stranger"
@@ -192,7 +194,7 @@ def test_any_id_can_be_claimed(given: Given, event_id: str) -> None:
 @pytest.mark.parametrize("verb", VERBS)
 def test_an_item_above_400_kb_holds_up_no_other(given: Given, verb: Verb) -> None:
     """The batch says nothing of it; alone it is refused."""
-    huge = Claim("huge", "me", "d" * (400 << 10))
+    huge = EventClaim("huge", "me", "d" * (400 << 10))
     ids = ("a", "huge", "b") if verb == "UPDATE" else ()
     assert not ids or insert(given, "me", *ids) == ["me"] * 3
     claims = [*claims_of("me", "a"), huge, *claims_of("me", "b")]
@@ -208,7 +210,7 @@ def test_a_table_that_is_gone_claims_nothing(given: Given, verb: Verb) -> None:
     given.drop()
     assert ask(given, verb, claims_of("me", "a", "c")) == [None] * 2
     with pytest.raises(StoreRefused):
-        given.table.claim(Claim("c", "me", "d"), expires=100, now=1)
+        given.table.claim(EventClaim("c", "me", "d"), expires=100, now=1)
 
 
 @pytest.mark.parametrize(
@@ -228,7 +230,7 @@ def test_a_foreign_item_is_nobodys_claim(embedded_aws: EmbeddedAws, more: dict[s
     assert insert(given, "me", "x", "y") == [None, "me"]
     assert update(given, "me", "x", "y") == [None, "me"]
     with pytest.raises(FormatError, match=r"owner|digest"):
-        given.table.claim(Claim("x", "me", "d"), expires=100, now=1)
+        given.table.claim(EventClaim("x", "me", "d"), expires=100, now=1)
 
 
 @pytest.mark.parametrize("expires", [{"S": "100"}, {"NULL": True}, None])
@@ -240,7 +242,7 @@ def test_a_claim_without_an_end_is_decided_alone(embedded_aws: EmbeddedAws, expi
     item = {"id": {"S": "e:x"}, "owner": {"S": "other"}} | ({} if expires is None else {"expires": expires})
     client.put_item(TableName=name, Item=item)
     assert update(given, "me", "x") == [None]
-    assert given.table.claim(Claim("x", "me", "d"), expires=100, now=1) == Owner("other", None)
+    assert given.table.claim(EventClaim("x", "me", "d"), expires=100, now=1) == Owner("other", None)
 
 
 def test_a_role_without_the_rights_claims_one_by_one(embedded_aws: EmbeddedAws) -> None:

@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from consumer.dedupe.claim_batches import Claim, Owner
+from consumer.dedupe.claim_batches import EventClaim, Owner
 from consumer.dedupe.table import DedupeTable, DynamoDedupeTable, make_claims_client
 from consumer.dedupe.tail_rows import LONGEST_STATE_BYTES, ShardTail, tail_item
 from consumer.dedupe.watermarks import Watermarks
@@ -30,7 +30,7 @@ def table(request: pytest.FixtureRequest) -> Iterator[DedupeTable]:
 
 def test_the_first_claim_wins_and_keeps_winning(table: DedupeTable) -> None:
     """The owner is told to everybody who comes later, and to itself."""
-    one, two = Claim("x", "one", "d1"), Claim("x", "two", "d2")
+    one, two = EventClaim("x", "one", "d1"), EventClaim("x", "two", "d2")
     assert table.claim(one, expires=100, now=1) == Owner("one", "d1")
     assert table.claim(two, expires=100, now=1) == Owner("one", "d1")
     assert table.claim(one, expires=100, now=2) == Owner("one", "d1")
@@ -39,7 +39,7 @@ def test_the_first_claim_wins_and_keeps_winning(table: DedupeTable) -> None:
 
 def test_a_claim_that_has_run_out_can_be_taken(table: DedupeTable) -> None:
     """The condition looks at the expiry itself: DynamoDB deletes late."""
-    one, two = Claim("x", "one", "d1"), Claim("x", "two", "d2")
+    one, two = EventClaim("x", "one", "d1"), EventClaim("x", "two", "d2")
     assert table.claim(one, expires=10, now=1) == Owner("one", "d1")
     assert table.claim(two, expires=99, now=10) == Owner("one", "d1")
     assert table.claim(two, expires=99, now=11) == Owner("two", "d2")
@@ -52,7 +52,9 @@ def test_of_many_claims_at_once_one_wins(table: DedupeTable) -> None:
             names = [f"{event}-{n}" for n in range(16)]
             owners = set(
                 pool.map(
-                    lambda name, event=event: table.claim(Claim(f"e{event}", name, f"d{name}"), expires=100, now=1),
+                    lambda name, event=event: table.claim(
+                        EventClaim(f"e{event}", name, f"d{name}"), expires=100, now=1
+                    ),
                     names,
                 )
             )
@@ -135,7 +137,7 @@ def test_a_foreign_item_is_an_error_that_names_it(embedded_aws: EmbeddedAws) -> 
     table = ready(DynamoDedupeTable(client, name))
     client.put_item(TableName=name, Item={"id": {"S": "e:x"}, "other": {"S": "1"}})
     with pytest.raises(FormatError, match="owner"):
-        table.claim(Claim("x", "one", "d"), expires=100, now=1)
+        table.claim(EventClaim("x", "one", "d"), expires=100, now=1)
 
 
 def test_a_claim_of_before_there_were_digests_has_none(embedded_aws: EmbeddedAws) -> None:
@@ -144,12 +146,12 @@ def test_a_claim_of_before_there_were_digests_has_none(embedded_aws: EmbeddedAws
     name = f"dedupe-{new_id()[:8]}"
     table = ready(DynamoDedupeTable(client, name))
     client.put_item(TableName=name, Item={"id": {"S": "e:x"}, "owner": {"S": "old"}, "expires": {"N": "100"}})
-    assert table.claim(Claim("x", "one", "d"), expires=200, now=1) == Owner("old", None)
+    assert table.claim(EventClaim("x", "one", "d"), expires=200, now=1) == Owner("old", None)
 
 
 def test_a_missing_table_is_refused_with_the_next_step(embedded_aws: EmbeddedAws) -> None:
     """A table that was deleted under a running processor is no outage to wait for."""
     client = make_claims_client(REGION, embedded_aws.dynamodb_endpoint, PLAIN)
     with pytest.raises(StoreRefused) as caught:
-        DynamoDedupeTable(client, "nobody-made-this").claim(Claim("x", "one", "d"), expires=100, now=1)
+        DynamoDedupeTable(client, "nobody-made-this").claim(EventClaim("x", "one", "d"), expires=100, now=1)
     assert caught.value.next_step

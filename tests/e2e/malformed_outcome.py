@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 
 from compaction.audit.audit import audit_day
 from compaction.job.context import AuditOptions
-from compaction.stream.kinesis import StreamReader
+from compaction.stream.kinesis import ArchivedStream
 from compaction.verdict.findings import Code, Finding
 from demo.embedded import REGION, EmbeddedAws
 from demo.readback import StoredSegment, Verdict, compare
@@ -199,7 +199,7 @@ def _audit(app: Application, aws: EmbeddedAws, segments: Sequence[StoredSegment]
     """Audit the days so far at level `stream`, as if it were two minutes later."""
     clock = SystemClock()
     answer_later(app.kinesis)
-    reader = StreamReader(app.kinesis, app.name, clock, random.Random(1))
+    reader = ArchivedStream(app.kinesis, app.name, clock, random.Random(1))
     context = job_context(Address(app.name, "", REGION, aws.s3_endpoint), clock=clock)._replace(
         stream=lambda: reader, shards=reader.listed, owner=StreamOwner(app.name, REGION)
     )

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from demo.readback import Verdict
-from minutebook.format.aggregate import Delivery, Fault
+from minutebook.format.aggregate import DeliveredAggregate, Fault
 from tests.e2e.harness import Application
 from tests.fakes.aggregates import BOMB, field, poison_aggregate, random_aggregate, record, seal
 from tests.witness.events import EventLog
@@ -29,7 +29,7 @@ _ROUNDS = 20
 class Story:
     """What was seen."""
 
-    aggregates: list[Delivery]
+    aggregates: list[DeliveredAggregate]
     events: EventLog
     exit_code: int
     verdict: Verdict
@@ -44,7 +44,7 @@ def story(embedded_aws: "EmbeddedAws", tmp_path_factory: pytest.TempPathFactory)
     app = Application(embedded_aws, tmp_path_factory.mktemp("poison"), flushSeconds=1, checkpointIntervalSeconds=1)
     (shard,) = app.open_shards()
     rng = random.Random(15)
-    aggregates: list[Delivery] = []
+    aggregates: list[DeliveredAggregate] = []
     for _ in range(_ROUNDS):
         app.producer.put_numbered(50)
         for draw in (lambda: poison_aggregate(rng, "poison"), lambda: random_aggregate(rng)):

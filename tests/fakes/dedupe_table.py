@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any, Final
 
-from consumer.dedupe.claim_batches import Answer, Batch, Claim, Owner, Undecided
+from consumer.dedupe.claim_batches import Answer, EventClaim, Owner, StatementBatch, Undecided
 from consumer.dedupe.tail_rows import ShardTail, decode_tail, tail_item
 from minutebook.errors import FormatError, OutcomeUnknown, StoreRefused
 
@@ -36,7 +36,7 @@ class MemoryDedupeTable:
         """Somebody deletes the table."""
         self.is_gone = True
 
-    def claim(self, claim: Claim, *, expires: int, now: int) -> Owner:
+    def claim(self, claim: EventClaim, *, expires: int, now: int) -> Owner:
         """Apply the condition of the real table."""
         self._begin("claim")
         if self.is_gone:
@@ -52,7 +52,7 @@ class MemoryDedupeTable:
         self._answer()
         return held[0]
 
-    def claim_batch(self, batch: Batch) -> Sequence[Answer]:
+    def claim_batch(self, batch: StatementBatch) -> Sequence[Answer]:
         """Decide each claim by itself, as the service does."""
         batch.statements("fake")
         self._begin(batch.verb)
@@ -60,7 +60,7 @@ class MemoryDedupeTable:
         self._answer()
         return answers
 
-    def _decide(self, batch: Batch, claim: Claim) -> Answer:
+    def _decide(self, batch: StatementBatch, claim: EventClaim) -> Answer:
         if self.throttle_statements:
             self.throttle_statements -= 1
             return Undecided.AGAIN
@@ -109,6 +109,6 @@ class MemoryDedupeTable:
             raise OutcomeUnknown("applied, and the answer was lost")
 
 
-def _fits(claim: Claim) -> bool:
+def _fits(claim: EventClaim) -> bool:
     key = len(f"e:{claim.event_id}".encode(errors="surrogatepass"))
     return key <= _KEY_BYTES and key + len(claim.owner) + len(claim.digest) <= ITEM_BYTES

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from rich.console import Console
 
-from consumer.expire.command import Archive, parse_age, run
+from consumer.expire.command import Archive, expire_days, expiry_age_ms
 from minutebook.format.minute import MINUTE_MS
 from minutebook.format.tombstone import Tombstone, decode_tombstone, tombstone_key
 from minutebook.published.verdict import RULES
@@ -111,7 +111,7 @@ class ExpireScene(MemoryScene):
         """Run the command; returns the exit code and what it printed."""
         console = Console(width=250)
         with console.capture() as capture:
-            code = run(self.archive(), parse_age(older_than), console, rate)
+            code = expire_days(self.archive(), expiry_age_ms(older_than), console, rate)
         return code, capture.get()
 
     def raw(self) -> list[str]:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from consumer.expire.command import Archive, parse_age, run
+from consumer.expire.command import Archive, expire_days, expiry_age_ms
 from consumer.stream.port import StreamIdentity
 from minutebook.retry import Backoff
 from minutebook.store.places import StorePrefix, open_storage
@@ -31,5 +31,5 @@ def expire_published(raw: Path, published: StorePrefix, clock: ManualClock) -> s
     )
     console = Console(width=200)
     with console.capture() as capture:
-        run(archive, parse_age("30d"), console, 1000)
+        expire_days(archive, expiry_age_ms("30d"), console, 1000)
     return capture.get()

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from minutebook.format.document import FORMAT
 from minutebook.published.generation import GENERATION
-from minutebook.published.inventory import digest_of
+from minutebook.published.inventory import inventory_digest
 from minutebook.published.verdict import RULES
 
 PARQUET = b"PAR1 a few rows PAR1"
@@ -44,6 +44,8 @@ def published_objects(
     return {
         part: PARQUET,
         f"{manifest}.inventory.jsonl.gz": gzip.compress(lines, 1, mtime=0),
-        f"{manifest}.json": json.dumps({**said, "files": files, "inventory": digest_of(rows), "ends": {}}).encode(),
+        f"{manifest}.json": json.dumps(
+            {**said, "files": files, "inventory": inventory_digest(rows), "ends": {}}
+        ).encode(),
         f"{folder}_current.json": json.dumps({**said, "manifest": f"{manifest}.json"}).encode(),
     }

@@ -6,7 +6,7 @@ from typing import Any
 from consumer.leases.rows import Lease
 from consumer.status.command import iter_reports
 from consumer.status.coverage import CoverageWatch
-from consumer.status.facts import Sources
+from consumer.status.facts import StatusSources
 from consumer.status.report import ShardStatus, StatusReport
 from consumer.stream.port import ShardInfo
 from minutebook.format.metadata import Continuity
@@ -42,9 +42,9 @@ class StatusScene(MemoryScene):
         """Return ListShards."""
         return {name: info for name in self.stream.shards if (info := self.stream.shard(name))}
 
-    def sources(self, **changes: Any) -> Sources:  # noqa: ANN401 - any source
+    def sources(self, **changes: Any) -> StatusSources:  # noqa: ANN401 - any source
         """Return whom to ask."""
-        sources = Sources(
+        sources = StatusSources(
             settings=settings(),
             store=self.retrying,
             describe=self.stream.describe,

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from compaction.stream.kinesis import ListedShards, Reach, ReadLog, Sent
+from compaction.stream.kinesis import ListedShards, ReadLog, ReadSpan, Sent
 from minutebook.coverage.topology import ShardRow
 from minutebook.format.record import Record
 
@@ -23,7 +23,7 @@ class HeldStream(NamedTuple):
         rows = tuple(map(ShardRow, sorted(self.records)))
         return ListedShards(self.arn, self.created_ms, rows, frozenset(), self.now_ms - oldest_ms)
 
-    def read(self, shard_id: str, reach: Reach, log: ReadLog) -> Iterator[Sent]:
+    def read(self, shard_id: str, reach: ReadSpan, log: ReadLog) -> Iterator[Sent]:
         """Return what lies within a reach; the clock of the service stands still meanwhile."""
         edge_ms = self.created_ms if self.oldest_ms is None else self.oldest_ms
         log.since_ms, log.until_ms = reach.begin_ms, min(reach.end_ms, self.now_ms)
@@ -32,7 +32,7 @@ class HeldStream(NamedTuple):
             log.is_trimmed, log.since_ms = True, edge_ms + 60_000
         return self._records(shard_id, reach, log)
 
-    def _records(self, shard_id: str, reach: Reach, log: ReadLog) -> Iterator[Sent]:
+    def _records(self, shard_id: str, reach: ReadSpan, log: ReadLog) -> Iterator[Sent]:
         for record in self.records[shard_id]:
             if reach.at is not None and record.position.sequence < reach.at:
                 continue

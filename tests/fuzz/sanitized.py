@@ -19,8 +19,19 @@ from itertools import accumulate
 
 import msgspec
 
-from minutebook.codec.columns import BYTES, FIELDS, FLAGS, LONGS, OFFSETS, SLACK_BYTES, Columns, Shown, Texts, reading
-from minutebook.codec.documents import ColumnsOfDocuments, Kind, MappedMemory, WantedColumn, WantedValues
+from minutebook.codec.columns import (
+    BYTES,
+    FIELDS,
+    FLAGS,
+    LONGS,
+    OFFSETS,
+    SLACK_BYTES,
+    LineColumns,
+    Shown,
+    Texts,
+    reading,
+)
+from minutebook.codec.documents import ColumnsOfDocuments, MappedMemory, ValueKind, WantedColumn, WantedValues
 from minutebook.codec.lines import Stretch, writing
 from minutebook.format.record import Record, decode_block, encode_lines
 from tests.fuzz import payloads
@@ -35,22 +46,22 @@ PIECES = (
     *(b"\xf4\x90\x80\x80", b",", b"}", b"{", b"0", b"9" * 20, b"-", b" ", b"\n", b"\0", b"\x1f"),
     *(b'"data_base64":"', b'"data":"'),
 )
-LONG = WantedValues(Kind.WHOLE, 8, low=-(1 << 63), high=(1 << 63) - 1)
+LONG = WantedValues(ValueKind.WHOLE, 8, low=-(1 << 63), high=(1 << 63) - 1)
 WANTED = (
-    WantedColumn(("text",), WantedValues(Kind.TEXT), is_required=True),
-    WantedColumn(("truth",), WantedValues(Kind.TRUTH, 1)),
-    WantedColumn(("small",), WantedValues(Kind.WHOLE, 4, low=-(1 << 31), high=(1 << 31) - 1)),
+    WantedColumn(("text",), WantedValues(ValueKind.TEXT), is_required=True),
+    WantedColumn(("truth",), WantedValues(ValueKind.TRUTH, 1)),
+    WantedColumn(("small",), WantedValues(ValueKind.WHOLE, 4, low=-(1 << 31), high=(1 << 31) - 1)),
     WantedColumn(("numbers", "large"), LONG),
-    WantedColumn(("numbers", "double"), WantedValues(Kind.DOUBLE, 8)),
-    WantedColumn(("numbers", "price"), WantedValues(Kind.DECIMAL, 16, 10, 2)),
-    WantedColumn(("numbers", "wide"), WantedValues(Kind.DECIMAL, 16, 38, 20)),
-    WantedColumn(("day",), WantedValues(Kind.DATE, 4)),
-    WantedColumn(("time",), WantedValues(Kind.ZONED_TIME, 8)),
-    WantedColumn(("local",), WantedValues(Kind.LOCAL_TIME, 8)),
-    WantedColumn(("names",), WantedValues(Kind.TEXT), is_list=True),
+    WantedColumn(("numbers", "double"), WantedValues(ValueKind.DOUBLE, 8)),
+    WantedColumn(("numbers", "price"), WantedValues(ValueKind.DECIMAL, 16, 10, 2)),
+    WantedColumn(("numbers", "wide"), WantedValues(ValueKind.DECIMAL, 16, 38, 20)),
+    WantedColumn(("day",), WantedValues(ValueKind.DATE, 4)),
+    WantedColumn(("time",), WantedValues(ValueKind.ZONED_TIME, 8)),
+    WantedColumn(("local",), WantedValues(ValueKind.LOCAL_TIME, 8)),
+    WantedColumn(("names",), WantedValues(ValueKind.TEXT), is_list=True),
     WantedColumn(("counts",), LONG, is_list=True, is_element_required=True),
-    WantedColumn(("rest",), WantedValues(Kind.JSON)),
-    WantedColumn(("rest", "inner"), WantedValues(Kind.TEXT)),
+    WantedColumn(("rest",), WantedValues(ValueKind.JSON)),
+    WantedColumn(("rest", "inner"), WantedValues(ValueKind.TEXT)),
 )
 decode = msgspec.json.Decoder(list[Record]).decode
 libc = ctypes.CDLL(None)
@@ -140,7 +151,7 @@ def try_reading(library: ctypes.CDLL, rng: random.Random) -> bool:
     text, rows, shown = damaged(rng, encode_lines(SHARD, sound)), rng.randrange(len(sound) + 3), Shown()
     sizes = {BYTES: len(text) + SLACK_BYTES, OFFSETS: 4 * (rows + 1), LONGS: 8 * rows, FLAGS: rows}
     with memory(*(sizes[kind] for _, kind in FIELDS), text=text or b" ") as (source, *places):
-        columns = Columns(*places, rows)
+        columns = LineColumns(*places, rows)
         taken = reading(library)(source, len(text), PREFIX, len(PREFIX), columns, shown)
     if taken < 0:
         return False

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Self
 
 from consumer.daemon.fork_server import ForkPlan, start_fork_server, stub_command
-from consumer.daemon.process import Child, Output
+from consumer.daemon.process import Child, ChildOutput
 from demo.processes import Process, descendants
 from minutebook.properties_file import FORKS_VARIABLE, SUPERVISED_VARIABLE
 from tests.fakes.daemon_double import Lease
@@ -39,7 +39,7 @@ class Forks:
         read_end, write_end = os.pipe()
         self._log = os.fdopen(write_end, "wb", buffering=0)
         self.events = EventLog(os.fdopen(read_end, "rb"))
-        output = Output(io.BytesIO(), self._log, bytes, bytes)
+        output = ChildOutput(io.BytesIO(), self._log, bytes, bytes)
         self.parent = subprocess.Popen(["/bin/cat"], stdin=subprocess.PIPE)
         plan = ForkPlan(self.socket, properties, self._environment)
         self.server: Child = start_fork_server(plan, output, self.parent.pid)

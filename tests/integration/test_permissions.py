@@ -11,23 +11,23 @@ from typing import TYPE_CHECKING, Final
 import pytest
 
 from compaction.audit.audit import audit_day
-from compaction.commands.audit_and_compact import _checkpoints, audit
+from compaction.commands.audit_and_compact import _checkpoints, run_audit
 from compaction.job.context import AuditOptions, JobContext
 from compaction.job.request import AuditRequest
 from compaction.job.settings import JobSettings, load_job_settings
 from compaction.night.rewrite import CompactOptions, compact_day
-from compaction.stream.kinesis import StreamReader
+from compaction.stream.kinesis import ArchivedStream
 from consumer.daemon.start import settle_start, stream_of
-from consumer.dedupe.claim_batches import VERBS, Batch, Claim
+from consumer.dedupe.claim_batches import VERBS, EventClaim, StatementBatch
 from consumer.dedupe.table import DynamoDedupeTable, make_claims_client
-from consumer.expire.command import expire
-from consumer.preflight.doctor import doctor
+from consumer.expire.command import run_expire
+from consumer.preflight.doctor import run_doctor
 from consumer.preflight.preflight import preflight, settled
 from consumer.processor.processor import ShardProcessor
 from consumer.requests import ExpireRequest, RestoreRequest, StatusRequest
-from consumer.restore.command import restore
+from consumer.restore.command import run_restore
 from consumer.settings.settings import load_with_kcl
-from consumer.status.command import status
+from consumer.status.command import run_status
 from demo.embedded import REGION, EmbeddedAws
 from minutebook.aws.access import PLAIN
 from minutebook.aws.clients import make_kinesis_client, make_s3_client
@@ -103,9 +103,9 @@ def test_dedupe(home: Home) -> None:
         )
         while not table.ensure():
             _CLOCK.sleep(0.05)
-        table.claim(Claim("event", "me", "digest"), expires=1, now=0)
+        table.claim(EventClaim("event", "me", "digest"), expires=1, now=0)
         for verb in VERBS:
-            table.claim_batch(Batch(verb, [Claim("other", "me", "digest")], expires=1, now=0))
+            table.claim_batch(StatementBatch(verb, [EventClaim("other", "me", "digest")], expires=1, now=0))
         table.read_tail(f"{home.bucket}/{SHARD}")
     check("dedupe", heard)
 
@@ -114,16 +114,16 @@ def test_doctor(home: Home, capsys: pytest.CaptureFixture[str]) -> None:
     """On an archive with a segment, at which it looks for replicas."""
     home.begin().segment(SHARD, (TODAY - 1) * 1440)
     with hearing(home.names) as heard:
-        assert doctor(home.file, os.environ, as_json=True) == 0, capsys.readouterr().out
-    check("doctor", heard)
+        assert run_doctor(home.file, os.environ, as_json=True) == 0, capsys.readouterr().out
+    check("run_doctor", heard)
 
 
 def test_status(home: Home) -> None:
     """Of a shard with a record behind the archive's end."""
     home.begin().segment(SHARD, (TODAY - 1) * 1440)
     with hearing(home.names) as heard:
-        assert status(StatusRequest(home.file, as_json=True), {}) == 0
-    check("status", heard)
+        assert run_status(StatusRequest(home.file, as_json=True), {}) == 0
+    check("run_status", heard)
 
 
 def test_restore(home: Home, dynamodb_client: "DynamoDBClient") -> None:
@@ -131,7 +131,7 @@ def test_restore(home: Home, dynamodb_client: "DynamoDBClient") -> None:
     home.begin().segment(SHARD, (TODAY - 1) * 1440)
     coordinator = f"{home.names.application}-CoordinatorState"
     with hearing(home.names) as heard:
-        assert restore(RestoreRequest(home.file), {}) == 0
+        assert run_restore(RestoreRequest(home.file), {}) == 0
         dynamodb_client.create_table(
             TableName=coordinator,
             AttributeDefinitions=[{"AttributeName": "key", "AttributeType": "S"}],
@@ -140,8 +140,8 @@ def test_restore(home: Home, dynamodb_client: "DynamoDBClient") -> None:
         )
         lock = {"key": {"S": "Leader"}, "ownerName": {"S": "w"}, "recordVersionNumber": {"S": "v"}}
         dynamodb_client.put_item(TableName=coordinator, Item=lock)
-        assert restore(RestoreRequest(home.file), {}) == 0
-    check("restore", heard)
+        assert run_restore(RestoreRequest(home.file), {}) == 0
+    check("run_restore", heard)
 
 
 def test_audit(home: Home) -> None:
@@ -149,8 +149,8 @@ def test_audit(home: Home) -> None:
     home.begin().segment(SHARD, (TODAY - 2) * 1440)
     day = str(Day(TODAY - 2))
     with hearing(home.names) as heard:
-        audit(AuditRequest(str(home.file), date=day, level="inventory"), {})
-    check("audit", heard)
+        run_audit(AuditRequest(str(home.file), date=day, level="inventory"), {})
+    check("run_audit", heard)
 
 
 def test_audit_against_the_stream(home: Home, kinesis_client: "KinesisClient") -> None:
@@ -168,7 +168,7 @@ def test_audit_against_the_stream(home: Home, kinesis_client: "KinesisClient") -
     with hearing(home.names) as heard:
         client = make_kinesis_client(REGION, home.aws.kinesis_endpoint, PLAIN)
         answer_later(client)
-        reader = StreamReader(client, home.bucket, _CLOCK, new_random())
+        reader = ArchivedStream(client, home.bucket, _CLOCK, new_random())
         context = _context(home, settings, _CLOCK)._replace(stream=lambda: reader, shards=reader.listed)
         options = AuditOptions(level="stream", so_far_ms=(minute + 1) * MINUTE_MS)
         assert audit_day(context, day_of_ms(arrival_ms), options).audit.verdict == "clean"
@@ -223,21 +223,31 @@ def test_expire(home: Home) -> None:
         home.store.put_if_absent(key, body, {}, "x/y")
     published = f"s3://{home.bucket}/{PREFIX}_parquet/"
     with hearing(home.names) as heard:
-        assert expire(ExpireRequest("30d", published, home.file, apply=True), {}) == 0
+        assert run_expire(ExpireRequest("30d", published, home.file, apply=True), {}) == 0
     assert len(list(home.store.list_objects(f"{PREFIX}2"))) == 1
-    check("expire", heard)
+    check("run_expire", heard)
 
 
 def test_every_policy_is_tested() -> None:
     """By the test of its command."""
-    tests = {"consume", "dedupe", "doctor", "status", "restore", "audit", "audit-stream", "compact", "expire"}
+    tests = {
+        "consume",
+        "dedupe",
+        "run_doctor",
+        "run_status",
+        "run_restore",
+        "run_audit",
+        "audit-stream",
+        "compact",
+        "run_expire",
+    }
     reading = {"cat", "reader"}  # tests/integration/test_reading.py
     assert set(command_names()) == tests | reading | {
         "vacuum"
     }  # tests/integration/compaction/commands/test_vacuum.py
 
 
-@pytest.mark.parametrize("command", ["consume", "status", "compact"])
+@pytest.mark.parametrize("command", ["consume", "run_status", "compact"])
 @pytest.mark.parametrize("action", ["s3:PutObject", "s3:DeleteObject"])
 def test_the_bucket_protects_the_archive_from_every_role(command: str, action: str) -> None:
     """Whatever a role's own policy says: no overwriting, and no deleting but by the role of expire."""

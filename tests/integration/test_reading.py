@@ -1,4 +1,4 @@
-"""Reading on the embedded servers: `cat` as a process, and what reading asks of AWS against its policies."""
+"""Reading on the embedded servers: `run_cat` as a process, and what reading asks of AWS against its policies."""
 
 import os
 import subprocess
@@ -10,7 +10,7 @@ import pytest
 from compaction.commands.ddl import print_ddl
 from compaction.job.request import DdlRequest
 from demo.embedded import REGION, EmbeddedAws
-from minutebook.cat.command import cat
+from minutebook.cat.command import run_cat
 from minutebook.cat.options import CatOptions
 from minutebook.format.minute import iso_time
 from minutebook.reader import published
@@ -37,7 +37,7 @@ def home(embedded_aws: EmbeddedAws, bucket: str, tmp_path: Path, s3_store: S3Sto
 
 def start(home: Home, *words: str) -> subprocess.Popen[bytes]:
     """Start `minutebook cat FILE WORDS...`."""
-    command = [sys.executable, "-m", "minutebook", "cat", str(home.file), *_SPAN, *words]
+    command = [sys.executable, "-m", "minutebook", "run_cat", str(home.file), *_SPAN, *words]
     environment = {**os.environ, **home.aws.environment}
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment, bufsize=0)
 
@@ -71,9 +71,9 @@ def test_damage_is_told_on_stderr_and_by_the_exit_code(home: Home, s3_store: S3S
 def test_what_cat_asks(home: Home, capfdbinary: pytest.CaptureFixture[bytes]) -> None:
     """Names and bodies below the prefix, of the expired day, too."""
     with hearing(home.names) as heard:
-        code = cat(CatOptions(_SPAN[1], _SPAN[3], home.file, limit=1), {})
+        code = run_cat(CatOptions(_SPAN[1], _SPAN[3], home.file, limit=1), {})
     assert (code, len(capfdbinary.readouterr().out)) == (0, 9_001)
-    check("cat", heard)
+    check("run_cat", heard)
 
 
 def test_what_readers_ask(home: Home, capsys: pytest.CaptureFixture[str]) -> None:

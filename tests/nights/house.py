@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from compaction.commands.vacuum.command import Output, vacuum_output
+from compaction.commands.vacuum.command import PublishedOutput, vacuum_output
 from compaction.publish.publisher import Publisher
 from demo.embedded import REGION, EmbeddedAws
 from minutebook.clock import SystemClock, new_id, new_random
@@ -104,7 +104,7 @@ class House:
 
     def vacuum_of_next_month(self) -> int:
         """Vacuum as of thirty days from now: returns how many objects went."""
-        output = Output(self.storage, PREFIX, self.storage, OUT)
+        output = PublishedOutput(self.storage, PREFIX, self.storage, OUT)
         return vacuum_output(output, _CLOCK.now_ms() + 30 * _DAY_MS, 7 * _DAY_MS, dry_run=False).objects
 
     def rows(self, day: Day = DAY) -> list[Row]:

@@ -8,8 +8,8 @@ from minutebook.coverage.chain import Chain, ChainView
 from minutebook.coverage.evidence import Evidence, EvidenceLink, expired_evidence, expired_link, mark_evidence
 from minutebook.coverage.intervals import Interval
 from minutebook.coverage.shard_coverage import ShardCoverage, ShardFacts, Skip
-from minutebook.coverage.topology import ShardRow, Sources, Topology
-from minutebook.coverage.verdict import State, Verdict, day_scope, judge
+from minutebook.coverage.topology import ShardRow, ShardSources, Topology
+from minutebook.coverage.verdict import State, Verdict, day_scope, judge_scope
 from minutebook.format.day import Day, day_of_ms
 from minutebook.format.position import Position
 from minutebook.format.read_mark import mark_days, parse_read_mark_key, read_mark_key
@@ -64,7 +64,7 @@ class Audit:
                 shard_id: ShardCoverage(self._facts(shard_id, Day(number), expired))
                 for shard_id in self._history.archives
             }
-            verdict = judge(scope, self._topology, coverages, begin_ms=self._history.begin)
+            verdict = judge_scope(scope, self._topology, coverages, begin_ms=self._history.begin)
             looked = Looked(verdict, self._missing(scope))
             yield Day(number), looked
             follows = expired is None or expired.number == number - 1
@@ -142,7 +142,7 @@ class Audit:
                 _, read = parse_read_mark_key("p/", read_mark_key("p/", days[0], mark))
                 yield mark_evidence(read, stored)
 
-    def _sources(self) -> Sources:
+    def _sources(self) -> ShardSources:
         history, time = self._history, self._time
         opened = [
             history.stream.shards[shard_id]
@@ -158,7 +158,7 @@ class Audit:
         marked = [_row(shard) for shard in opened]
         marked += [ShardRow(shard_id, children=frozenset(children)) for shard_id, children in ended.items()]
         has_first = history.rng.random() < history.faults.lists_first
-        return Sources(
+        return ShardSources(
             first=tuple(_row(shard) for shard in history.first) if has_first else None,
             marked=tuple(marked),
             opened=frozenset(shard.shard_id for shard in opened),

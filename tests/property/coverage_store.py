@@ -3,7 +3,7 @@
 import random
 
 from minutebook.coverage.evidence import EvidenceLink
-from minutebook.coverage.topology import ShardRow, Sources
+from minutebook.coverage.topology import ShardRow, ShardSources
 from minutebook.format.coverage_markers import (
     FirstShard,
     FirstShards,
@@ -20,7 +20,7 @@ from minutebook.format.metadata import SegmentMetadata
 from minutebook.format.minute import MINUTE_MS
 from minutebook.format.read_mark import encode_read_mark, mark_days, read_mark_key
 from minutebook.proof.evidence_set import ProofQuery
-from minutebook.proof.reading import Judged, judge_archive
+from minutebook.proof.reading import JudgedScope, judge_archive
 from minutebook.proof.sources import Stream
 from minutebook.retry import Backoff
 from minutebook.store.retrying import RetryingStore
@@ -37,7 +37,7 @@ PREFIX = "raw/"
 class StoredHistory:
     """What a history left in S3 by a time, beside what one audit of it was told of the stream."""
 
-    def __init__(self, history: History, time: int, sources: Sources) -> None:
+    def __init__(self, history: History, time: int, sources: ShardSources) -> None:
         self._time = time
         self._sources = sources
         self._begin = history.begin
@@ -52,7 +52,7 @@ class StoredHistory:
             marker = FirstShards(format=FORMAT, shards=rows, writer="w", written_at="")
             self._put(first_shards_key(PREFIX), encode_coverage_marker(marker), history.begin)
 
-    def judge(self, audit: Audit, number: int) -> Judged | None:
+    def judge(self, audit: Audit, number: int) -> JudgedScope | None:
         """Judge a day as the product does, by what lies in the bucket; None: it has no scope."""
         scope = audit.scope_of(number)
         if scope is None:

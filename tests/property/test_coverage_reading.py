@@ -7,7 +7,7 @@ import pytest
 
 from minutebook.coverage.verdict import State
 from minutebook.format.day import Day
-from minutebook.proof.reading import Judged
+from minutebook.proof.reading import JudgedScope
 from tests.property.coverage_audit import Audit, Looked, View
 from tests.property.coverage_history import ALL, CALM, Faults, History
 from tests.property.coverage_store import StoredHistory
@@ -38,7 +38,7 @@ def test_a_day_is_judged_as_if_all_there_is_had_been_read(chunk: int, faults: Fa
                 _compare(faults, found, seen, (seed, "night", str(day)))
 
 
-def _compare(faults: Faults, found: Judged | None, looked: Looked, where: tuple[object, ...]) -> None:
+def _compare(faults: Faults, found: JudgedScope | None, looked: Looked, where: tuple[object, ...]) -> None:
     assert found is not None
     is_covered = found.verdict.state is State.COVERED
     assert not (is_covered and looked.missing), where

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from compaction.event_ids.copies import EventCopies, Layout, LineRef, Tallies, find_copies
-from compaction.event_ids.dropping import Dropped, pack_drops, unpack_drops
+from compaction.event_ids.dropping import DroppedLines, pack_drops, unpack_drops
 from compaction.event_ids.rows import ROW_BYTES, IdCollector, IdOrder
 from compaction.parquet.line_tables import LINE_SCHEMA
 
@@ -89,7 +89,7 @@ def lines_of(copies: EventCopies, raw_object: Sequence[Sent]) -> list[int]:
     drops = unpack_drops([pack_drops(copies)], {copies.first.number: "key"})
     rows = [{"partition_key": str(line), "data": payload(sent).decode()} for line, sent in enumerate(raw_object)]
     table = pa.Table.from_pylist(rows, schema=LINE_SCHEMA)
-    kept = Dropped("id", drops).kept(table, 0, "key")["partition_key"].to_pylist()
+    kept = DroppedLines("id", drops).kept(table, 0, "key")["partition_key"].to_pylist()
     return [line for line in range(len(raw_object)) if str(line) not in kept]
 
 

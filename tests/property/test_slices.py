@@ -10,11 +10,11 @@ from typing import NamedTuple
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from compaction.audit.stream.level import Asked, StreamResult, check_stream
+from compaction.audit.stream.level import ComparisonRequest, StreamResult, compare_with_stream
 from compaction.inventory.heads import head_rows, sort_out
 from compaction.inventory.inventory import list_day
 from compaction.inventory.shard_markers import read_markers
-from compaction.stream.kinesis import StreamReader
+from compaction.stream.kinesis import ArchivedStream
 from consumer.stream.port import StreamIdentity
 from minutebook.format.day import Day
 from minutebook.format.minute import MINUTE_MS, minute_of, minute_text
@@ -113,13 +113,15 @@ def compared(folder: Path, shard: Shard, slice_bytes: int) -> StreamResult:
     clock = ManualClock(NOW_MS)
     client = HeldKinesis(clock, shard.held, created_ms=CREATED_MS, retention_hours=72, arn=STREAM_ARN, most=7)
     context = job_context(folder, clock=clock)._replace(
-        stream=lambda: StreamReader(client, "corpus", clock, random.Random(1))  # type: ignore[arg-type] # its calls
+        stream=lambda: ArchivedStream(client, "corpus", clock, random.Random(1))  # type: ignore[arg-type] # its calls
     )
     inventory = list_day(context.archive, DAY, PREFIX)
     segments = sort_out(context.archive, inventory, head_rows(context.archive, inventory.rows)).segments
     markers = read_markers(context.archive, PREFIX, [DAY])
     ends = {SHARD: max(segment.metadata.last for segment in segments)} if segments else {}
-    return check_stream(context, inventory, segments, markers, ends, Asked(slice_bytes=slice_bytes))
+    return compare_with_stream(
+        context, inventory, segments, markers, ends, ComparisonRequest(slice_bytes=slice_bytes)
+    )
 
 
 @settings(max_examples=25)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from demo.ledger import RecordRef, fingerprint
-from minutebook.format.aggregate import Delivery, HashRange, deaggregate
+from minutebook.format.aggregate import DeliveredAggregate, HashRange, deaggregate
 from minutebook.format.position import Position
 from tests.witness.aggregate import aggregate
 
@@ -73,7 +73,7 @@ class Producer:
         """Return the ledger as the demo's reader compares it."""
         return {place: fingerprint(sent.partition_key, sent.data) for place, sent in self.ledger.items()}
 
-    def put_undeclared(self, records: Sequence[tuple[str, bytes]]) -> list[Delivery]:
+    def put_undeclared(self, records: Sequence[tuple[str, bytes]]) -> list[DeliveredAggregate]:
         """Put (partition key, data) as they are and note what KCL must deliver of each, which is returned, too.
 
         The stream must have one shard.
@@ -88,7 +88,9 @@ class Producer:
                 self._note(place, Sent(user.partition_key, user.data))
         return deliveries
 
-    def put_judged(self, key: str, data: bytes, range_of: Callable[[str], HashRange]) -> tuple[RecordRef, Delivery]:
+    def put_judged(
+        self, key: str, data: bytes, range_of: Callable[[str], HashRange]
+    ) -> tuple[RecordRef, DeliveredAggregate]:
         """Put one Kinesis record as it is, and note what KCL must deliver of it on the shard that it came to."""
         answer = self._client.put_record(StreamName=self._stream, PartitionKey=key, Data=data)
         shard, sequence = answer["ShardId"], int(answer["SequenceNumber"])

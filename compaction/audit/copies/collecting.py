@@ -14,13 +14,13 @@ from typing import NamedTuple
 from compaction.audit.copies.day_before import DayBefore
 from compaction.audit.shards.objects import (
     CutArgument,
-    Measured,
+    MeasuredTasks,
     OrderArgument,
     Show,
     deal_tasks,
     first_objects,
     make_order,
-    measure,
+    measure_tasks,
     numbered,
 )
 from compaction.event_ids.rows import NUMBERS, IdOrder
@@ -32,14 +32,14 @@ from compaction.tasks.task import TaskResult
 from minutebook.errors import SafetyRefusal, SettingsError
 
 
-class Shards(NamedTuple):
+class NumberedShards(NamedTuple):
     """The shards of some objects, and the number of the first one of each, ascending."""
 
     names: tuple[str, ...] = ()
     starts: tuple[int, ...] = ()
 
     @classmethod
-    def of(cls, results: Iterable[TaskResult]) -> "Shards":
+    def of(cls, results: Iterable[TaskResult]) -> "NumberedShards":
         """Return those that tasks have read."""
         starts: dict[str, int] = {}
         for result in results:
@@ -70,8 +70,8 @@ class CollectedIds(NamedTuple):
     results: list[TaskResult]
     runs: Mapping[int, int]
     taken: Mapping[int, CachedTask]
-    shards: Shards
-    shards_before: Shards
+    shards: NumberedShards
+    shards_before: NumberedShards
 
     @property
     def seen(self) -> Dealt:
@@ -100,7 +100,7 @@ def collect_ids(
     context: JobContext,
     objects: DayObjects,
     cuts: Mapping[int, CutArgument],
-    measured: Mapping[int, Measured],
+    measured: Mapping[int, MeasuredTasks],
     orders: Mapping[int, OrderArgument],
     before: DayBefore,
     options: AuditOptions,
@@ -140,8 +140,8 @@ def collect_ids(
         of_day,
         dict(sorted((number, result.number) for result in of_day for _, number in result.starts)),
         {number: argument.taken for number, argument in orders.items() if argument.taken is not None},
-        Shards.of(of_day),
-        Shards.of(of_before),
+        NumberedShards.of(of_day),
+        NumberedShards.of(of_before),
     )
 
 
@@ -162,7 +162,7 @@ def _cut_before(context: JobContext, before: DayBefore, first_task: int) -> _Bef
         number: CutArgument(None, context.sizes, objects.size, objects.marks.get(number, 0))
         for number in objects.buckets.numbers
     }
-    measured = objects.rows.each(measure, cuts)
+    measured = objects.rows.each(measure_tasks, cuts)
     numbers, behind = numbered(measured, context.sizes, objects.size, first_task)
     firsts, count = first_objects(measured)
     numbered_cuts = {

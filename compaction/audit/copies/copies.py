@@ -9,13 +9,13 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from compaction.audit.copies.collecting import CollectedIds
-from compaction.audit.shards.group_view import Bucket, Scope
+from compaction.audit.shards.group_view import Bucket, GroupScope
 from compaction.audit.shards.misplaced import ask_foreign, copies_by_bucket, find_strangers
 from compaction.audit.shards.numbers import AgainArgument, TakingPart, named, order_again, taking_part
 from compaction.audit.shards.objects import OrderArgument
 from compaction.event_ids.copies import Layout, ShardTally
 from compaction.inventory.day_objects import DayObjects
-from compaction.job.context import AuditOptions, Found, JobContext
+from compaction.job.context import AuditOptions, FoundCopies, JobContext
 from compaction.parquet.plan import RawObject
 from compaction.shard_groups.port import Dealt
 from minutebook.coverage.intervals import Interval
@@ -32,7 +32,7 @@ class Copies(NamedTuple):
 
     objects: Mapping[int, RawObject]
     shards: Mapping[str, ShardTally]
-    found: Found
+    found: FoundCopies
     doubt: str
     lines: int
     without_id: int
@@ -81,7 +81,7 @@ def resolve(
     )
 
 
-def leaving_out(collected: CollectedIds, groups: Dealt, order: OrderArgument) -> Dealt:
+def orders_without_copies(collected: CollectedIds, groups: Dealt, order: OrderArgument) -> Dealt:
     """Return the orders that leave copies out, each in the bucket of the task that has read its objects.
 
     `groups` are dealt to these buckets; `order` says where they are read and written.
@@ -121,7 +121,7 @@ def _buckets_before(context: JobContext, collected: CollectedIds, objects: DayOb
     foreign = ask_foreign(context.archive, objects)
     copies, _ = find_strangers(context.archive, objects, collected.seen, foreign, collected.behind)
     of_bucket = copies_by_bucket(objects, copies)
-    scope = Scope(
+    scope = GroupScope(
         context.place.address,
         objects.storage,
         objects.prefix,

@@ -29,7 +29,7 @@ from minutebook.format.minute import minute_text
 from minutebook.format.position import Position
 
 
-class Span(NamedTuple):
+class JudgedMinutes(NamedTuple):
     """The minutes that are judged, from `first` up to `end`: those of a day, of a day so far, or of an hour."""
 
     first: int
@@ -39,7 +39,7 @@ class Span(NamedTuple):
         return isinstance(minute, int) and self.first <= minute < self.end
 
 
-def check_chain(span: Span, links: Sequence[ChainLink], context: ShardContext) -> ChainResult:
+def check_chain(span: JudgedMinutes, links: Sequence[ChainLink], context: ShardContext) -> ChainResult:
     """Judge one shard: its links of the span, with the neighbours before and after."""
     chain = sorted(links, key=lambda link: (link.metadata.first, link.metadata.last, link.key))
     check = _Check(span, context, chain)
@@ -56,17 +56,17 @@ def check_chain(span: Span, links: Sequence[ChainLink], context: ShardContext) -
     return check.end()
 
 
-def _concerns(span: Span, link: ChainLink) -> bool:
+def _concerns(span: JudgedMinutes, link: ChainLink) -> bool:
     return link.metadata.minute in span
 
 
-def _spans(span: Span, before: ChainLink | None, after: ChainLink) -> bool:
+def _spans(span: JudgedMinutes, before: ChainLink | None, after: ChainLink) -> bool:
     """Tell whether the span lies between two neighbours: a joint over an empty day."""
     return before is not None and before.metadata.minute < span.first <= after.metadata.minute
 
 
 class _Check:
-    def __init__(self, span: Span, context: ShardContext, chain: Sequence[ChainLink]) -> None:
+    def __init__(self, span: JudgedMinutes, context: ShardContext, chain: Sequence[ChainLink]) -> None:
         self._span = span
         self._context = context
         self._chain = chain

@@ -4,8 +4,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from statistics import median_low
 
 from compaction.audit.rules.evidence import ChainResult
-from compaction.inventory.neighbours import Need
-from compaction.inventory.segments import Segment
+from compaction.inventory.neighbours import NeighbourQuery
+from compaction.inventory.segments import ArchivedSegment
 from compaction.inventory.shard_markers import ShardMarkers
 from compaction.verdict.audit_document import Shard
 from minutebook.format.day import Day
@@ -13,7 +13,7 @@ from minutebook.format.metadata import ChainStart
 from minutebook.format.position import Position
 
 
-def living(day: Day, shards: Mapping[str, ShardMarkers], lookback_days: int) -> list[str]:
+def maybe_living_shards(day: Day, shards: Mapping[str, ShardMarkers], lookback_days: int) -> list[str]:
     """Return the shards without a segment of the day that are judged all the same: those that may have lived then.
 
     Not those whose end was proven before the day began, and not those that were begun long after it: had they had
@@ -29,15 +29,15 @@ def living(day: Day, shards: Mapping[str, ShardMarkers], lookback_days: int) -> 
     ]
 
 
-def need(segments: Sequence[Segment], markers: ShardMarkers) -> Need:
+def need(segments: Sequence[ArchivedSegment], markers: ShardMarkers) -> NeighbourQuery:
     """Return what a shard needs of the days around."""
     if not segments:
-        return Need(None, None, before=markers.start is not None, after=markers.start is not None)
+        return NeighbourQuery(None, None, before=markers.start is not None, after=markers.start is not None)
     chain = sorted(segments, key=lambda segment: segment.metadata.first)
     before = chain[0].metadata.after
     tail = max(segment.metadata.last for segment in segments)
     ends = markers.end is not None and markers.end.last_position() == tail
-    return Need(
+    return NeighbourQuery(
         chain[0].metadata.first,
         chain[-1].metadata.first,
         before=not isinstance(before, ChainStart),
@@ -46,7 +46,9 @@ def need(segments: Sequence[Segment], markers: ShardMarkers) -> Need:
     )
 
 
-def with_evidence(need: Need, markers: ShardMarkers, marked: Iterable[Position], checkpoint: Position | None) -> Need:
+def with_evidence(
+    need: NeighbourQuery, markers: ShardMarkers, marked: Iterable[Position], checkpoint: Position | None
+) -> NeighbourQuery:
     """Return what a shard needs that may have no segment of the day: then its evidence says where its chain stood.
 
     `marked` are the positions that its read marks stand on.
@@ -58,7 +60,7 @@ def with_evidence(need: Need, markers: ShardMarkers, marked: Iterable[Position],
     return need._replace(stands_on=max(named, default=None))
 
 
-def shard_row(shard: str, segments: Sequence[Segment], result: ChainResult) -> Shard:
+def shard_row(shard: str, segments: Sequence[ArchivedSegment], result: ChainResult) -> Shard:
     """Return a shard's row of the table."""
     lags = sorted(max(0, segment.row.last_modified_ms - segment.metadata.arrival_max_ms) for segment in segments)
     return Shard(

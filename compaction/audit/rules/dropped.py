@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from compaction.audit.rules.originals import Fate, Original, Originals
-from compaction.inventory.segments import Segment, segment_finding
+from compaction.inventory.segments import ArchivedSegment, segment_finding
 from compaction.parquet.plan import RestoredLines
 from compaction.verdict.findings import Code, Finding
 from minutebook.compression import compression_of
@@ -24,7 +24,7 @@ from minutebook.store.parallel import in_parallel
 from minutebook.store.retrying import RetryingStorage
 
 
-class Dropped(NamedTuple):
+class DroppedRecord(NamedTuple):
     """One dropped record: its position, and the shard and position of its original (None: a producer's number)."""
 
     position: Position
@@ -50,14 +50,14 @@ class Unsettled(NamedTuple):
     `is_writable`: lines may come back into the segment's place.
     """
 
-    segment: Segment
-    copies: tuple[Dropped, ...]
+    segment: ArchivedSegment
+    copies: tuple[DroppedRecord, ...]
     is_writable: bool
 
 
-def read_dropped(
-    storage: RetryingStorage, prefix: str, concerned: Sequence[Segment]
-) -> tuple[list[tuple[Segment, list[Dropped]]], list[Finding]]:
+def read_dropped_records(
+    storage: RetryingStorage, prefix: str, concerned: Sequence[ArchivedSegment]
+) -> tuple[list[tuple[ArchivedSegment, list[DroppedRecord]]], list[Finding]]:
     """Read the records that were dropped from segments, and what is wrong where they cannot be read."""
     outcomes = in_parallel(lambda segment: _read(storage, prefix, segment), concerned)
     findings = [outcome for outcome in outcomes if isinstance(outcome, Finding)]
@@ -87,7 +87,7 @@ def settle_dropped(prefix: str, unsettled: Sequence[Unsettled], originals: Origi
 
 
 def _first_copies(
-    read: Sequence[tuple[Segment, Sequence[Dropped]]], fates: Mapping[Original, Fate]
+    read: Sequence[tuple[ArchivedSegment, Sequence[DroppedRecord]]], fates: Mapping[Original, Fate]
 ) -> dict[Original | None, tuple[str, Position]]:
     """Return, for each original that is missing, the segment and position of its first copy: by arrival."""
     found: dict[Original | None, tuple[int, str, Position, str]] = {}
@@ -100,17 +100,19 @@ def _first_copies(
     return {original: (key, position) for original, (_, _, position, key) in found.items()}
 
 
-def _is_chosen(copy: Dropped, segment: Segment, chosen: Mapping[Original | None, tuple[str, Position]]) -> bool:
+def _is_chosen(
+    copy: DroppedRecord, segment: ArchivedSegment, chosen: Mapping[Original | None, tuple[str, Position]]
+) -> bool:
     return chosen.get(copy.original) == (segment.key, copy.position)
 
 
-def _key(prefix: str, segment: Segment) -> str:
+def _key(prefix: str, segment: ArchivedSegment) -> str:
     metadata = segment.metadata
     slot = (metadata.shard_id, metadata.minute, metadata.first, metadata.writer)
     return duplicates_key(prefix, *slot, compression_of(segment.key))
 
 
-def _read(storage: RetryingStorage, prefix: str, segment: Segment) -> list[Dropped] | Finding:
+def _read(storage: RetryingStorage, prefix: str, segment: ArchivedSegment) -> list[DroppedRecord] | Finding:
     metadata = segment.metadata
     key = _key(prefix, segment)
 
@@ -132,21 +134,23 @@ def _read(storage: RetryingStorage, prefix: str, segment: Segment) -> list[Dropp
     return inside
 
 
-def _dropped(line: bytes) -> Dropped:
+def _dropped(line: bytes) -> DroppedRecord:
     _, record, duplicate_of = decode_dropped_line(line)
-    return Dropped(record.position, original_of(duplicate_of), record.arrival_ms)
+    return DroppedRecord(record.position, original_of(duplicate_of), record.arrival_ms)
 
 
 def _judge(
-    segment: Segment,
-    dropped: Sequence[Dropped],
+    segment: ArchivedSegment,
+    dropped: Sequence[DroppedRecord],
     fates: Mapping[Original, Fate],
     chosen: Mapping[Original | None, tuple[str, Position]],
 ) -> list[Finding]:
-    def select(fate: Fate) -> list[Dropped]:
+    def select(fate: Fate) -> list[DroppedRecord]:
         return [copy for copy in dropped if copy.original is not None and fates[copy.original] == fate]
 
-    def about(records: Sequence[Dropped], message: str, *, unknown: bool = False, repaired: bool = False) -> Finding:
+    def about(
+        records: Sequence[DroppedRecord], message: str, *, unknown: bool = False, repaired: bool = False
+    ) -> Finding:
         return segment_finding(
             Code.DROPPED_WITHOUT_ORIGINAL,
             segment,

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Final, Literal, NamedTuple
 
-from compaction.inventory.neighbours import ChainLink, Reach
+from compaction.inventory.neighbours import ChainLink, SearchReach
 from compaction.inventory.shard_markers import ArchiveMarkers, ShardMarkers
 from compaction.inventory.tombstones import ExpiredBefore
 from compaction.verdict.findings import Finding
@@ -54,7 +54,7 @@ class ShardContext(NamedTuple):
     shard_id: str
     markers: ShardMarkers
     checkpoint: Position | None
-    reach: Reach
+    reach: SearchReach
     holes: tuple[Position, ...] = ()
     expired: tuple[SequenceRange, ...] = ()
     unread: tuple[Day, ...] = ()

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from compaction.inventory.facts import SegmentFacts
-from compaction.inventory.segments import Described, Segment, segment_finding
+from compaction.inventory.segments import ArchivedSegment, ClassifiedObjects, segment_finding
 from compaction.tasks.merging import Repeat
 from compaction.verdict.audit_document import Equation
 from compaction.verdict.findings import Code, Finding, finding
@@ -17,7 +17,7 @@ from minutebook.format.minute import minute_text
 from minutebook.format.position import Position
 
 
-def check_lines(segments: Iterable[Segment], facts: Mapping[str, SegmentFacts]) -> list[Finding]:
+def check_lines(segments: Iterable[ArchivedSegment], facts: Mapping[str, SegmentFacts]) -> list[Finding]:
     """Compare what was read of each segment with its metadata and key."""
     return [
         found
@@ -44,7 +44,7 @@ def repeat_findings(repeats: Iterable[Repeat]) -> list[Finding]:
     ]
 
 
-def _check(segment: Segment, read: SegmentFacts) -> list[Finding]:
+def _check(segment: ArchivedSegment, read: SegmentFacts) -> list[Finding]:
     if read.changed:
         return [
             segment_finding(Code.UNREADABLE_OBJECT, segment, f"{read.problem}: it changed meanwhile", unknown=True)
@@ -74,7 +74,7 @@ def _check(segment: Segment, read: SegmentFacts) -> list[Finding]:
     return found + _counts(segment, read)
 
 
-def _counts(segment: Segment, read: SegmentFacts) -> list[Finding]:
+def _counts(segment: ArchivedSegment, read: SegmentFacts) -> list[Finding]:
     metadata = segment.metadata
     if (read.lines, read.payload_bytes) != (metadata.records, metadata.payload_bytes):
         return [
@@ -90,7 +90,7 @@ def _counts(segment: Segment, read: SegmentFacts) -> list[Finding]:
     return _ends(segment, read, strict=not metadata.dropped)
 
 
-def _ends(segment: Segment, read: SegmentFacts, *, strict: bool) -> list[Finding]:
+def _ends(segment: ArchivedSegment, read: SegmentFacts, *, strict: bool) -> list[Finding]:
     """Compare the span and the arrival times; not strict: the lines may cover less than the span."""
     metadata = segment.metadata
     if read.low is None or read.high is None:
@@ -140,7 +140,7 @@ class Counts(NamedTuple):
         return Counts(*(one + two for one, two in zip(self, other, strict=True)))
 
 
-def count(described: Described, facts: Mapping[str, SegmentFacts] | None) -> Counts:
+def count(described: ClassifiedObjects, facts: Mapping[str, SegmentFacts] | None) -> Counts:
     """Count lines; without facts the numbers are those of the metadata."""
     if facts is None:
         raw = sum(segment.metadata.records for segment in described.segments)

@@ -4,21 +4,21 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from compaction.audit.rules.chain import Span, check_chain
+from compaction.audit.rules.chain import JudgedMinutes, check_chain
 from compaction.audit.rules.chains import shard_row
-from compaction.audit.rules.dropped import Unsettled, read_dropped
+from compaction.audit.rules.dropped import Unsettled, read_dropped_records
 from compaction.audit.rules.evidence import ChainResult, ShardContext
 from compaction.audit.rules.originals import ArchivedSpan, SpanMap, span_of
 from compaction.audit.shards.bounding import bounded
 from compaction.audit.shards.minutes import Minutes
-from compaction.audit.shards.objects import Seen
+from compaction.audit.shards.objects import SeenObject
 from compaction.inventory.day_objects import check_mark
-from compaction.inventory.neighbours import ChainLink, Reach
+from compaction.inventory.neighbours import ChainLink, SearchReach
 from compaction.inventory.segments import (
-    Described,
-    Parsed,
-    Segment,
-    describe,
+    ArchivedSegment,
+    ClassifiedObjects,
+    ParsedObject,
+    classify,
     parse,
 )
 from compaction.inventory.shard_markers import ShardMarkers
@@ -39,7 +39,7 @@ from minutebook.store.retrying import RetryingStorage
 from minutebook.store.storage import Address
 
 
-class Scope(NamedTuple):
+class GroupScope(NamedTuple):
     """What all buckets are judged by. `storage` is given in this process; elsewhere a task opens its own."""
 
     archive: Address
@@ -54,9 +54,9 @@ class Scope(NamedTuple):
     writes: bool
 
     @property
-    def span(self) -> Span:
+    def span(self) -> JudgedMinutes:
         """The minutes that are judged."""
-        return Span(self.first_minute, self.end_ms // MINUTE_MS)
+        return JudgedMinutes(self.first_minute, self.end_ms // MINUTE_MS)
 
 
 class Bucket(NamedTuple):
@@ -69,17 +69,17 @@ class Bucket(NamedTuple):
     """
 
     number: int
-    scope: Scope
+    scope: GroupScope
     mark: int
     copies: Mapping[str, str]
-    strays: tuple[Parsed, ...]
+    strays: tuple[ParsedObject, ...]
     markers: Mapping[str, ShardMarkers]
     living: tuple[str, ...]
     positions: Mapping[str, frozenset[Position]]
     as_they_are: frozenset[str]
     checkpoints: Mapping[str, Position] = {}
     links: Mapping[str, Sequence[ChainLink]] = {}
-    reach: Mapping[str, Reach] = {}
+    reach: Mapping[str, SearchReach] = {}
     expired: Mapping[str, tuple[SequenceRange, ...]] = {}
     unread: tuple[Day, ...] = ()
 
@@ -96,7 +96,7 @@ class JudgedShard(NamedTuple):
     minutes: Minutes
 
 
-class Look:
+class GroupView:
     """A bucket's objects, sorted out."""
 
     def __init__(self, values: Values, bucket: Bucket) -> None:
@@ -109,15 +109,15 @@ class Look:
         self.tasks = {one.row.key: one.task for one in seen}
         self.has_lines = bool(self.facts)
         objects = parse((one.row, one.fields) for one in seen)
-        self.described: Described = describe(scope.prefix, objects, bucket.copies, scope.compression)
-        strays = describe(scope.prefix, bucket.strays, {}, scope.compression).segments
-        self._members: dict[str, list[Segment]] = defaultdict(list)
+        self.described: ClassifiedObjects = classify(scope.prefix, objects, bucket.copies, scope.compression)
+        strays = classify(scope.prefix, bucket.strays, {}, scope.compression).segments
+        self._members: dict[str, list[ArchivedSegment]] = defaultdict(list)
         for segment in [*self.described.segments, *strays]:
             if scope.buckets.of(segment.metadata.shard_id) == bucket.number:
                 self._members[segment.metadata.shard_id].append(segment)
         self.shards = sorted({*self._members, *bucket.living})
 
-    def members(self, shard: str) -> list[Segment]:
+    def members(self, shard: str) -> list[ArchivedSegment]:
         """Return a shard's segments."""
         return self._members.get(shard, [])
 
@@ -155,7 +155,7 @@ class Look:
         concerned = [segment for segment in self.described.segments if segment.metadata.dropped]
         if not concerned:
             return [], []
-        found, findings = read_dropped(scope.storage or open_in_task(scope.archive), scope.prefix, concerned)
+        found, findings = read_dropped_records(scope.storage or open_in_task(scope.archive), scope.prefix, concerned)
         maps: dict[str, SpanMap] = {}
         unsettled = []
         for segment, copies in found:
@@ -196,7 +196,7 @@ class Look:
             shard,
             bucket.markers.get(shard, ShardMarkers()),
             bucket.checkpoints.get(shard),
-            bucket.reach.get(shard, Reach(to_the_beginning=False, to_the_end=False)),
+            bucket.reach.get(shard, SearchReach(to_the_beginning=False, to_the_end=False)),
             holes=tuple(
                 row.parsed.first
                 for row in self.rows
@@ -209,7 +209,7 @@ class Look:
         )
 
     def _proofs(
-        self, shard: str, segments: Sequence[Segment]
+        self, shard: str, segments: Sequence[ArchivedSegment]
     ) -> tuple[tuple[EvidenceLink, ...], tuple[tuple[Position, Position], ...]]:
         proofs = [segment_link(segment.metadata, segment.row.last_modified_ms) for segment in segments]
         if shard in self._bucket.as_they_are:
@@ -219,6 +219,6 @@ class Look:
         return tuple(found), tuple(ends for proof in found if (ends := (proof.first, proof.last)) not in known)
 
 
-def all_seen(values: Values) -> list[Seen]:
+def all_seen(values: Values) -> list[SeenObject]:
     """Return a bucket's objects."""
     return [one for seen in values for one in seen]

@@ -15,12 +15,12 @@ from compaction.audit.rules.dropped import Unsettled
 from compaction.audit.rules.lines import Counts, check_lines, count
 from compaction.audit.rules.originals import ArchivedSpan, Original, SpanMap
 from compaction.audit.shards.bounding import bounded
-from compaction.audit.shards.group_view import Bucket, JudgedShard, Look, all_seen
-from compaction.audit.shards.objects import Seen
-from compaction.inventory.inventory import Row
-from compaction.inventory.neighbours import Need, Side
+from compaction.audit.shards.group_view import Bucket, GroupView, JudgedShard, all_seen
+from compaction.audit.shards.objects import SeenObject
+from compaction.inventory.inventory import ListedSegment
+from compaction.inventory.neighbours import NeighbourQuery, OutwardScan
 from compaction.inventory.segments import (
-    Segment,
+    ArchivedSegment,
     decode_if_ours,
     is_in_place,
 )
@@ -67,18 +67,18 @@ def repeated_writers(values: Values, argument: None) -> frozenset[bytes]:
     return frozenset(twice)
 
 
-def suspects(values: Values, repeated: frozenset[bytes]) -> list[Seen]:
+def suspects(values: Values, repeated: frozenset[bytes]) -> list[SeenObject]:
     """Return the objects whose writer another one names, too, and those that lie elsewhere than they say."""
     return [one for one in all_seen(values) if writer_digest(one) in repeated or _is_misplaced(one)]
 
 
-def writer_digest(one: Seen) -> bytes | None:
+def writer_digest(one: SeenObject) -> bytes | None:
     """Return a digest of an object's writer and size; None where it names no writer."""
     writer = None if one.fields is None else one.fields.get("writer")
     return None if writer is None else blake2b(f"{writer}\t{one.row.size}".encode(), digest_size=16).digest()
 
 
-def _is_misplaced(one: Seen) -> bool:
+def _is_misplaced(one: SeenObject) -> bool:
     metadata = decode_if_ours(one.fields)
     return metadata is not None and not is_in_place(one.row, metadata)
 
@@ -86,16 +86,16 @@ def _is_misplaced(one: Seen) -> bool:
 # What neighbours are needed
 
 
-def needs(values: Values, bucket: Bucket) -> dict[str, Need]:
+def needs(values: Values, bucket: Bucket) -> dict[str, NeighbourQuery]:
     """Return what each shard of the bucket needs of the days around. The work of a task."""
-    look = Look(values, bucket)
+    look = GroupView(values, bucket)
     return {shard: need(look.members(shard), bucket.markers.get(shard, ShardMarkers())) for shard in look.shards}
 
 
-def nearest_later(values: Values, argument: tuple[int | None, Mapping[str, Need]]) -> list[Row]:
+def nearest_later(values: Values, argument: tuple[int | None, Mapping[str, NeighbourQuery]]) -> list[ListedSegment]:
     """Return the rows behind a scope within the day that may be neighbours. The work of a task."""
     end, wanted = argument
-    side = Side(wanted, 1)
+    side = OutwardScan(wanted, 1)
     side.add(
         row
         for rows in values
@@ -108,9 +108,9 @@ def nearest_later(values: Values, argument: tuple[int | None, Mapping[str, Need]
 # The judgement
 
 
-def judge(values: Values, bucket: Bucket) -> JudgedBucket:
+def judge_group(values: Values, bucket: Bucket) -> JudgedBucket:
     """Judge a bucket. The work of a task."""
-    look = Look(values, bucket)
+    look = GroupView(values, bucket)
     shards = {shard: look.judge(shard) for shard in look.shards}
     unsettled, of_dropped = look.dropped()
     tainted, merges = look.tainted({})
@@ -128,7 +128,7 @@ def judge(values: Values, bucket: Bucket) -> JudgedBucket:
 def tainted_by(values: Values, argument: tuple[Bucket, Mapping[str, RestoredLines]]) -> frozenset[int]:
     """Return the tainted tasks where lines come back. The work of a task."""
     bucket, restored = argument
-    return Look(values, bucket).tainted(restored)[0]
+    return GroupView(values, bucket).tainted(restored)[0]
 
 
 class Wanted(NamedTuple):
@@ -141,7 +141,7 @@ class Wanted(NamedTuple):
 
 def wanted_groups(values: Values, argument: Wanted) -> list[MergeGroup]:
     """Return the groups that are wanted. The work of a task."""
-    look = Look(values, argument.bucket)
+    look = GroupView(values, argument.bucket)
     groups = look.groups(argument.restored)
     if argument.tasks is None:
         return groups
@@ -151,13 +151,13 @@ def wanted_groups(values: Values, argument: Wanted) -> list[MergeGroup]:
 def nearby_spans(values: Values, argument: tuple[Bucket, Iterable[Original]]) -> dict[str, list[ArchivedSpan]]:
     """Return, by shard, what decides the fate of positions: the spans around each, and the first and last of all."""
     bucket, wanted = argument
-    look = Look(values, bucket)
+    look = GroupView(values, bucket)
     by_shard: dict[str, list[Position]] = defaultdict(list)
     for shard, position in wanted:
         by_shard[shard].append(position)
     return {shard: SpanMap(look.spans(shard)).around(positions) for shard, positions in by_shard.items()}
 
 
-def segments_of(values: Values, bucket: Bucket) -> list[Segment]:
+def segments_of(values: Values, bucket: Bucket) -> list[ArchivedSegment]:
     """Return a bucket's segments. The work of a task, for level stream."""
-    return list(Look(values, bucket).described.segments)
+    return list(GroupView(values, bucket).described.segments)

@@ -5,7 +5,7 @@ from array import array
 from collections.abc import Sequence
 from typing import Final, NamedTuple, Self
 
-from compaction.inventory.segments import Segment
+from compaction.inventory.segments import ArchivedSegment
 from minutebook.format.day import MINUTES_A_DAY, Day
 from minutebook.format.minute import MINUTE_MS
 
@@ -15,7 +15,7 @@ _WIDTH: Final = 4
 _MOST: Final = 2**31 - 1
 
 
-class Counted(NamedTuple):
+class MinuteCounts(NamedTuple):
     """By minute of the day: records, and how long after the minute the last of them were there (-1: no segment)."""
 
     records: "array[int]"
@@ -28,7 +28,7 @@ class Minutes(NamedTuple):
     packed: bytes
 
     @classmethod
-    def of(cls, day: Day, segments: Sequence[Segment]) -> Self:
+    def of(cls, day: Day, segments: Sequence[ArchivedSegment]) -> Self:
         """Return those of a shard's segments."""
         records, lag_tenths = array("i", [0] * MINUTES_A_DAY), array("i", [-1] * MINUTES_A_DAY)
         for segment in segments:
@@ -38,18 +38,18 @@ class Minutes(NamedTuple):
                 late_ms = segment.row.last_modified_ms - (segment.metadata.minute + 1) * MINUTE_MS
                 tenths = (late_ms + TENTH_MS // 2) // TENTH_MS
                 lag_tenths[column] = max(lag_tenths[column], min(tenths, _MOST), 0)
-        return cls.packed_of(Counted(records, lag_tenths))
+        return cls.packed_of(MinuteCounts(records, lag_tenths))
 
     @classmethod
-    def packed_of(cls, counted: Counted) -> Self:
+    def packed_of(cls, counted: MinuteCounts) -> Self:
         """Pack numbers; the bytes of equal weight lie together, because most of the high ones are zero."""
         raw = b"".join(numbers.tobytes()[weight::_WIDTH] for numbers in counted for weight in range(_WIDTH))
         return cls(zlib.compress(raw))
 
-    def counted(self) -> Counted:
+    def counted(self) -> MinuteCounts:
         """Return the numbers."""
         raw, size = zlib.decompress(self.packed), MINUTES_A_DAY * _WIDTH
-        return Counted(*(_numbers(raw[start : start + size]) for start in (0, size)))
+        return MinuteCounts(*(_numbers(raw[start : start + size]) for start in (0, size)))
 
 
 def _numbers(raw: bytes) -> "array[int]":

@@ -8,26 +8,33 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
 from compaction.audit.shards.judging import mark_writers, repeated_writers, suspects, writer_digest
-from compaction.audit.shards.objects import Seen
+from compaction.audit.shards.objects import SeenObject
 from compaction.inventory.day_objects import DayObjects
 from compaction.inventory.heads import head_rows
 from compaction.inventory.inventory import make_row
-from compaction.inventory.segments import Parsed, decode_if_ours, find_copies, is_in_place, misplaced, parse
+from compaction.inventory.segments import (
+    ParsedObject,
+    decode_if_ours,
+    find_copied_objects,
+    is_in_place,
+    misplaced,
+    parse,
+)
 from compaction.shard_groups.port import Dealt, of_the_driver
 from minutebook.format.metadata import SegmentMetadata
 from minutebook.store.objects import ListedObject
 from minutebook.store.retrying import RetryingStorage
 
 
-def ask_foreign(storage: RetryingStorage, objects: DayObjects) -> list[Seen]:
+def ask_foreign(storage: RetryingStorage, objects: DayObjects) -> list[SeenObject]:
     """Ask for the metadata of the objects whose key is not a segment's."""
     metadata = head_rows(storage, objects.foreign)
-    return [Seen(row, metadata[row.key]) for row in objects.foreign]
+    return [SeenObject(row, metadata[row.key]) for row in objects.foreign]
 
 
 def find_strangers(
-    storage: RetryingStorage, objects: DayObjects, seen: Dealt, foreign: Sequence[Seen], behind: int = 0
-) -> tuple[dict[str, str], dict[int, list[Parsed]]]:
+    storage: RetryingStorage, objects: DayObjects, seen: Dealt, foreign: Sequence[SeenObject], behind: int = 0
+) -> tuple[dict[str, str], dict[int, list[ParsedObject]]]:
     """Return the copies, by key with their originals, and by bucket the segments that lie under other shards.
 
     The day's buckets are those of `seen` that are numbered from `behind` on.
@@ -43,8 +50,8 @@ def find_strangers(
     near = [one for some in suspected.values() for one in some]
     chosen = sorted([*near, *foreign], key=lambda one: one.row.key.encode())
     parsed = parse((one.row, one.fields) for one in chosen)
-    copies = find_copies(objects.prefix, parsed, _elsewhere(storage, objects, parsed), objects.compression)
-    strays: dict[int, list[Parsed]] = defaultdict(list)
+    copies = find_copied_objects(objects.prefix, parsed, _elsewhere(storage, objects, parsed), objects.compression)
+    strays: dict[int, list[ParsedObject]] = defaultdict(list)
     for row, outcome in parsed:
         is_stray = isinstance(outcome, SegmentMetadata) and not is_in_place(row, outcome)
         if not is_stray or row.parsed is None or row.key in copies or not isinstance(outcome, SegmentMetadata):
@@ -69,7 +76,9 @@ def home_of(objects: DayObjects, key: str) -> int:
     return objects.buckets.of("" if parsed is None else parsed.shard_id)
 
 
-def _elsewhere(storage: RetryingStorage, objects: DayObjects, parsed: Sequence[Parsed]) -> dict[str, SegmentMetadata]:
+def _elsewhere(
+    storage: RetryingStorage, objects: DayObjects, parsed: Sequence[ParsedObject]
+) -> dict[str, SegmentMetadata]:
     """Ask for the originals of misplaced objects, where these lie outside of what was listed."""
     rows = [make_row(objects.prefix, ListedObject(key, 0, "", 0)) for key in misplaced(objects.prefix, parsed)]
     found = head_rows(storage, [row for row in rows if not objects.holds(row)])

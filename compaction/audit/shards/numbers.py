@@ -5,9 +5,9 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from compaction.audit.shards.group_view import Bucket, Look, all_seen
-from compaction.audit.shards.objects import OrderArgument, order_of
-from compaction.event_ids.dropping import Dropped
+from compaction.audit.shards.group_view import Bucket, GroupView, all_seen
+from compaction.audit.shards.objects import OrderArgument, fresh_order
+from compaction.event_ids.dropping import DroppedLines
 from compaction.parquet.plan import MergeGroup, RawObject, RestoredLines, Task, order_of_objects, raw_objects
 from compaction.shard_groups.port import Given, Values
 from compaction.tasks.finished import fingerprint
@@ -41,7 +41,7 @@ class Numbered(NamedTuple):
 
 def taking_part(values: Values, bucket: Bucket) -> TakingPart:
     """Tell which objects take part: those that are whole, in order, and overlap no other. The work of a task."""
-    look = Look(values, bucket)
+    look = GroupView(values, bucket)
     alone = {group.objects[0].key for group in look.groups({}) if not group.merge}
     lines = without_id = doubtful = 0
     excluded = array("Q")
@@ -65,7 +65,7 @@ def named(values: Values, numbers: frozenset[int]) -> dict[int, RawObject]:
 
 def deal_groups(values: Values, argument: WrittenAgain) -> Iterator[Given]:
     """Give groups to the tasks that have read their first objects. The work of a task."""
-    look = Look(values, argument.bucket)
+    look = GroupView(values, argument.bucket)
     numbers = {one.row.key: one.number for one in all_seen(values)}
     by_task: dict[int, list[Numbered]] = defaultdict(list)
     for group in look.groups(argument.restored):
@@ -90,9 +90,9 @@ def order_again(values: Values, argument: AgainArgument) -> Iterator[Given]:
     if not found:
         return
     task = Task(argument.order.number, tuple(one.group for one in found))
-    order = order_of(task, argument.order)._replace(
+    order = fresh_order(task, argument.order)._replace(
         numbers=tuple(number for one in found for number in one.numbers),
-        dropped=Dropped(argument.expression),
+        dropped=DroppedLines(argument.expression),
         is_again=True,
     )
     if argument.order.left is not None and not any(group.merge for group in task.groups):

@@ -15,8 +15,8 @@ from compaction.event_ids.rows import IdOrder
 from compaction.inventory.day_objects import check_mark
 from compaction.inventory.facts import SegmentFacts
 from compaction.inventory.heads import head_rows
-from compaction.inventory.inventory import Row
-from compaction.inventory.segments import Fields
+from compaction.inventory.inventory import ListedSegment
+from compaction.inventory.segments import UserMetadata
 from compaction.parquet.plan import (
     MergeGroup,
     RawObject,
@@ -32,7 +32,7 @@ from compaction.shard_groups.grouping import Buckets
 from compaction.shard_groups.opened import open_in_task
 from compaction.shard_groups.port import DRIVERS, Given, Values
 from compaction.tasks.finished import fingerprint
-from compaction.tasks.taken import CachedTask, TakenHour, split
+from compaction.tasks.taken import CachedTask, TakenHour, split_taken
 from compaction.tasks.task import Order, TaskResult
 from minutebook.compression import compression_of
 from minutebook.format.keys import SegmentKey
@@ -42,15 +42,15 @@ from minutebook.store.storage import Address
 NO_TASK = -1
 
 
-class Seen(NamedTuple):
+class SeenObject(NamedTuple):
     """An object, its user metadata (None: it is gone), and what task `task` has read of it; None: nobody read it.
 
     Where ids were asked for, `number` is the object's among all that were read, and `without_id` counts its lines
     that have none.
     """
 
-    row: Row
-    fields: Fields
+    row: ListedSegment
+    fields: UserMetadata
     read: SegmentFacts | None = None
     task: int = NO_TASK
     number: int = NO_TASK
@@ -90,7 +90,7 @@ class TaskSize(NamedTuple):
     objects: int
 
 
-class Measured(NamedTuple):
+class MeasuredTasks(NamedTuple):
     """How large a bucket's tasks are, but for those that hours have done; and how many objects it has in all."""
 
     tasks: list[TaskSize]
@@ -124,7 +124,7 @@ class OrderArgument(NamedTuple):
     keeps_ids: str = ""
 
 
-def rows_of(values: Values, end: int | None) -> list[Row]:
+def rows_of(values: Values, end: int | None) -> list[ListedSegment]:
     """Return a bucket's rows before a minute."""
     return [
         row for rows in values for row in rows if end is None or (row.parsed is not None and row.parsed.minute < end)
@@ -135,10 +135,10 @@ def ask_heads(values: Values, argument: HeadArgument) -> Iterator[Given]:
     """Ask for the metadata of a bucket's objects. The work of a task."""
     rows = rows_of(values, argument.end)
     metadata = head_rows(argument.storage or open_in_task(argument.address), rows)
-    yield argument.bucket, [Seen(row, metadata[row.key]) for row in rows]
+    yield argument.bucket, [SeenObject(row, metadata[row.key]) for row in rows]
 
 
-def cut(values: Values, argument: CutArgument) -> tuple[Mapping[int, list[RawObject]], list[Task]]:
+def cut_tasks(values: Values, argument: CutArgument) -> tuple[Mapping[int, list[RawObject]], list[Task]]:
     """Return what hours have done of a bucket, by the task that takes it over, and the tasks of the rest.
 
     Objects are numbered by where they come among these: of other rows than were listed, ids would name others.
@@ -148,16 +148,16 @@ def cut(values: Values, argument: CutArgument) -> tuple[Mapping[int, list[RawObj
     """
     rows = rows_of(values, argument.end)
     check_mark(rows, argument.mark)
-    taken, left = split(raw_objects(rows), argument.hours)
+    taken, left = split_taken(raw_objects(rows), argument.hours)
     sizes, number = argument.sizes, argument.first_number
     return taken, plan_tasks(single_groups(left), sizes=sizes, first_number=number, day_bytes=argument.day_bytes)
 
 
-def measure(values: Values, argument: CutArgument) -> Measured:
+def measure_tasks(values: Values, argument: CutArgument) -> MeasuredTasks:
     """Return how large a bucket's tasks are."""
-    taken, tasks = cut(values, argument)
+    taken, tasks = cut_tasks(values, argument)
     sizes = [TaskSize(task.size, len(task.groups)) for task in tasks]
-    return Measured(sizes, sum(map(len, taken.values())) + sum(size.objects for size in sizes))
+    return MeasuredTasks(sizes, sum(map(len, taken.values())) + sum(size.objects for size in sizes))
 
 
 def deal_tasks(values: Values, argument: CutArgument) -> Iterator[Given]:
@@ -165,7 +165,7 @@ def deal_tasks(values: Values, argument: CutArgument) -> Iterator[Given]:
 
     Objects are numbered here, where all objects of their shards are: a task of an hour holds a piece of many shards.
     """
-    taken, tasks = cut(values, argument)
+    taken, tasks = cut_tasks(values, argument)
     groups = {number: single_groups(objects) for number, objects in taken.items()}
     groups |= {task.number: list(task.groups) for task in tasks}
     numbers = _numbers(groups.values(), argument.first_object)
@@ -182,7 +182,7 @@ def _numbers(groups: Iterable[Sequence[MergeGroup]], first: int | None) -> dict[
 
 
 def numbered(
-    measured: Mapping[int, Measured], limit: TaskSizes, day_bytes: int, first: int = 0
+    measured: Mapping[int, MeasuredTasks], limit: TaskSizes, day_bytes: int, first: int = 0
 ) -> tuple[dict[int, int], int]:
     """Return the number of each bucket's first task, counted from `first`, and the number behind the last one.
 
@@ -201,7 +201,7 @@ def numbered(
     return numbers, following
 
 
-def first_objects(measured: Mapping[int, Measured], first: int = 0) -> tuple[dict[int, int], int]:
+def first_objects(measured: Mapping[int, MeasuredTasks], first: int = 0) -> tuple[dict[int, int], int]:
     """Return the number of each bucket's first object, counted from `first`, and the number behind the last one.
 
     Buckets lie in the order of shards, and so do the numbers.
@@ -217,7 +217,7 @@ def make_order(values: Values, argument: OrderArgument) -> Order:
     """Return the order of one task, which one bucket or several have given groups to."""
     groups: Iterable[MergeGroup] = (group for given in values for group in given.groups)
     task = Task(argument.number, tuple(sorted_groups(groups)))
-    order = order_of(task, argument)._replace(taken=argument.taken)
+    order = fresh_order(task, argument)._replace(taken=argument.taken)
     if argument.ids is not None:
         # In the order of groups: numbers are given in the order of shard and position.
         numbers = sorted(number for given in values for number in given.numbers)
@@ -227,7 +227,7 @@ def make_order(values: Values, argument: OrderArgument) -> Order:
     return order._replace(keeps=True, earlier=argument.left.get(fingerprint(task), ()))
 
 
-def order_of(task: Task, argument: OrderArgument) -> Order:
+def fresh_order(task: Task, argument: OrderArgument) -> Order:
     """Return the order of a task, as if nothing of it were done."""
     return Order(
         task,
@@ -256,12 +256,12 @@ class Show(NamedTuple):
         ids = order.ids
         places = {raw_object.key: (place, raw_object) for place, raw_object in enumerate(order.task.objects)}
         behind = 0 if self.before is None or order.task.number < self.before else self.buckets.total
-        seen: dict[int, list[Seen]] = defaultdict(list)
+        seen: dict[int, list[SeenObject]] = defaultdict(list)
         for read in result.facts:
             place, raw_object = places[read.key]
             number = NO_TASK if ids is None else ids.number_at(place)
             without_id = result.without_id.get(read.key, 0)
-            one = Seen(_row(raw_object), read.metadata, read, order.task.number, number, without_id)
+            one = SeenObject(_row(raw_object), read.metadata, read, order.task.number, number, without_id)
             seen[behind + self.buckets.of(raw_object.shard_id)].append(one)
         yield from seen.items()
         yield DRIVERS, result._replace(facts=(), without_id={}, starts=tuple(_starts(order)))
@@ -277,6 +277,6 @@ def _starts(order: Order) -> Iterator[tuple[str, int]]:
         last = raw_object.shard_id, number
 
 
-def _row(raw_object: RawObject) -> Row:
+def _row(raw_object: RawObject) -> ListedSegment:
     key = SegmentKey(raw_object.minute, raw_object.shard_id, raw_object.first, compression_of(raw_object.key))
-    return Row(raw_object.key, raw_object.size, raw_object.etag, raw_object.modified_ms, key)
+    return ListedSegment(raw_object.key, raw_object.size, raw_object.etag, raw_object.modified_ms, key)

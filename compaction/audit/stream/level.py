@@ -17,13 +17,13 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from compaction.audit.stream.records import Bounds, Comparison, joined
-from compaction.audit.stream.slices import SLICE_BYTES, Slice, Window, cut
+from compaction.audit.stream.slices import SLICE_BYTES, ComparedWindow, ShardSlice, cut_slices
 from compaction.audit.stream.task import SHARDS_A_TASK, SliceOrder, SliceResult, compare_slices
 from compaction.inventory.day_objects import DayObjects
-from compaction.inventory.segments import Segment
+from compaction.inventory.segments import ArchivedSegment
 from compaction.inventory.shard_markers import ArchiveMarkers, ShardMarkers
 from compaction.job.context import JobContext
-from compaction.stream.kinesis import ListedShards, Reach, ReadLog
+from compaction.stream.kinesis import ListedShards, ReadLog, ReadSpan
 from compaction.verdict.audit_document import AuditCheck
 from compaction.verdict.findings import Finding
 from minutebook.errors import StreamRefused, StreamUnavailable
@@ -44,7 +44,7 @@ class StreamResult(NamedTuple):
     shards: Mapping[str, tuple[Comparison, ReadLog]] = {}
 
 
-class Asked(NamedTuple):
+class ComparisonRequest(NamedTuple):
     """What is compared: one shard alone, or a window of each; in slices of so many bytes of payload."""
 
     only: str | None = None
@@ -52,13 +52,13 @@ class Asked(NamedTuple):
     slice_bytes: int = SLICE_BYTES
 
 
-def check_stream(
+def compare_with_stream(
     context: JobContext,
     inventory: DayObjects,
-    segments: Sequence[Segment],
+    segments: Sequence[ArchivedSegment],
     markers: ArchiveMarkers,
     ends: Mapping[str, Position],
-    asked: Asked,
+    asked: ComparisonRequest,
 ) -> StreamResult:
     """Compare a day with the stream; a stream that cannot be read leaves its checks unknown.
 
@@ -74,7 +74,7 @@ def check_stream(
     if stranger:
         return _unread("stream_identity", stranger)
     listed = sorted(row.shard_id for row in stream.rows)
-    window = Window.of(inventory, asked.sample_minutes)
+    window = ComparedWindow.of(inventory, asked.sample_minutes)
     rounds = _Rounds(context, inventory, segments, markers, stream=stream, ends=ends, window=window)
     try:
         results = rounds.run([shard for shard in listed if asked.only in {None, shard}], asked.slice_bytes)
@@ -110,7 +110,7 @@ def _stranger(application: ApplicationRecord | None, stream: ListedShards) -> st
 class _Shard:
     """A shard that is being read: the slices that are left, and what the others have shown."""
 
-    def __init__(self, slices: Sequence[Slice]) -> None:
+    def __init__(self, slices: Sequence[ShardSlice]) -> None:
         self.left = list(slices)
         self.results: list[SliceResult] = []
 
@@ -137,12 +137,12 @@ class _Rounds:
         self,
         context: JobContext,
         inventory: DayObjects,
-        segments: Sequence[Segment],
+        segments: Sequence[ArchivedSegment],
         markers: ArchiveMarkers,
         *,
         stream: ListedShards,
         ends: Mapping[str, Position],
-        window: Window,
+        window: ComparedWindow,
     ) -> None:
         self._context = context
         self._inventory = inventory
@@ -150,14 +150,16 @@ class _Rounds:
         self._stream = stream
         self._ends = ends
         self._window = window
-        self._segments: dict[str, list[Segment]] = defaultdict(list)
+        self._segments: dict[str, list[ArchivedSegment]] = defaultdict(list)
         for segment in segments:
             self._segments[segment.metadata.shard_id].append(segment)
 
     def run(self, shard_ids: Sequence[str], slice_bytes: int) -> dict[str, SliceResult]:
         """Read the shards, a slice of each in every round."""
         window, segments = self._window, self._segments
-        shards = {shard: _Shard(cut(window.of_shard(segments[shard], shard), slice_bytes)) for shard in shard_ids}
+        shards = {
+            shard: _Shard(cut_slices(window.of_shard(segments[shard], shard), slice_bytes)) for shard in shard_ids
+        }
         while at_work := [shard for shard, state in shards.items() if not state.is_done]:
             orders = [self._order(shard, shards[shard]) for shard in at_work]
             tasks = [orders[begin : begin + SHARDS_A_TASK] for begin in range(0, len(orders), SHARDS_A_TASK)]
@@ -174,7 +176,7 @@ class _Rounds:
         kept = frozenset(map(int, end.undelivered)) if end is not None else frozenset[int]()
         since_ms = first.since_ms if first is not None and first.is_trimmed else 0
         begin_ms, end_ms = self._window.times(shard_id)
-        assert self._context.stream is not None  # noqa: S101 - for the type checker: `check_stream` has looked
+        assert self._context.stream is not None  # noqa: S101 - for the type checker: `compare_with_stream` has looked
         sentinel = None if markers.start is None else markers.start.chain_start()
         return SliceOrder(
             shard_id=shard_id,
@@ -182,7 +184,7 @@ class _Rounds:
             archive=self._context.place.address,
             prefix=self._inventory.prefix,
             segments=segments,
-            reach=Reach(
+            reach=ReadSpan(
                 begin_ms,
                 end_ms,
                 start,
@@ -199,7 +201,7 @@ class _Rounds:
         )
 
 
-def _checks(results: Mapping[str, SliceResult], gone: set[str], window: Window) -> list[AuditCheck]:
+def _checks(results: Mapping[str, SliceResult], gone: set[str], window: ComparedWindow) -> list[AuditCheck]:
     """Say what was compared, and what could not be."""
     checks = [_compared(results, window)]
     failed = {shard: result.error for shard, result in results.items() if result.error}
@@ -233,7 +235,7 @@ def _some(shards: Iterable[str]) -> str:
     return ", ".join(list(shards)[:5])
 
 
-def _compared(results: Mapping[str, SliceResult], window: Window) -> AuditCheck:
+def _compared(results: Mapping[str, SliceResult], window: ComparedWindow) -> AuditCheck:
     total = sum(result.comparison.compared for result in results.values())
     message = f"{total} records of {len(results)} shards were read from the stream and compared"
     if not window.is_sample:

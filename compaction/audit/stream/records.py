@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from compaction.inventory.segments import Segment
+from compaction.inventory.segments import ArchivedSegment
 from compaction.stream.kinesis import Sent
 from compaction.verdict.findings import SAMPLES, Code, Finding, finding
 from minutebook.format.minute import minute_of, minute_text
@@ -133,8 +133,8 @@ class _Absent:
 
 def compare_shard(
     shard_id: str,
-    segments: Sequence[Segment],
-    read: Callable[[Segment], Iterable[Archived]],
+    segments: Sequence[ArchivedSegment],
+    read: Callable[[ArchivedSegment], Iterable[Archived]],
     stream: Iterator[Sent],
     bounds: Bounds,
     is_whole: Callable[[], bool] = lambda: True,
@@ -148,7 +148,7 @@ def compare_shard(
     extra = _Tally(Code.NOT_IN_STREAM, "the archive holds records that the stream does not")
     altered = _Tally(Code.NOT_IN_STREAM, "the archive holds other bytes than the stream at these positions")
     waiting = deque(sorted(segments, key=lambda segment: segment.metadata.first))
-    held: dict[Position, tuple[Archived, Segment]] = {}
+    held: dict[Position, tuple[Archived, ArchivedSegment]] = {}
     compared = 0
 
     def settle(before: Position | None) -> None:

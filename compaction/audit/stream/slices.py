@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple, Self
 
 from compaction.inventory.day_objects import DayObjects
-from compaction.inventory.segments import Segment
+from compaction.inventory.segments import ArchivedSegment
 from minutebook.format.minute import MINUTE_MS, minute_text
 from minutebook.format.position import Position
 from minutebook.wording import some_of
@@ -15,7 +15,7 @@ SLICE_BYTES: Final = 256 << 20
 _SHOWN: Final = 5
 
 
-class Window(NamedTuple):
+class ComparedWindow(NamedTuple):
     """The times that are compared, from `begin_ms` on; `minutes` of them in each shard, None: all.
 
     A window's place follows from the day and the shard: other shards, and other days, are looked at elsewhere, and
@@ -48,7 +48,7 @@ class Window(NamedTuple):
         begin_ms = self.begin_ms + chance % (room + 1) * MINUTE_MS
         return begin_ms, begin_ms + self.minutes * MINUTE_MS
 
-    def of_shard(self, segments: Sequence[Segment], shard_id: str) -> list[Segment]:
+    def of_shard(self, segments: Sequence[ArchivedSegment], shard_id: str) -> list[ArchivedSegment]:
         """Return the segments of a shard that lie within; a segment is of one minute."""
         begin_ms, end_ms = self.times(shard_id)
         return [segment for segment in segments if begin_ms <= segment.metadata.minute * MINUTE_MS < end_ms]
@@ -65,15 +65,15 @@ class Window(NamedTuple):
         )
 
 
-class Slice(NamedTuple):
+class ShardSlice(NamedTuple):
     """A part of a shard: its segments, and the positions that it begins at and ends before; None: there is no end."""
 
-    segments: tuple[Segment, ...]
+    segments: tuple[ArchivedSegment, ...]
     start: Position | None = None
     stop: Position | None = None
 
 
-def cut(segments: Iterable[Segment], slice_bytes: int) -> list[Slice]:
+def cut_slices(segments: Iterable[ArchivedSegment], slice_bytes: int) -> list[ShardSlice]:
     """Cut one shard into slices; without segments it is one.
 
     A cut lies at the first position of a segment, and only where everything before it ends before it: so each
@@ -84,7 +84,7 @@ def cut(segments: Iterable[Segment], slice_bytes: int) -> list[Slice]:
     very record, by its sequence number. So the slices are one unbroken reading, or the second one shows that they are
     not.
     """
-    groups: list[list[Segment]] = [[]]
+    groups: list[list[ArchivedSegment]] = [[]]
     starts: list[Position | None] = [None]
     size, reached = 0, None
     for segment in sorted(segments, key=lambda segment: segment.metadata.first):
@@ -97,4 +97,4 @@ def cut(segments: Iterable[Segment], slice_bytes: int) -> list[Slice]:
         size += segment.metadata.payload_bytes
         reached = segment.metadata.last if reached is None else max(reached, segment.metadata.last)
     stops: Sequence[Position | None] = [*starts[1:], None]
-    return [Slice(tuple(group), *ends) for group, *ends in zip(groups, starts, stops, strict=True)]
+    return [ShardSlice(tuple(group), *ends) for group, *ends in zip(groups, starts, stops, strict=True)]

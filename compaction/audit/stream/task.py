@@ -9,8 +9,8 @@ from functools import partial
 from typing import Final, NamedTuple
 
 from compaction.audit.stream.records import Archived, Bounds, Comparison, compare_shard
-from compaction.inventory.segments import Segment
-from compaction.stream.kinesis import Reach, ReadLog, Sent, StreamReader
+from compaction.inventory.segments import ArchivedSegment
+from compaction.stream.kinesis import ArchivedStream, ReadLog, ReadSpan, Sent
 from minutebook.compression import compression_of
 from minutebook.errors import FormatError, StreamRefused, StreamUnavailable
 from minutebook.format.keys import duplicates_key
@@ -36,11 +36,11 @@ class SliceOrder(NamedTuple):
     """
 
     shard_id: str
-    stream: Callable[[], StreamReader]
+    stream: Callable[[], ArchivedStream]
     archive: Address
     prefix: str
-    segments: tuple[Segment, ...]
-    reach: Reach
+    segments: tuple[ArchivedSegment, ...]
+    reach: ReadSpan
     bounds: Bounds
     begun_ms: int | None = None
     adopted: Position | None = None
@@ -92,7 +92,7 @@ def _promised(order: SliceOrder, sent: Iterator[Sent]) -> Iterator[Sent]:
         yield record
 
 
-def _archived_records(storage: RetryingStorage, prefix: str, segment: Segment) -> Iterator[Archived]:
+def _archived_records(storage: RetryingStorage, prefix: str, segment: ArchivedSegment) -> Iterator[Archived]:
     """Yield a segment's records, and those that were dropped from it as producer duplicates.
 
     An object that cannot be read is reported at level keys; here it simply holds nothing.

@@ -64,7 +64,7 @@ class VacuumReport(msgspec.Struct, frozen=True, kw_only=True):
     table: VacuumTable | None = None
 
 
-class Output(NamedTuple):
+class PublishedOutput(NamedTuple):
     """The archive, and where its days are published."""
 
     archive: RetryingStorage
@@ -73,7 +73,7 @@ class Output(NamedTuple):
     root: str
 
 
-def vacuum(request: VacuumRequest, environ: Mapping[str, str]) -> int:
+def run_vacuum(request: VacuumRequest, environ: Mapping[str, str]) -> int:
     """Delete what nothing names below the output; returns the exit code of the worst day.
 
     Raises:
@@ -82,14 +82,14 @@ def vacuum(request: VacuumRequest, environ: Mapping[str, str]) -> int:
         StoreUnavailable, StoreRefused: the archive or the output.
         CatalogRefused, CatalogUnavailable: the table's catalog cannot be opened.
     """
-    age_ms, table = parse_age(request.older_than), iceberg_table(request.iceberg, request.iceberg_catalog)
+    age_ms, table = vacuum_age_ms(request.older_than), iceberg_table(request.iceberg, request.iceberg_catalog)
     settings = load_job_settings(request.file, environ)
     place, archive = settings.output(request.out), settings.archive
     check_apart(place, archive)
     clock = SystemClock()
     held = open_retrying(archive.address, _STORE_BUDGET_SECONDS)
     published = open_retrying(place.address, _STORE_BUDGET_SECONDS)
-    output = Output(held, archive.prefix, published, place.prefix)
+    output = PublishedOutput(held, archive.prefix, published, place.prefix)
     read_owned(output.archive, archive.prefix, settings.owner)
     opened = nullcontext() if table is None else opened_folders(table, request.iceberg_catalog, place)
     with opened as folders:  # before any day: who asks for a table that is not configured gets nothing done
@@ -101,7 +101,7 @@ def vacuum(request: VacuumRequest, environ: Mapping[str, str]) -> int:
     return report.exit_code
 
 
-def parse_age(text: str) -> int:
+def vacuum_age_ms(text: str) -> int:
     """Return an age such as 7d in milliseconds; raises SettingsError."""
     days = _AGE.fullmatch(text)
     if days is None:
@@ -116,8 +116,8 @@ def parse_age(text: str) -> int:
     return age_ms
 
 
-def vacuum_output(output: Output, now_ms: int, age_ms: int, *, dry_run: bool) -> VacuumReport:
-    """Delete what nothing names and is older than the age; `dry_run`: only say what. Raises as `vacuum`."""
+def vacuum_output(output: PublishedOutput, now_ms: int, age_ms: int, *, dry_run: bool) -> VacuumReport:
+    """Delete what nothing names and is older than the age; `dry_run`: only say what. Raises as `run_vacuum`."""
     days = published_days(output.storage, output.root)
 
     def has_raw(day: Day) -> bool:

@@ -7,7 +7,7 @@ import msgspec
 
 from compaction.audit.examined import DayResult
 from compaction.night.days.stop import Stopped
-from compaction.night.dry_run import DayPlan
+from compaction.night.dry_run import DryRun
 from compaction.night.rewrite import Compacted
 from compaction.verdict.exit_code import DayEnd, FailOn, exit_code, was_read
 from minutebook.errors import CatalogRefused, MinutebookError
@@ -47,7 +47,7 @@ class DayRow(msgspec.Struct, frozen=True, kw_only=True):
     exit_code: int = 0
     reason: str = ""
     next_step: str = ""
-    plan: DayPlan | msgspec.UnsetType = msgspec.UNSET
+    plan: DryRun | msgspec.UnsetType = msgspec.UNSET
 
 
 def row_of_audit(result: DayResult, fail_on: FailOn) -> DayRow:
@@ -83,7 +83,7 @@ def row_of_compaction(day: Day, done: Compacted, fail_on: FailOn) -> DayRow:
     )
 
 
-def row_of_plan(plan: DayPlan) -> DayRow:
+def row_of_plan(plan: DryRun) -> DayRow:
     """Return the row of a day of which a dry run says what would be done."""
     return DayRow(day=plan.day, state="planned", reason=plan.sentence, plan=plan)
 

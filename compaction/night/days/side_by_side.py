@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import Final, Generic, NamedTuple, TypeVar
 
 from compaction.inventory.memory import collect_what_is_left
-from compaction.night.days.stop import Stop
+from compaction.night.days.stop import StopRequest
 from minutebook.clock import Clock
 from minutebook.errors import MinutebookError
 from minutebook.format.day import Day
@@ -40,7 +40,7 @@ class DayWorkers(NamedTuple):
     """
 
     parallel: int
-    stop: Stop
+    stop: StopRequest
     clock: Clock
     cancel: Callable[[], None]
     give_back: Callable[[], None] = collect_what_is_left
@@ -99,7 +99,7 @@ class DayWorkers(NamedTuple):
                     self.cancel()
 
 
-def _as_seen(error: BaseException, stop: Stop) -> BaseException:
+def _as_seen(error: BaseException, stop: StopRequest) -> BaseException:
     """Return Stopped for an error of a day that was being stopped: a job that is cancelled fails in Spark's words."""
     if not isinstance(error, MinutebookError):
         return error

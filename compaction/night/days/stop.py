@@ -25,7 +25,7 @@ class Stopped(MinutebookError):  # noqa: N818 - the name says what happened, as 
     """The run was asked to end before this was done."""
 
 
-class Stop:
+class StopRequest:
     """Whether the run is to end. Plain values, no lock: a handler may come in the middle of anything."""
 
     def __init__(self) -> None:
@@ -56,7 +56,7 @@ class Stop:
 
 
 @contextmanager
-def stopped_by_signals(stop: Stop) -> Iterator[None]:
+def stopped_by_signals(stop: StopRequest) -> Iterator[None]:
     """Let SIGINT and SIGTERM end the run while the block runs. Elsewhere than in the main thread: do nothing.
 
     A signal that whoever started us ignores (nohup) stays ignored.
@@ -76,7 +76,7 @@ def stopped_by_signals(stop: Stop) -> Iterator[None]:
 class StoppableClock:
     """Implements `minutebook.clock.Clock` on another one: nobody sleeps on once the run is to end."""
 
-    def __init__(self, clock: Clock, stop: Stop) -> None:
+    def __init__(self, clock: Clock, stop: StopRequest) -> None:
         self._clock = clock
         self._stop = stop
 

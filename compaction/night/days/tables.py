@@ -4,7 +4,7 @@ import threading
 from collections.abc import Mapping, Sequence
 
 from compaction.publish.conflicts import Conflict
-from compaction.tables.commit import DayTable, DayView
+from compaction.tables.commit import DayTable, PublishedView
 from compaction.tables.plan import LiveFile, Recorded, Replacement
 from minutebook.format.day import Day
 
@@ -21,7 +21,7 @@ class SerialTable:
         """Return the table's name."""
         return self._table.name
 
-    def look(self, day: Day) -> DayView:
+    def look(self, day: Day) -> PublishedView:
         """Load the current snapshot."""
         with self._lock:
             view = self._table.look(day)
@@ -30,7 +30,7 @@ class SerialTable:
 
 class _SerialView:
     def __init__(
-        self, view: DayView, files: tuple[LiveFile, ...], recorded: Recorded | None, lock: threading.Lock
+        self, view: PublishedView, files: tuple[LiveFile, ...], recorded: Recorded | None, lock: threading.Lock
     ) -> None:
         self._view = view
         self._lock = lock

@@ -18,7 +18,15 @@ import structlog
 from compaction.columns.columns import Columns
 from compaction.publish.publisher import GRACE_MS, Publisher
 from compaction.tables.events.rows import EventFile
-from compaction.tables.events.work import SIZES, EventSizes, SplitOrder, gather, gather_orders, in_order, split
+from compaction.tables.events.work import (
+    SIZES,
+    EventSizes,
+    SplitOrder,
+    cut_by_event_day,
+    gather,
+    gather_orders,
+    in_batches,
+)
 from compaction.tasks.finished import YOUNG_MS
 from minutebook.clock import Clock
 from minutebook.errors import ForeignObject, FormatError
@@ -33,7 +41,7 @@ U = TypeVar("U")
 _RECORD: Final = ".json"
 
 
-class Spread(Protocol):
+class SpreadWork(Protocol):
     """Does the same work for each item, in tasks, and returns what it gave, in order."""
 
     def __call__(self, work: Callable[[T], U], items: Sequence[T]) -> list[U]:
@@ -54,7 +62,7 @@ class EventWork(NamedTuple):
     """How the files of a day are made: where they are written, and who runs the tasks."""
 
     out: Address
-    spread: Spread
+    spread: SpreadWork
     clock: Clock
     sizes: EventSizes = SIZES
 
@@ -122,7 +130,7 @@ class EventFiles:
         """Run the tasks; returns files and scraps."""
         work = self._work
         files = (file for file in manifest.files if file.rows)
-        groups = in_order(files, lambda file: file.bytes, work.sizes.order)
+        groups = in_batches(files, lambda file: file.bytes, work.sizes.order)
         orders = [
             SplitOrder(
                 work.out,
@@ -135,7 +143,7 @@ class EventFiles:
             )
             for group in groups
         ]
-        results = work.spread(split, orders)
+        results = work.spread(cut_by_event_day, orders)
         scraps = [scrap for result in results for scrap in result.scraps]
         joined = work.spread(gather, gather_orders(work.out, folder, scraps, work.sizes))
         made = [file for result in results for file in result.files]

@@ -71,7 +71,7 @@ class GatherOrder(NamedTuple):
     joined: tuple[tuple[EventFile, ...], ...]
 
 
-def split(order: SplitOrder) -> SplitResult:
+def cut_by_event_day(order: SplitOrder) -> SplitResult:
     """Cut files by the day of events.
 
     Raises:
@@ -96,7 +96,7 @@ def split(order: SplitOrder) -> SplitResult:
 
 
 def gather(order: GatherOrder) -> tuple[EventFile, ...]:
-    """Join scraps; raises as `split`."""
+    """Join scraps; raises as `cut_by_event_day`."""
     storage = open_in_task(order.out)
     return tuple(
         write_sorted(
@@ -117,7 +117,7 @@ def gather_orders(out: Address, folder: str, scraps: Iterable[EventFile], sizes:
     orders: list[GatherOrder] = []
     size = sizes.file
     for _, found in sorted(by_day.items(), key=lambda each: (each[0] is not None, each[0] or 0)):
-        for joined in in_order(found, lambda scrap: scrap.held, sizes.file):
+        for joined in in_batches(found, lambda scrap: scrap.held, sizes.file):
             if size >= sizes.file:
                 orders.append(GatherOrder(out, folder, ()))
                 size = 0
@@ -126,7 +126,7 @@ def gather_orders(out: Address, folder: str, scraps: Iterable[EventFile], sizes:
     return orders
 
 
-def in_order(items: Iterable[T], size_of: Callable[[T], int], most: int) -> list[tuple[T, ...]]:
+def in_batches(items: Iterable[T], size_of: Callable[[T], int], most: int) -> list[tuple[T, ...]]:
     """Return items in their order, so many bytes together at most; a larger one is alone."""
     found: list[tuple[T, ...]] = []
     size = most

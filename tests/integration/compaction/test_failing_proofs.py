@@ -10,8 +10,8 @@ from rich.console import Console
 
 from compaction.audit.audit import audit_day
 from compaction.job.context import AuditOptions
-from compaction.stream.kinesis import StreamReader
-from consumer.expire.command import Archive, parse_age, run
+from compaction.stream.kinesis import ArchivedStream
+from consumer.expire.command import Archive, expire_days, expiry_age_ms
 from consumer.stream.port import StreamIdentity
 from demo.embedded import REGION
 from minutebook.errors import StoreError
@@ -94,7 +94,7 @@ class _Kinesis:
 def _audit(desk: Desk, level: str) -> str:
     client = _Kinesis(desk)
     context = desk.context()._replace(
-        stream=lambda: StreamReader(client, "corpus", desk.clock, random.Random(1))  # type: ignore[arg-type] # the part of it that is used
+        stream=lambda: ArchivedStream(client, "corpus", desk.clock, random.Random(1))  # type: ignore[arg-type] # the part of it that is used
     )
     return audit_day(context, DAY, AuditOptions(level=level)).audit.verdict  # type: ignore[arg-type]
 
@@ -194,6 +194,6 @@ def _expire(desk: Desk) -> int:
         new_id=lambda: "writer",
     )
     try:
-        return run(archive, parse_age("30d"), Console(quiet=True), 1000)
+        return expire_days(archive, expiry_age_ms("30d"), Console(quiet=True), 1000)
     except StoreError as exc:
         return exc.exit_code

@@ -10,7 +10,7 @@ from rich.console import Console
 
 from compaction.night.rewrite import Compacted
 from compaction.publish.publisher import Publisher
-from compaction.report.page import render
+from compaction.report.page import render_page
 from compaction.report.screen import show_audit
 from compaction.tables.table import IcebergTable
 from compaction.verdict.audit_document import Audit, decode_audit
@@ -228,7 +228,7 @@ def test_a_column_without_a_value_has_no_first_position(nights: Nights) -> None:
     with console.capture() as capture:
         show_audit(done.result.audit, console)
     assert "column n: the table has int, the day string: the day is published" in capture.get()
-    assert "column n: the table has int, the day string" in render(done.result)
+    assert "column n: the table has int, the day string" in render_page(done.result)
 
 
 @pytest.mark.parametrize("precision", [5, 9, 10, 18, 19, 38])

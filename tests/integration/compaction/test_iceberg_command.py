@@ -15,7 +15,7 @@ from pyiceberg.catalog.sql import SqlCatalog
 
 from compaction.job.context import AuditOptions
 from compaction.night.rewrite import CompactOptions, compact_day
-from compaction.tables.catalog import complete, opened_table
+from compaction.tables.catalog import complete_properties, opened_table
 from demo.embedded import ACCESS_KEY, REGION, SECRET_KEY, EmbeddedAws
 from minutebook.clock import SystemClock
 from minutebook.format.day import Day
@@ -164,7 +164,7 @@ def test_a_catalog_is_asked_for_all_snapshots(tmp_path: Path) -> None:
     """One that is configured to give those of branches and tags alone would hide what vacuum must not take."""
     given = {"uri": f"sqlite:///{tmp_path / 'catalog.sqlite'}", SNAPSHOT_LOADING_MODE: "refs"}
     with SqlCatalog("some", **given) as catalog:
-        complete(catalog, StorePrefix(Address(None, str(tmp_path)), ""))
+        complete_properties(catalog, StorePrefix(Address(None, str(tmp_path)), ""))
         assert catalog.properties[SNAPSHOT_LOADING_MODE] == "all"
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pyspark
 import pytest
 
-from compaction.spark.session import prepared_folder
+from compaction.spark.session import class_archive_folder
 from demo.embedded import EmbeddedAws
 from minutebook.class_archive import use_options
 from minutebook.format.day import Day
@@ -63,7 +63,7 @@ def test_spark_submit_runs_the_same_job(shell: Shell) -> None:
     shell.environment |= {"MINUTEBOOK_S3_ENDPOINT": str(shell.address.endpoint), "MINUTEBOOK_METRICS": "emf"}
     shell.environment.pop("SPARK_HOME", None)
     job = str(ROOT / "compaction" / "spark_submit.py")
-    prepared = " ".join(["-XX:+UseSerialGC", *use_options(prepared_folder())])
+    prepared = " ".join(["-XX:+UseSerialGC", *use_options(class_archive_folder())])
     program = (
         submit,
         "--master",

@@ -65,7 +65,7 @@ def safe_path(_: int) -> str | None:
 @pytest.mark.usefixtures("aws_environment")
 def test_a_platforms_session_imports_nothing_of_its_folder_while_it_is_ours() -> None:
     """Its workers are told with each job; whoever uses the session afterwards has it as it was."""
-    context, log = session.start("local[1]")
+    context, log = session.start_spark("local[1]")
     try:
         before = dict(context.environment)
         with SparkEngine() as engine:
@@ -79,7 +79,7 @@ def test_a_platforms_session_imports_nothing_of_its_folder_while_it_is_ours() ->
 @pytest.mark.usefixtures("aws_environment")
 def test_a_jvm_that_does_not_stop_is_killed() -> None:
     """It does not answer: the process goes on when the time is up, and the JVM is gone."""
-    context, log = session.start("local[1]")
+    context, log = session.start_spark("local[1]")
     process = context._gateway.proc
     os.kill(process.pid, signal.SIGSTOP)
     with pytest.warns(RuntimeWarning, match="Unable to cleanly shutdown"):

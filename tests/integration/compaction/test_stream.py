@@ -9,7 +9,7 @@ import pytest
 
 from compaction.audit.audit import audit_day
 from compaction.job.context import AuditOptions
-from compaction.stream.kinesis import StreamReader
+from compaction.stream.kinesis import ArchivedStream
 from compaction.verdict.audit_document import Audit
 from compaction.verdict.findings import Code
 from consumer.stream.kinesis import KinesisStream
@@ -58,7 +58,7 @@ class Stage(NamedTuple):
         """Audit the day on which the records arrived, two minutes later by the service's own time."""
         clock = SystemClock()
         answer_later(self.kinesis)
-        reader = StreamReader(self.kinesis, self.name, clock, random.Random(1), page_records=50)
+        reader = ArchivedStream(self.kinesis, self.name, clock, random.Random(1), page_records=50)
         given = job_context(self.address, {SHARD: checkpoint}, clock=clock)
         # The day is that of the test: judged is what arrived before the minute after the last record.
         so_far_ms = (minute_of(self.records[-1].arrival_ms) + 1) * MINUTE_MS

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from consumer.preflight.check import Outcome
+from consumer.preflight.check import CheckOutcome
 from consumer.preflight.lease_actions import check_actions
 from minutebook.aws.access import PLAIN
 from minutebook.aws.clients import make_dynamodb_client
@@ -39,11 +39,11 @@ def test_a_dynamodb_action_that_is_missing(
     with deny(embedded_aws.dynamodb_endpoint, action) as endpoint:
         (check,) = check_actions(make_dynamodb_client("us-east-1", endpoint, PLAIN), tables, "nobody")
 
-    assert (check.outcome, check.exit_code) == (Outcome.FAIL, 2)
+    assert (check.outcome, check.exit_code) == (CheckOutcome.FAIL, 2)
     assert f"{action} on app-" in check.sentence
     assert f"dynamodb:{action}" in check.next_step
     allowed = check_actions(
         make_dynamodb_client("us-east-1", embedded_aws.dynamodb_endpoint, PLAIN), tables, "nobody"
     )
-    assert [check.outcome for check in allowed] == [Outcome.OK] + [Outcome.UNKNOWN] * (not exist)
+    assert [check.outcome for check in allowed] == [CheckOutcome.OK] + [CheckOutcome.UNKNOWN] * (not exist)
     assert not exist or all(dynamodb_client.scan(TableName=name)["Count"] == 0 for name in tables)

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from consumer.daemon.start import settle_start, stream_of
-from consumer.preflight.check import Check, Outcome
-from consumer.preflight.preflight import exit_code, preflight, settled
+from consumer.preflight.check import Check, CheckOutcome
+from consumer.preflight.preflight import failed_checks_code, preflight, settled
 from consumer.settings.settings import LoadedSettings, Settings
 from minutebook.clock import SystemClock, new_id, new_random
 from minutebook.compression import Compression
@@ -71,7 +71,7 @@ def run(loaded: LoadedSettings, *, whole: bool = False) -> list[Check]:
 
 def failures(checks: list[Check]) -> list[Check]:
     """Return the checks that failed."""
-    return [check for check in checks if check.outcome is Outcome.FAIL]
+    return [check for check in checks if check.outcome is CheckOutcome.FAIL]
 
 
 def the_failure(loaded: LoadedSettings, *, whole: bool = False) -> Check:
@@ -94,8 +94,8 @@ def test_all_is_well(prepare: Prepare, bucket: str, s3_client: "S3Client") -> No
     """On servers that are right every check passes, and no probe object stays."""
     checks = run(prepare(bucket=bucket), whole=True)
 
-    left = [check for check in checks if check.outcome is not Outcome.OK]
-    assert [(check.name, check.outcome) for check in left] == [("table actions", Outcome.UNKNOWN)]
+    left = [check for check in checks if check.outcome is not CheckOutcome.OK]
+    assert [(check.name, check.outcome) for check in left] == [("table actions", CheckOutcome.UNKNOWN)]
     assert "CreateTable and UpdateTable cannot be tried" in left[0].sentence
     assert {check.name for check in checks} >= {"java", "credentials", "stream", "bucket", "clock", "If-None-Match"}
     assert "Contents" not in s3_client.list_objects_v2(Bucket=bucket)
@@ -177,7 +177,7 @@ def test_a_worker_needs_no_right_to_delete_and_leaves_nothing(prepare: Prepare) 
         begun = dict(bucket.objects)
         checks.append(settled(loaded, clock, new_random(), new_id))
 
-    assert {check.outcome for check in checks} == {Outcome.OK}
+    assert {check.outcome for check in checks} == {CheckOutcome.OK}
     assert checks[-1].name == "If-None-Match"
     assert bucket.objects == begun
     assert set(begun) == {"a/_application.json", "a/_shards/first.json"}
@@ -187,10 +187,12 @@ def test_a_compression_that_is_not_used_is_a_warning(prepare: Prepare, bucket: s
     """The archive was begun with another one: nothing fails for that."""
     loaded, clock = prepare(bucket=bucket, compression=Compression.ZSTD), SystemClock()
     settle_start(loaded.settings, stream_of(loaded.settings, clock), clock)
-    assert {check.outcome for check in run(loaded)} == {Outcome.OK}
+    assert {check.outcome for check in run(loaded)} == {CheckOutcome.OK}
     told = [check for check in run(prepare(bucket=bucket, compression=Compression.GZIP)) if check.name == "prefix"]
 
-    assert [(check.outcome, "holds an archive of zstd" in check.sentence) for check in told] == [(Outcome.WARN, True)]
+    assert [(check.outcome, "holds an archive of zstd" in check.sentence) for check in told] == [
+        (CheckOutcome.WARN, True)
+    ]
 
 
 def test_a_prefix_whose_record_is_gone_is_not_free(prepare: Prepare, bucket: str, s3_store: Any) -> None:  # noqa: ANN401 - S3Store
@@ -205,7 +207,7 @@ def test_a_record_that_is_gone_is_no_proof(prepare: Prepare, bucket: str) -> Non
     """Nothing to ask with: that fails, and is not taken for a bucket that heeds the condition."""
     check = settled(prepare(bucket=bucket), SystemClock(), new_random(), new_id)
 
-    assert (check.outcome, check.exit_code) == (Outcome.FAIL, 1)
+    assert (check.outcome, check.exit_code) == (CheckOutcome.FAIL, 1)
     assert "a/_application.json is missing" in check.sentence
 
 
@@ -214,9 +216,11 @@ def test_a_doctor_without_the_right_to_delete(prepare: Prepare) -> None:
     with serve(LaxBucket(denies=frozenset({"DELETE"}))) as endpoint:
         checks = run(prepare(s3_endpoint=endpoint), whole=True)
 
-    assert exit_code(checks) == 0
-    assert [check.outcome for check in checks if "probe objects stay" in check.sentence] == [Outcome.WARN]
-    assert [check.outcome for check in checks if "not tried after a deletion" in check.sentence] == [Outcome.UNKNOWN]
+    assert failed_checks_code(checks) == 0
+    assert [check.outcome for check in checks if "probe objects stay" in check.sentence] == [CheckOutcome.WARN]
+    assert [check.outcome for check in checks if "not tried after a deletion" in check.sentence] == [
+        CheckOutcome.UNKNOWN
+    ]
 
 
 def test_a_wrong_clock(prepare: Prepare) -> None:
@@ -238,7 +242,7 @@ def test_nothing_is_asked_after_a_failure(prepare: Prepare) -> None:
     """What builds on a failed check is unknown, not fine."""
     checks = [check for check in run(prepare(bucket="no-such-bucket")) if check.name == "bucket"]
 
-    assert [check.outcome for check in checks] == [Outcome.FAIL, Outcome.UNKNOWN]
+    assert [check.outcome for check in checks] == [CheckOutcome.FAIL, CheckOutcome.UNKNOWN]
     assert "3 more checks not run" in checks[-1].sentence
 
 
@@ -267,7 +271,7 @@ def test_doctor_prints_json(prepare: Prepare, bucket: str, tmp_path: Path) -> No
 
     assert answer.returncode == 0
     report = json.loads(answer.stdout)
-    assert report["exit_code"] == 0
+    assert report["failed_checks_code"] == 0
     left = [check for check in report["checks"] if check["outcome"] != "ok"]
     assert [(check["name"], check["outcome"]) for check in left] == [("table actions", "unknown")]
 
@@ -292,6 +296,6 @@ def test_consume_refuses_before_it_starts_anything(prepare: Prepare, tmp_path: P
     events = [json.loads(line) for line in answer.stderr.splitlines()]
     assert answer.returncode == 6
     assert [event["event"] for event in events] == ["preflight_passed", "first_shards_settled", "preflight_failed"]
-    assert (events[-1]["check"], events[-1]["exit_code"]) == ("If-None-Match", 6)
+    assert (events[-1]["check"], events[-1]["failed_checks_code"]) == ("If-None-Match", 6)
     assert events[-1]["next_step"]
     assert set(fault.objects) == {"a/_application.json", "a/_shards/first.json"}

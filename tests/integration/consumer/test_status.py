@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from consumer.requests import StatusRequest
-from consumer.status.command import status
+from consumer.status.command import run_status
 from demo.embedded import EmbeddedAws
 from minutebook.clock import new_id
 from tests.witness.waiting import PATIENCE_SECONDS
@@ -35,7 +35,7 @@ def report(
 ) -> tuple[int, dict[str, Any]]:
     """Return the exit code and the report."""
     path = write_properties(aws, folder, stream=stream, bucket=bucket)
-    code = status(StatusRequest(path, as_json=True), {})
+    code = run_status(StatusRequest(path, as_json=True), {})
     return code, json.loads(capsys.readouterr().out)
 
 
@@ -81,7 +81,7 @@ def test_watching_prints_a_line_for_each_look_until_interrupted(
     path = write_properties(embedded_aws, tmp_path, stream=stream, bucket=bucket)
     command = [
         str(Path(sys.executable).parent / "minutebook"),
-        "status",
+        "run_status",
         str(path),
         "--watch",
         "--json",

@@ -13,9 +13,9 @@ from urllib.request import urlopen
 import pytest
 
 from consumer.child_logs.processor_log import read_event
-from consumer.monitoring.command import health
+from consumer.monitoring.command import run_health
 from consumer.monitoring.health_file import HealthFile, health_path
-from consumer.monitoring.server import LOOPBACK, serve
+from consumer.monitoring.server import LOOPBACK, serve_metrics
 from consumer.monitoring.watch import Watch
 from consumer.worker.state_folder import file_name, prepare_state
 from minutebook.clock import SystemClock
@@ -40,7 +40,7 @@ class Served:
         self.watch = Watch(SystemClock(), limit_seconds=1, with_metrics=True)
         self.watch.daemon_started(looks_at_leases=False)
         assert self.watch.metrics is not None
-        self.port, self.stop = serve(LOOPBACK, 0, self.watch.metrics.registry, self.watch.verdict)
+        self.port, self.stop = serve_metrics(LOOPBACK, 0, self.watch.metrics.registry, self.watch.verdict)
         self.processor: ProcessDaemon | None = None
         self._heard = 0
 
@@ -116,7 +116,7 @@ def test_a_port_that_is_taken_is_one_sentence(served: Served) -> None:
     assert metrics is not None
     for host, port in ((LOOPBACK, served.port), ("192.0.2.1", 0), ("no such host", 0)):
         with pytest.raises(SettingsError, match=r"metricsPort=\d+ on minutebook.metricsHost="):
-            serve(host, port, metrics.registry, served.watch.verdict)
+            serve_metrics(host, port, metrics.registry, served.watch.verdict)
 
 
 def test_the_supervisor_tells_the_watch(tmp_path: Path) -> None:
@@ -147,7 +147,7 @@ def test_the_command_says_what_the_task_says(tmp_path: Path, capsys: pytest.Capt
     watch = Watch(SystemClock())
 
     def asked() -> tuple[int, str]:
-        code = health(file, {}, tmp_path / "state")
+        code = run_health(file, {}, tmp_path / "state")
         return code, capsys.readouterr().out
 
     code, line = asked()

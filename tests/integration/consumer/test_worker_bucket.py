@@ -5,7 +5,7 @@ import socket
 
 import pytest
 
-from consumer.preflight.check import Outcome
+from consumer.preflight.check import CheckOutcome
 from consumer.preflight.preflight import preflight, settled
 from consumer.settings.settings import LoadedSettings, Settings
 from minutebook.clock import SystemClock, new_id, new_random
@@ -48,12 +48,12 @@ def test_nothing_is_written() -> None:
         )
 
     asked = [check.outcome for check in checks if check.name in {"bucket", "clock", "prefix"}]
-    assert asked == [Outcome.OK] * 4
+    assert asked == [CheckOutcome.OK] * 4
     assert bucket.objects == {}
 
 
-@pytest.mark.parametrize(("fault", "outcome"), [(False, Outcome.OK), (True, Outcome.FAIL)])
-def test_the_record_is_put_over_itself(*, fault: bool, outcome: Outcome) -> None:
+@pytest.mark.parametrize(("fault", "outcome"), [(False, CheckOutcome.OK), (True, CheckOutcome.FAIL)])
+def test_the_record_is_put_over_itself(*, fault: bool, outcome: CheckOutcome) -> None:
     """It must be refused; where it is not, the record is what it was."""
     bucket = LaxBucket(ignores_condition=fault, objects=dict(_RECORD))
     with serve(bucket) as endpoint:

@@ -7,7 +7,7 @@ from typing import Final
 
 import pytest
 
-from compaction.spark.session import prepared_folder
+from compaction.spark.session import class_archive_folder
 from consumer.daemon.prepared.classes import find_classes
 from consumer.preflight.java import find_jars, find_java
 from minutebook.class_archive import use_options
@@ -35,4 +35,4 @@ def test_the_archive_of_the_daemons_is_of_a_whole_life() -> None:
 
 def test_the_spark_of_tests_finds_its_archive() -> None:
     """The same for each command of the nightly job."""
-    assert use_options(prepared_folder())
+    assert use_options(class_archive_folder())

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Final
 
 from consumer.child_logs.processor_log import FAILED, ProcessorEvent
-from consumer.daemon.restart_policy import DaemonExit, RestartLimits, RestartPolicy, Stop
+from consumer.daemon.restart_policy import DaemonExit, EndSupervisor, RestartLimits, RestartPolicy
 from consumer.leases.leader_lock import release_own_lock
 from consumer.leases.rows import LeaderLock, Lease, LeaseRows
 from consumer.liveness.poll import ReaderPoll
@@ -182,7 +182,7 @@ class Host:
 
     def _after(self, life: int, ended: DaemonExit) -> None:
         decision = self._policy.after(ended)
-        if isinstance(decision, Stop):
+        if isinstance(decision, EndSupervisor):
             self._say(f"{self.worker}: gave up: {decision.reason}")
             self._life += 1
             self.tables.time.after(_AGAIN_SECONDS, lambda: None if self.is_lost else self.start())

@@ -9,7 +9,7 @@ from consumer.archived.application import KclStart
 from consumer.archived.chain_ends import find_ends
 from consumer.leases.rows import Lease, LeaseRows
 from consumer.restore.command import Parts, rebuild
-from consumer.restore.plan import Facts
+from consumer.restore.plan import RestoreFacts
 from consumer.stream.port import ShardInfo
 from minutebook.errors import SafetyRefusal
 from tests.fakes.archive_scene import PREFIX
@@ -45,7 +45,7 @@ def test_a_slow_first_look_does_not_shorten_the_second() -> None:
     """
     clock = ManualClock()
     info = ShardInfo(SHARD, "0", "9", (), (), closed=False)
-    facts = Facts({SHARD: info}, {}, {}, KclStart(None), 0)
+    facts = RestoreFacts({SHARD: info}, {}, {}, KclStart(None), 0)
     console = Console(file=StringIO())
     with pytest.raises(SafetyRefusal, match="a worker is alive"):
         rebuild(Parts(SlowTable(clock), lambda: facts, clock, FAILOVER_SECONDS, console), dry_run=False, shard_ids=())

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from consumer.evidence.shard_evidence import Claim
+from consumer.evidence.shard_evidence import EvidenceClaim
 from consumer.processor.sequence_store import SequenceStore
 from consumer.services import Services
 from minutebook.compression import Compression
@@ -179,5 +179,5 @@ def test_nothing_stale_is_committed_when_the_duplicates_took_a_day() -> None:
     run.drop(Record("2", 0, "p", START_MS, b"a"), "an original")
     start = ChainStart("TRIM_HORIZON")
     with pytest.raises(StoreUnavailable):
-        sequences.commit(run, after=start, writer="w", claim=Claim(None), watermarks=None, budget_seconds=300)
+        sequences.commit(run, after=start, writer="w", claim=EvidenceClaim(None), watermarks=None, budget_seconds=300)
     assert all(key.startswith("raw/_duplicates/") for key in bucket.keys("raw/"))

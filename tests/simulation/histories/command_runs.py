@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any, cast
 
 from rich.console import Console
 
-from consumer.expire.command import Archive, run
+from consumer.expire.command import Archive, expire_days
 from consumer.expire.coverage import DayProof, DayProver
-from consumer.expire.plan import DayPlan
+from consumer.expire.plan import ExpiryPlan
 from consumer.restore.command import Parts, rebuild
 from consumer.restore.facts import gather_facts
-from consumer.restore.plan import Facts
+from consumer.restore.plan import RestoreFacts
 from consumer.stream.kinesis import KinesisStream
 from minutebook.retry import Backoff
 from minutebook.store.retrying import RetryingStorage, RetryingStore
@@ -102,7 +102,7 @@ class Operator:
 
         return CommandRun(history, host, work, lambda command_run: judge_restore(command_run, table, tails))
 
-    def _gather(self, host: Host) -> Facts:
+    def _gather(self, host: Host) -> RestoreFacts:
         stream = self._stream(host)
         return gather_facts(
             self._store(host),
@@ -136,7 +136,7 @@ class Operator:
                 new_id=history.world.new_id,
                 prover=DayProver if asks_evidence else _Believer,
             )
-            code = run(archive, days * 86_400_000, _quiet(), rate=1000)
+            code = expire_days(archive, days * 86_400_000, _quiet(), rate=1000)
             history.world.happened(f"expire: exit {code}")
 
         inside = days * 24 < hours + 24
@@ -191,6 +191,6 @@ class _Believed(DayProof):
 class _Believer(DayProver):
     """Reads a day's segments, and believes the verdict."""
 
-    def prove(self, plan: DayPlan) -> DayProof:
+    def prove(self, plan: ExpiryPlan) -> DayProof:
         """Judge nothing."""
         return _Believed(*super().prove(plan))

@@ -7,7 +7,7 @@ from typing import NoReturn, TypeVar
 
 from minutebook.index.last_segments import LastSegments, none_published
 from minutebook.proof.evidence_set import ProofQuery
-from minutebook.proof.reading import Judged, judge_archive
+from minutebook.proof.reading import JudgedScope, judge_archive
 from minutebook.retry import Backoff
 from minutebook.store.objects import ListedObject, ObjectHead, StoredObject
 from minutebook.store.retrying import RetryingStore
@@ -25,7 +25,7 @@ class BucketView:
         self._objects = bucket.objects
         self._keys = sorted(bucket.objects)
 
-    def judge(self, query: ProofQuery, published: LastSegments = none_published) -> Judged:
+    def judge(self, query: ProofQuery, published: LastSegments = none_published) -> JudgedScope:
         """Judge a scope as the product does, in the night behind days that are published."""
         clock = ManualClock(query.now_ms)
         backoff = Backoff(clock, random.Random(1), budget_seconds=1)

@@ -5,8 +5,8 @@ from collections.abc import Callable
 import pytest
 from amazon_kclpy.kcl import CheckpointError
 
-from consumer.pipe.messages import Initialize, LeaseLost
-from consumer.processor.protocol import Batch, Checkpointer, ShutdownInput
+from consumer.pipe.messages import Initialize, LeaseLostMessage
+from consumer.processor.protocol import Checkpointer, DeliveredBatch, ShutdownInput
 from minutebook.format.position import Position
 from tests.fakes.clock import START_MS
 from tests.fakes.daemon_double import SHARD_END, DaemonDouble, Lease, ProtocolViolationError
@@ -32,12 +32,12 @@ class Scripted:
             (initialize_input.shard_id, initialize_input.sequence_number, initialize_input.sub_sequence_number)
         )
 
-    def process_records(self, process_records_input: Batch) -> None:
+    def process_records(self, process_records_input: DeliveredBatch) -> None:
         """Keep the positions, then ask."""
         self.seen += [record.position for piece in process_records_input.delivery for record in piece.records]
         self._checkpoint(process_records_input.checkpointer)
 
-    def lease_lost(self, lease_lost_input: LeaseLost) -> None:
+    def lease_lost(self, lease_lost_input: LeaseLostMessage) -> None:
         """Do nothing."""
 
     def shard_ended(self, shard_ended_input: ShutdownInput) -> None:

@@ -10,8 +10,8 @@ from typing import Any
 from prometheus_client import CollectorRegistry
 from ruamel.yaml import YAML
 
-from consumer.monitoring.health import Verdict
-from consumer.monitoring.server import serve
+from consumer.monitoring.health import HealthVerdict
+from consumer.monitoring.server import serve_metrics
 from consumer.settings.settings import load_settings
 from demo.embedded import free_ports
 
@@ -133,7 +133,7 @@ def test_the_health_check_asks_the_supervisor() -> None:
 
     before = check()
     healthy, registry = True, CollectorRegistry()
-    _, stop = serve("127.0.0.1", port, registry, lambda: Verdict(healthy, "told"))
+    _, stop = serve_metrics("127.0.0.1", port, registry, lambda: HealthVerdict(healthy, "told"))
     well = check()
     healthy = False
     ill = check()

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from compaction.commands.vacuum.command import Output, vacuum, vacuum_output
+from compaction.commands.vacuum.command import PublishedOutput, run_vacuum, vacuum_output
 from compaction.job.request import VacuumRequest
 from demo.embedded import EmbeddedAws
 from minutebook.clock import SystemClock, new_random
@@ -37,10 +37,10 @@ def test_a_day_is_cleared_with_the_rights_of_the_policy(
     sink.write(bytes(6 << 20))
     sink.write(bytes(6 << 20))  # waits for the piece before
     with hearing(Names(bucket=bucket, prefix=PREFIX)) as heard:
-        assert vacuum(VacuumRequest(str(tmp_path / "my.properties"), dry_run=True, as_json=True), {}) == 0
+        assert run_vacuum(VacuumRequest(str(tmp_path / "my.properties"), dry_run=True, as_json=True), {}) == 0
         assert '"objects":0' in capsys.readouterr().out, "all is young"
         storage = RetryingStorage(open_storage(desk.archive), lambda: waits)
-        output = Output(storage, PREFIX, storage, _ROOT)
+        output = PublishedOutput(storage, PREFIX, storage, _ROOT)
         said = vacuum_output(output, _CLOCK.now_ms() + 30 * DAY_MS, 7 * DAY_MS, dry_run=True)
         assert len(desk.storage.open_uploads(_ROOT)) == 1
         done = vacuum_output(output, _CLOCK.now_ms() + 30 * DAY_MS, 7 * DAY_MS, dry_run=False)
@@ -52,7 +52,7 @@ def test_a_day_is_cleared_with_the_rights_of_the_policy(
     # A moment that no test on a real server meets: see tests/unit/compaction/commands/vacuum.
     audit = f"arn:aws:s3:::{bucket}/{_ROOT}dt={DAY}/_manifest/g-e.audit.json"
     check(
-        "vacuum",
+        "run_vacuum",
         heard,
         beside=[Request("s3:PutObject", audit, {"s3:if-none-match": "*", "s3:ObjectCreationOperation": "true"})],
     )

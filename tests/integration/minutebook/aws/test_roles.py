@@ -11,9 +11,9 @@ from urllib.parse import parse_qs
 import pytest
 from botocore.exceptions import ClientError, NoCredentialsError
 
-from consumer.preflight.check import Outcome
+from consumer.preflight.check import CheckOutcome
 from consumer.preflight.probe import Probe
-from consumer.preflight.stream import check_stream
+from consumer.preflight.stream import describe_stream
 from consumer.settings.settings import LoadedSettings, Settings
 from minutebook.aws.access import Access
 from minutebook.aws.clients import aws_session, make_dynamodb_client, make_kinesis_client
@@ -145,8 +145,8 @@ def test_doctor_says_that_a_role_cannot_be_assumed(services: _Services) -> None:
         access=Access(stream_role_arn=ROLE),
     )
     probe = Probe(LoadedSettings(settings, {}, {}), SystemClock(), random.Random(1), new_id, patience_seconds=1)
-    check = check_stream(probe)
-    assert (check.outcome, check.exit_code) == (Outcome.FAIL, 2)
+    check = describe_stream(probe)
+    assert (check.outcome, check.exit_code) == (CheckOutcome.FAIL, 2)
     assert f"the role {ROLE} cannot be assumed" in check.sentence
     assert "sts:AssumeRole" in check.next_step
 

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from compaction.audit.audit import audit_day
-from compaction.audit.shards.objects import Measured, TaskSize, numbered
+from compaction.audit.shards.objects import MeasuredTasks, TaskSize, numbered
 from compaction.inventory.day_objects import ListArgument, list_piece
-from compaction.inventory.inventory import Row
+from compaction.inventory.inventory import ListedSegment
 from compaction.job.context import AuditOptions
-from compaction.job.day_view import look
+from compaction.job.day_view import view_day
 from compaction.parquet.plan import TaskSizes
 from compaction.shard_groups.grouping import buckets_of
 from compaction.shard_groups.local import LocalDealer, LocalDealt
@@ -122,7 +122,7 @@ class Losing(LocalDealt):
 
 
 def _is_rows(value: object) -> bool:
-    return isinstance(value, list) and bool(value) and isinstance(value[0], Row)
+    return isinstance(value, list) and bool(value) and isinstance(value[0], ListedSegment)
 
 
 def test_a_bucket_that_was_listed_again_is_not_judged(tmp_path: Path) -> None:
@@ -154,7 +154,7 @@ def test_small_buckets_share_a_task() -> None:
     """While there is room; a bucket of several tasks begins one of its own."""
     sizes = {1: [TaskSize(30, 3)], 2: [TaskSize(30, 3)], 3: [TaskSize(50, 5)], 4: [], 5: [TaskSize(90, 9)] * 2}
     sizes[6] = [TaskSize(10, 1)]
-    measured = {number: Measured(tasks, sum(task.objects for task in tasks)) for number, tasks in sizes.items()}
+    measured = {number: MeasuredTasks(tasks, sum(task.objects for task in tasks)) for number, tasks in sizes.items()}
     assert numbered(measured, TaskSizes(least_bytes=100, segments=10), 210) == ({1: 0, 2: 0, 3: 1, 5: 2, 6: 3}, 4)
 
 
@@ -165,7 +165,7 @@ def test_the_digest_of_a_day_is_that_of_its_keys_in_order(tmp_path: Path) -> Non
         corpus.objects[f"{DAY.path(PREFIX)}{name}" + ("-loose" if "/" not in name else "")] = (b"x", {})
     corpus.write(open_storage(Address(None, str(tmp_path))))
     context = job_context(tmp_path, corpus.checkpoints)
-    objects = look(context, DAY, None).inventory
+    objects = view_day(context, DAY, None).inventory
     listed: Dealt = objects.rows
     assert listed is not None
     keys = [row[0] for row in objects.spool.rows()]

@@ -3,9 +3,9 @@
 import msgspec
 import pytest
 
-from compaction.audit.rules.chain import Span, check_chain, prove_end
+from compaction.audit.rules.chain import JudgedMinutes, check_chain, prove_end
 from compaction.audit.rules.evidence import ShardContext
-from compaction.inventory.neighbours import ChainLink, Reach
+from compaction.inventory.neighbours import ChainLink, SearchReach
 from compaction.inventory.shard_markers import ShardMarkers
 from minutebook.format.document import FORMAT
 from minutebook.format.markers import EndMarker
@@ -30,9 +30,9 @@ TAIL = ChainLink(
         writer="w",
     ),
 )
-EVERYTHING = Reach(to_the_beginning=True, to_the_end=True)
-NOT_THE_END = Reach(to_the_beginning=True, to_the_end=False)
-NOT_THE_BEGINNING = Reach(to_the_beginning=False, to_the_end=True)
+EVERYTHING = SearchReach(to_the_beginning=True, to_the_end=True)
+NOT_THE_END = SearchReach(to_the_beginning=True, to_the_end=False)
+NOT_THE_BEGINNING = SearchReach(to_the_beginning=False, to_the_end=True)
 
 
 def ended(last: Position | None, proof: str = "read") -> ShardMarkers:
@@ -113,5 +113,5 @@ def test_a_chain_that_starts_again_over_an_expired_day_is_broken() -> None:
     expired = (SequenceRange(Position(1), Position(9)),)
     context = ShardContext(SHARD, ShardMarkers(), None, EVERYTHING, expired=expired)
     minute = TAIL.metadata.minute
-    result = check_chain(Span(minute, minute + 1), [TAIL, ChainLink("again", again)], context)
+    result = check_chain(JudgedMinutes(minute, minute + 1), [TAIL, ChainLink("again", again)], context)
     assert [found.code for found in result.findings] == ["broken_chain", "broken_chain"]

@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from compaction.audit.audit import audit_day
 from compaction.job.context import AuditOptions
-from compaction.stream.kinesis import Reach, ReadLog, Sent
+from compaction.stream.kinesis import ReadLog, ReadSpan, Sent
 from consumer.stream.port import StreamIdentity
 from minutebook.format.day import Day, Hour
 from minutebook.format.minute import MINUTE_MS
@@ -56,7 +56,7 @@ class GrowingStream(HeldStream):
 
     grow: Callable[[], None]
 
-    def read(self, shard_id: str, reach: Reach, log: ReadLog) -> Iterator[Sent]:
+    def read(self, shard_id: str, reach: ReadSpan, log: ReadLog) -> Iterator[Sent]:
         """Read a shard."""
         if shard_id == QUIET:
             self.grow()

@@ -14,7 +14,7 @@ from compaction.columns.counts import StatedCounts
 from compaction.columns.event_time import with_event_time
 from compaction.columns.event_window import EventWindow, day_numbers
 from compaction.columns.payload_columns import PayloadColumns
-from compaction.report.page import render
+from compaction.report.page import render_page
 from compaction.report.screen import show_audit
 from minutebook.errors import SettingsError
 from minutebook.format.day import Day
@@ -126,7 +126,7 @@ def test_a_day_counts_its_rows_by_event(tmp_path: Path) -> None:
     with console.capture() as capture:
         show_audit(done.result.audit, console)
     assert "events: on time 6 + late 6 + early 6 + without 18, 3 day(s)\n" in capture.get()
-    page = " ".join(render(done.result).split())
+    page = " ".join(render_page(done.result).split())
     assert "6 on time + 6 late + 6 early + 18 without" in page
     assert f"<td>{DAY.shift(-1)}</td>" in page
 

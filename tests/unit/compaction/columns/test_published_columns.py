@@ -11,7 +11,7 @@ from rich.console import Console
 from compaction.columns.counts import TypedCounts
 from compaction.columns.payload_columns import PayloadColumns
 from compaction.night.rewrite import Compacted
-from compaction.report.page import render
+from compaction.report.page import render_page
 from compaction.report.screen import show_audit
 from compaction.verdict.audit_document import decode_audit
 from compaction.verdict.publishable import publishable
@@ -102,7 +102,7 @@ def test_screen_and_report_show_the_numbers(night: Night) -> None:
         show_audit(night.done.result.audit, console)
     assert "1,008 rows = fitted 907 + unfit 101, 11 typed column(s)\n" in capture.get()
     assert re.search(r"\n  price decimal\(10,2\): filled \d+, empty \d+, unfit \d+\n", capture.get())
-    page = render(night.done.result)
+    page = render_page(night.done.result)
     assert "1,008 rows = 907 that fit + 101 that do not." in " ".join(page.split())
     assert "<code>carrier</code> duplicate key: 7" in page
 

@@ -3,7 +3,7 @@
 import pyarrow as pa
 import pytest
 
-from compaction.commands.hive import Column, columns_of, unite, wider
+from compaction.commands.hive import CatalogColumn, columns_of, unite, wider
 from compaction.publish.conflicts import Conflict
 from minutebook.errors import SettingsError
 
@@ -43,9 +43,9 @@ def test_names_of_fields_that_differ_in_case_alone_are_one() -> None:
 
 def test_names_that_differ_in_case_alone_are_one_column() -> None:
     """Hive and Athena refuse a table with both, and every query on it with that."""
-    known = [Column("price", "int")]
-    assert unite(known, [Column("Price", "bigint")]) == ((Column("price", "bigint"),), ())
-    assert unite(known, [Column("PRICE", "string")]) == (tuple(known), (Conflict("PRICE", "int", "string"),))
+    known = [CatalogColumn("price", "int")]
+    assert unite(known, [CatalogColumn("Price", "bigint")]) == ((CatalogColumn("price", "bigint"),), ())
+    assert unite(known, [CatalogColumn("PRICE", "string")]) == (tuple(known), (Conflict("PRICE", "int", "string"),))
 
 
 def test_a_type_without_a_name_in_hive_is_refused() -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from compaction.columns.files.columns_file import read_columns
 from compaction.job.context import AuditOptions
-from compaction.night.dry_run import plan_day
+from compaction.night.dry_run import plan_dry_run
 from compaction.night.rewrite import CompactOptions
 from minutebook.format.day import Hour
 from minutebook.published.generation import tasks_beside
@@ -67,7 +67,7 @@ def test_a_part_of_a_day_that_is_whole_is_published_already(desk: Hours) -> None
     done = desk.publish(audit=so_far)
     assert (done.state, done.verdict) == ("already", "clean")
     desk.check_whole()
-    assert plan_day(desk.context(), DAY, CompactOptions(so_far, desk.out)).action == "nothing to do"
+    assert plan_dry_run(desk.context(), DAY, CompactOptions(so_far, desk.out)).action == "nothing to do"
 
 
 def test_other_settings_take_nothing_over(desk: Hours) -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from compaction.job.checks import days_of, hour_of
+from compaction.job.checks import hour_of, requested_days
 from compaction.job.context import AuditOptions
 from compaction.job.request import AuditRequest, CompactRequest
 from compaction.parquet.rows import ZSTD_LEVEL
@@ -15,12 +15,12 @@ FILE = "any.properties"
 
 def test_yesterday_is_the_utc_day_before() -> None:
     """A scheduler whose arguments never change asks for it; the month may have ended."""
-    assert days_of(AuditRequest(FILE, date="yesterday"), TODAY) == [Day.parse("2026-02-28")]
+    assert requested_days(AuditRequest(FILE, date="yesterday"), TODAY) == [Day.parse("2026-02-28")]
 
 
 def test_a_range_may_end_with_a_word() -> None:
     """Both ends belong to it."""
-    days = days_of(CompactRequest(FILE, first="2026-02-27", last="today"), TODAY)
+    days = requested_days(CompactRequest(FILE, first="2026-02-27", last="today"), TODAY)
     assert [str(day) for day in days] == ["2026-02-27", "2026-02-28", "2026-03-01"]
 
 
@@ -28,7 +28,7 @@ def test_a_range_may_end_with_a_word() -> None:
 def test_another_word_is_no_day(text: str) -> None:
     """The error shows what a day looks like."""
     with pytest.raises(SettingsError, match="not a day") as caught:
-        days_of(AuditRequest(FILE, date=text), TODAY)
+        requested_days(AuditRequest(FILE, date=text), TODAY)
     assert "2026-11-21, or yesterday" in (caught.value.next_step or "")
 
 
@@ -44,7 +44,7 @@ def test_another_word_is_no_day(text: str) -> None:
 def test_no_day_is_guessed(request_: AuditRequest | CompactRequest, sentence: str) -> None:
     """None, half a range, or both a day and a range is an error that says which of them it is."""
     with pytest.raises(SettingsError) as caught:
-        days_of(request_, TODAY)
+        requested_days(request_, TODAY)
     assert (str(caught.value), caught.value.next_step) == (sentence, "give --date D, or --from D and --to D")
 
 
@@ -55,14 +55,14 @@ def test_no_day_is_guessed(request_: AuditRequest | CompactRequest, sentence: st
 def test_a_day_in_the_future_is_refused(request_: AuditRequest | CompactRequest) -> None:
     """Nothing of it can be archived: neither clean, nor empty."""
     with pytest.raises(SettingsError, match="future") as caught:
-        days_of(request_, TODAY)
+        requested_days(request_, TODAY)
     assert caught.value.next_step
 
 
 def test_a_range_does_not_run_backwards() -> None:
     """The error names both ends."""
     with pytest.raises(SettingsError, match="2026-03-01 to 2026-02-28"):
-        days_of(AuditRequest(FILE, first="today", last="yesterday"), TODAY)
+        requested_days(AuditRequest(FILE, first="today", last="yesterday"), TODAY)
 
 
 AT_MS = Day.parse("2026-03-01").begin_ms

@@ -9,7 +9,7 @@ import msgspec
 
 from compaction.audit.audit import audit_day
 from compaction.job.context import AuditOptions
-from compaction.parquet.plan import MergeGroup, RawObject, Span, TaskSizes, group_overlaps, plan_tasks
+from compaction.parquet.plan import LineSpan, MergeGroup, RawObject, TaskSizes, group_overlaps, plan_tasks
 from compaction.tasks.task import Order, TaskResult, run
 from minutebook.format.position import Position
 from tests.corpus.auditing import job_context
@@ -32,10 +32,10 @@ class CountedPosition(Position):
         return tuple.__gt__(self, other)  # type: ignore[operator] # as every tuple
 
 
-def span(number: int, low: int, high: int) -> Span:
+def span(number: int, low: int, high: int) -> LineSpan:
     """Return the span of an object of the one shard."""
     raw_object = RawObject(f"k{number:06d}", "e", 1, "s", 0, Position(low))
-    return Span(raw_object, CountedPosition(low), CountedPosition(high), is_sorted=True)
+    return LineSpan(raw_object, CountedPosition(low), CountedPosition(high), is_sorted=True)
 
 
 def test_objects_that_touch_are_one_group() -> None:

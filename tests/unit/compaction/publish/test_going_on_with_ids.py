@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from compaction.event_ids.copies import Layout, ShardTally
-from compaction.event_ids.dropping import Dropped, Drops
+from compaction.event_ids.dropping import DroppedLines, Drops
 from compaction.job.context import AuditOptions
 from compaction.night.rewrite import Compacted
 from compaction.parquet.plan import TaskSizes
@@ -204,14 +204,14 @@ def test_what_is_left_out_has_a_name() -> None:
     """Of path, objects, lines and events; nothing at all has none."""
     drops = Drops((1, 2), {b"e": 3})
     names = {
-        Dropped("n", {"a": drops}).digest,
-        Dropped("m", {"a": drops}).digest,
-        Dropped("n", {"b": drops}).digest,
-        Dropped("n", {"a": Drops((1,), {b"e": 3})}).digest,
-        Dropped("n", {"a": Drops((1, 2), {b"e": None})}).digest,
-        Dropped("n", {"a": Drops((1, 2))}).digest,
-        Dropped("n").digest,
+        DroppedLines("n", {"a": drops}).digest,
+        DroppedLines("m", {"a": drops}).digest,
+        DroppedLines("n", {"b": drops}).digest,
+        DroppedLines("n", {"a": Drops((1,), {b"e": 3})}).digest,
+        DroppedLines("n", {"a": Drops((1, 2), {b"e": None})}).digest,
+        DroppedLines("n", {"a": Drops((1, 2))}).digest,
+        DroppedLines("n").digest,
     }
     assert len(names) == 7
-    assert Dropped("n").digest == ""
-    assert Dropped("n", {"b": drops, "a": drops}).digest == Dropped("n", {"a": drops, "b": drops}).digest
+    assert DroppedLines("n").digest == ""
+    assert DroppedLines("n", {"b": drops, "a": drops}).digest == DroppedLines("n", {"a": drops, "b": drops}).digest

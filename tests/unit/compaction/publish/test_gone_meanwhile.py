@@ -7,7 +7,7 @@ from typing import NamedTuple
 import pytest
 
 from compaction.event_ids.copies import Layout
-from compaction.job.context import AuditOptions, Found
+from compaction.job.context import AuditOptions, FoundCopies
 from compaction.tasks.task import Order, TaskResult
 from minutebook.errors import ObjectVanished
 from minutebook.store.places import open_storage
@@ -27,7 +27,7 @@ class Between(NamedTuple):
         """Return the tasks' results."""
         return self.shuffled.results
 
-    def find(self, layout: Layout, orders: Mapping[int, Order]) -> Found:
+    def find(self, layout: Layout, orders: Mapping[int, Order]) -> FoundCopies:
         """Find the copies."""
         self.meanwhile()
         return self.shuffled.find(layout, orders)

@@ -5,7 +5,7 @@ from typing import NoReturn
 
 import pytest
 
-from compaction.inventory.neighbours import Need, find_neighbours
+from compaction.inventory.neighbours import NeighbourQuery, find_neighbours
 from compaction.publish.ends import PublishedEnds
 from minutebook.errors import StoreError, StoreRefused, StoreUnavailable
 from minutebook.index.last_segments import LastSegment
@@ -19,7 +19,7 @@ def test_a_published_day_that_names_another_segment_is_not_believed(tmp_path: Pa
     nights = Nights(tmp_path, 1)
     one, two = nights.tail, nights.scene.segment(QUIET, nights.day(1).first_minute + 30)
     lie = LastSegment(one.key, two.metadata.last, one.metadata.minute, one.metadata.after)
-    need = Need(None, None, before=True, after=False, stands_on=two.metadata.last)
+    need = NeighbourQuery(None, None, before=True, after=False, stands_on=two.metadata.last)
     asked = nights.context().archive, PREFIX, nights.day(3), {QUIET: need}
     found = find_neighbours(*asked, published=lambda _: {QUIET: lie})
     assert [link.key for link in found.links[QUIET]] == [two.key]

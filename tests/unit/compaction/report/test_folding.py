@@ -1,6 +1,6 @@
 """What a page of a large stream shows, and that it counts what it does not."""
 
-from compaction.report.folding import SHARDS_SHOWN, clip, fold_shards, group_findings, printable
+from compaction.report.folding import SHARDS_SHOWN, clip, fold_shards, group_findings, visible_text
 from compaction.verdict.audit_document import Shard
 from compaction.verdict.findings import Code, Finding, Severity, finding, ordered
 from minutebook.format.minute import minute_text
@@ -74,5 +74,5 @@ def test_a_few_findings_are_shown_whole() -> None:
 
 def test_texts_cannot_hide_or_turn_what_stands_beside_them() -> None:
     """Controls and marks of direction become a sign; letters of any script stay."""
-    assert printable("a\u202eb\x00c\x1b[1mü\u200f東") == "a�b�c�[1mü�東"
+    assert visible_text("a\u202eb\x00c\x1b[1mü\u200f東") == "a�b�c�[1mü�東"
     assert clip("short") == "short"

@@ -7,8 +7,8 @@ import msgspec
 import pytest
 
 from compaction.audit.conclusion import DayResult
-from compaction.audit.shards.minutes import Counted, Minutes
-from compaction.report.page import render
+from compaction.audit.shards.minutes import MinuteCounts, Minutes
+from compaction.report.page import render_page
 from compaction.report.trend import Trend, TrendDay
 from compaction.verdict.audit_document import Audit, Shard
 from compaction.verdict.findings import Code, finding, ordered
@@ -59,7 +59,7 @@ def page() -> str:
     shards.append(msgspec.structs.replace(shard_row(0), shard=HOSTILE, end_proof=HOSTILE))
     lags = array("i", [20] * MINUTES_A_DAY)
     minutes = {
-        shard.shard: Minutes.packed_of(Counted(array("i", [1 + number] * MINUTES_A_DAY), lags))
+        shard.shard: Minutes.packed_of(MinuteCounts(array("i", [1 + number] * MINUTES_A_DAY), lags))
         for number, shard in enumerate(shards)
     }
     days = tuple(
@@ -67,7 +67,7 @@ def page() -> str:
         for number in range(-12, 0)
     )
     trend = Trend(HOSTILE, (*days, TrendDay(str(DAY), None, 0, None, "", HOSTILE)))
-    return render(DayResult(_audit(shards, 10_000), minutes), trend, "0123456789abcdef")
+    return render_page(DayResult(_audit(shards, 10_000), minutes), trend, "0123456789abcdef")
 
 
 def test_it_stays_small(page: str) -> None:

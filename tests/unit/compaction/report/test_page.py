@@ -7,7 +7,7 @@ import pytest
 
 from compaction.audit.audit import audit_day
 from compaction.job.context import AuditOptions
-from compaction.report.page import render
+from compaction.report.page import render_page
 from minutebook.format.day import Day
 from minutebook.store.places import open_storage
 from minutebook.store.storage import Address
@@ -29,7 +29,7 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> str:
     corpus.objects[f"{DAY.path(PREFIX)}{HOSTILE.replace('/', '')}"] = (b"x", {})
     corpus.write(open_storage(Address(None, str(folder))))
     options = AuditOptions(level="inventory", stream=HOSTILE, application=HOSTILE)
-    return render(audit_day(job_context(folder, corpus.checkpoints), DAY, options))
+    return render_page(audit_day(job_context(folder, corpus.checkpoints), DAY, options))
 
 
 def test_everything_is_escaped(page: str) -> None:
@@ -61,4 +61,4 @@ def test_an_archive_without_shards_has_a_page(tmp_path: Path) -> None:
     corpus.write(open_storage(Address(None, str(tmp_path))))
     result = audit_day(job_context(tmp_path), DAY, AuditOptions(level="inventory"))
     assert result.audit.verdict == "unknown"
-    assert "<svg" not in render(result)
+    assert "<svg" not in render_page(result)

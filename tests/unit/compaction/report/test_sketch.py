@@ -7,14 +7,14 @@ from statistics import median_high
 import numpy as np
 import pytest
 
-from compaction.audit.shards.minutes import Counted, Minutes
+from compaction.audit.shards.minutes import MinuteCounts, Minutes
 from compaction.report.sketch import sketch
 from minutebook.format.day import MINUTES_A_DAY
 
 _LONG = 2**31 - 1
 
 
-def _counted(seed: int) -> Counted:
+def _counted(seed: int) -> MinuteCounts:
     """Return a shard that holds nothing in a third of its minutes, and was very late in some."""
     rng = random.Random(seed)
     records, lags = array("i", [0] * MINUTES_A_DAY), array("i", [-1] * MINUTES_A_DAY)
@@ -22,17 +22,17 @@ def _counted(seed: int) -> Counted:
         if rng.random() < 2 / 3:
             records[minute] = rng.choice([0, rng.randrange(70_000), _LONG])
             lags[minute] = rng.choice([0, 7, rng.randrange(600), _LONG])
-    return Counted(records, lags)
+    return MinuteCounts(records, lags)
 
 
 @pytest.fixture(scope="module")
-def shards() -> dict[str, Counted]:
+def shards() -> dict[str, MinuteCounts]:
     """Return a handful of shards, two of them empty."""
-    empty = Counted(array("i", [0] * MINUTES_A_DAY), array("i", [-1] * MINUTES_A_DAY))
+    empty = MinuteCounts(array("i", [0] * MINUTES_A_DAY), array("i", [-1] * MINUTES_A_DAY))
     return {"none": empty, **{f"s{number}": _counted(number) for number in range(6)}, "nothing": empty}
 
 
-def test_what_is_packed_comes_back(shards: dict[str, Counted]) -> None:
+def test_what_is_packed_comes_back(shards: dict[str, MinuteCounts]) -> None:
     """Every number, the largest too."""
     assert {name: Minutes.packed_of(of).counted() for name, of in shards.items()} == shards
 
@@ -42,10 +42,10 @@ def test_a_busy_shard_is_small() -> None:
     rng = random.Random(1)
     records = array("i", [rng.randrange(900, 1_100) for _ in range(MINUTES_A_DAY)])
     lags = array("i", [rng.randrange(20, 200) for _ in range(MINUTES_A_DAY)])
-    assert len(Minutes.packed_of(Counted(records, lags)).packed) < 3_500
+    assert len(Minutes.packed_of(MinuteCounts(records, lags)).packed) < 3_500
 
 
-def test_all_shards_count_and_few_are_kept(shards: dict[str, Counted]) -> None:
+def test_all_shards_count_and_few_are_kept(shards: dict[str, MinuteCounts]) -> None:
     """The shown ones by themselves, the others in one row; nothing is lost between them."""
     drawn = sketch({name: Minutes.packed_of(of) for name, of in shards.items()}, {"s1", "s4", "none"})
     assert set(drawn.records) == set(drawn.segments) == {"s1", "s4", "none"}
@@ -59,7 +59,7 @@ def test_all_shards_count_and_few_are_kept(shards: dict[str, Counted]) -> None:
     ]
 
 
-def test_delays_are_those_of_all_shards(shards: dict[str, Counted]) -> None:
+def test_delays_are_those_of_all_shards(shards: dict[str, MinuteCounts]) -> None:
     """Of those that hold something in the minute, shown or not; never below what a logarithmic scale can show."""
     drawn = sketch({name: Minutes.packed_of(of) for name, of in shards.items()}, {"s1"})
     for minute in range(MINUTES_A_DAY):

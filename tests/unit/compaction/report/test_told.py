@@ -8,7 +8,7 @@ import structlog
 from jsonschema import Draft202012Validator
 from structlog.testing import capture_logs
 
-from compaction.report.metric_line import METRICS, Judged, MetricLines
+from compaction.report.metric_line import METRICS, CloudWatchLines, DayMetrics
 from compaction.report.progress_lines import ProgressLines
 from tests.fakes.clock import START_MS, ManualClock
 from tests.unit.consumer.monitoring.test_cloudwatch import EMF_SCHEMA
@@ -61,9 +61,9 @@ def test_phases_are_told_apart_and_may_come_again() -> None:
     ]
 
 
-def _metrics(judged: Judged) -> dict[str, object]:
+def _metrics(judged: DayMetrics) -> dict[str, object]:
     sink = io.BytesIO()
-    MetricLines("app", "compact", ManualClock(), sink).write(judged)
+    CloudWatchLines("app", "compact", ManualClock(), sink).write(judged)
     line: dict[str, object] = json.loads(sink.getvalue())
     Draft202012Validator(EMF_SCHEMA).validate(line)
     return line
@@ -71,7 +71,7 @@ def _metrics(judged: Judged) -> dict[str, object]:
 
 def test_a_day_is_one_line_of_metrics() -> None:
     """All of them, under application and command; the day and its verdict stand beside."""
-    line = _metrics(Judged("2026-11-20", "unknown", 61.5, 700, (0, 2, 1), "published", "abc"))
+    line = _metrics(DayMetrics("2026-11-20", "unknown", 61.5, 700, (0, 2, 1), "published", "abc"))
     named = {name: line[name] for name in METRICS}
     assert named == {
         "DayClean": 0,
@@ -94,8 +94,8 @@ def test_a_day_is_one_line_of_metrics() -> None:
 
 def test_what_a_run_does_not_know_is_no_metric() -> None:
     """A day that nobody read again has no findings of this run; 0 of them would be a claim."""
-    line = _metrics(Judged("2026-11-20", "clean", 1, 7, None, "already"))
+    line = _metrics(DayMetrics("2026-11-20", "clean", 1, 7, None, "already"))
     assert not {"DayDefects", "DayUnknowns", "DayWarnings", "generation"} & line.keys()
     assert (line["DayClean"], line["DayPublished"]) == (1, 1)
-    held = _metrics(Judged("2026-11-20", "defects", 1, state="held"))
+    held = _metrics(DayMetrics("2026-11-20", "defects", 1, state="held"))
     assert (held["DayClean"], held["DayPublished"], "DayRows" in held) == (0, 0, False)

@@ -3,7 +3,7 @@
 import pyarrow as pa
 
 from compaction.event_ids.copies import Layout, find_copies
-from compaction.event_ids.dropping import Dropped, Drops, pack_drops, payloads, unpack_drops, without
+from compaction.event_ids.dropping import DroppedLines, Drops, pack_drops, payloads, unpack_drops, without
 from compaction.event_ids.rows import ROW_BYTES, IdCollector, IdOrder
 from compaction.parquet.line_tables import LINE_SCHEMA
 from minutebook.format.payload import PayloadPath
@@ -63,8 +63,8 @@ def test_an_id_that_all_records_have_leaves_two_rows() -> None:
     assert (found.total, found.copies, found.kept, found.lines) == (5000, 4999, 0, None)
     drops = unpack_drops([pack_drops(found)], {0: "a"})
     table = pa.Table.from_pylist([{"data": '{"id":1}'}] * 10 + [{"data": '{"id":2}'}], schema=LINE_SCHEMA)
-    assert Dropped("id", drops).kept(table, 0, "a")["data"].to_pylist() == ['{"id":1}', '{"id":2}']
-    assert Dropped("id", drops).kept(table, 5, "a")["data"].to_pylist() == ['{"id":2}']
+    assert DroppedLines("id", drops).kept(table, 0, "a")["data"].to_pylist() == ['{"id":1}', '{"id":2}']
+    assert DroppedLines("id", drops).kept(table, 5, "a")["data"].to_pylist() == ['{"id":2}']
 
 
 def test_rows_that_do_not_fit_into_memory_lie_on_disk() -> None:
@@ -86,7 +86,7 @@ def test_rows_that_do_not_fit_into_memory_lie_on_disk() -> None:
 def test_other_objects_lose_nothing() -> None:
     """What is dropped of one is there in another."""
     table = pa.Table.from_pylist([{"data": "x"}], schema=LINE_SCHEMA)
-    assert Dropped("id", {"a": Drops([0])}).kept(table, 0, "b") is table
+    assert DroppedLines("id", {"a": Drops([0])}).kept(table, 0, "b") is table
 
 
 def test_payloads_are_those_of_the_producer() -> None:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from compaction.parquet.line_tables import LINE_SCHEMA
 from compaction.parquet.plan import RawObject
 from compaction.parquet.sorting import sorted_tables
-from compaction.tasks.merging import Merge, Repeat, Source
+from compaction.tasks.merging import Merge, MergeSource, Repeat
 from minutebook.format.position import Position
 
 
@@ -37,7 +37,7 @@ class Watched:
     def __init__(self) -> None:
         self.open = self.most = 0
 
-    def source(self, number: int, positions: Sequence[int], tag: str = "", size: int = 3) -> Source:
+    def source(self, number: int, positions: Sequence[int], tag: str = "", size: int = 3) -> MergeSource:
         """Return an object; its name comes by its number."""
 
         def read() -> Iterator[pa.Table]:
@@ -47,10 +47,10 @@ class Watched:
             self.open -= 1
 
         raw_object = RawObject(f"k{number:04d}", "e", 1, "s", number, Position(min(positions, default=0)))
-        return Source(raw_object, raw_object.first, read)
+        return MergeSource(raw_object, raw_object.first, read)
 
 
-def merged(sources: Sequence[Source]) -> tuple[list[tuple[int, str, str]], tuple[Repeat, ...]]:
+def merged(sources: Sequence[MergeSource]) -> tuple[list[tuple[int, str, str]], tuple[Repeat, ...]]:
     """Return (position, payload, key) of the rows, and what was repeated."""
     merge = Merge(sources)
     rows = [
@@ -73,7 +73,7 @@ def test_an_object_that_repeats_a_line_keeps_the_first() -> None:
     """Its lines are sorted when it is opened; equal positions stay in the order of the file."""
     raw_object = RawObject("k", "e", 1, "s", 0, Position(1))
     given = [*tables([3, 1], 1, "first"), *tables([1, 2, 1], 2, "again")]
-    rows, repeats = merged([Source(raw_object, Position(1), lambda: sorted_tables(iter(given)))])
+    rows, repeats = merged([MergeSource(raw_object, Position(1), lambda: sorted_tables(iter(given)))])
     assert rows == [(1, "1first", "k"), (2, "2again", "k"), (3, "3first", "k")]
     assert repeats == (Repeat("s", 0, ("k",), 2, ("1:0",), 1),)
 

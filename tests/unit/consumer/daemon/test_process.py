@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from consumer.daemon.prepared.classes import MAIN_CLASS, Classes
-from consumer.daemon.process import Child, Output, Run, daemon_command
+from consumer.daemon.process import Child, ChildOutput, DaemonRun, daemon_command
 from consumer.preflight.java import find_shims
 
 _CLASSES = Classes(("-XX:SharedArchiveFile=it",), (Path("a.jar"), Path("b.jar")))
@@ -37,9 +37,9 @@ def test_our_main_class_is_shipped() -> None:
 )
 def test_a_fork_server_may_end_in_a_stop_alone(number: signal.Signals, *, is_stopping: bool, is_lost: bool) -> None:
     """By SIGTERM, which everybody is sent in some stops, before it could ignore that."""
-    output = Output(io.BytesIO(), io.BytesIO(), bytes, bytes)
+    output = ChildOutput(io.BytesIO(), io.BytesIO(), bytes, bytes)
     daemon, server = Child(["/bin/sleep", "60"], {}, output), Child(["/bin/sleep", "60"], {}, output)
-    run = Run(daemon, server)
+    run = DaemonRun(daemon, server)
     assert not run.has_lost_its_processors(is_stopping=is_stopping)
     os.kill(server.pid, number)
     os.waitid(os.P_PID, server.pid, os.WEXITED | os.WNOWAIT)

@@ -3,7 +3,7 @@
 import pytest
 
 from consumer.child_logs.processor_log import ProcessorEvent
-from consumer.daemon.restart_policy import DaemonExit, Restart, RestartLimits, RestartPolicy, Stop
+from consumer.daemon.restart_policy import DaemonExit, EndSupervisor, Restart, RestartLimits, RestartPolicy
 
 LIMITS = RestartLimits(healthy_seconds=100, crashes_in_a_row=4, longest_wait_seconds=3)
 CRASHED = "the daemon crashed (code 1)"
@@ -23,7 +23,7 @@ def test_a_stop_as_asked_is_success(code: int) -> None:
     """SIGTERM's 143 of a Java program is not a failure of ours."""
     decision = RestartPolicy(LIMITS).after(DaemonExit(code=code, ran_seconds=1, asked=True))
 
-    assert isinstance(decision, Stop)
+    assert isinstance(decision, EndSupervisor)
     assert decision.exit_code == 0
 
 
@@ -32,14 +32,14 @@ def test_a_processor_that_fails_while_stopping_is_told() -> None:
     failure = ProcessorEvent(event="processor_failed", exit_code=5, error="S3 is away", next_step="look")
     decision = RestartPolicy(LIMITS).after(DaemonExit(code=143, ran_seconds=1, asked=True, failure=failure))
 
-    assert decision == Stop(5, "S3 is away", "look")
+    assert decision == EndSupervisor(5, "S3 is away", "look")
 
 
 def test_a_stop_that_leaves_the_dead_behind_is_in_order() -> None:
     """The daemon would have waited for one that was killed before; what that one held is read again."""
     decision = RestartPolicy(LIMITS).after(DaemonExit(code=-9, ran_seconds=1, asked=True, left_in_order=True))
 
-    assert isinstance(decision, Stop)
+    assert isinstance(decision, EndSupervisor)
     assert decision.exit_code == 0
 
 
@@ -49,14 +49,14 @@ def test_a_stop_that_lost_a_processor_is_a_failure(code: int) -> None:
     lost = ProcessorEvent(event="processor_killed", error="somebody killed it", next_step="look who")
     decision = RestartPolicy(LIMITS).after(DaemonExit(code=code, ran_seconds=1, asked=True, lost=lost))
 
-    assert decision == Stop(1, "somebody killed it, when it had been asked to commit", "look who")
+    assert decision == EndSupervisor(1, "somebody killed it, when it had been asked to commit", "look who")
 
 
 def test_a_stop_by_force_is_a_failure() -> None:
     """A daemon that had to be killed did not stop in order."""
     decision = RestartPolicy(LIMITS).after(DaemonExit(code=-9, ran_seconds=1, asked=True))
 
-    assert isinstance(decision, Stop)
+    assert isinstance(decision, EndSupervisor)
     assert decision.exit_code == 1
 
 
@@ -73,7 +73,7 @@ def test_waits_double_up_to_the_ceiling() -> None:
         (2, 2),
         (3, 3),
     ]
-    assert isinstance(policy.after(crash()), Stop)
+    assert isinstance(policy.after(crash()), EndSupervisor)
 
 
 def test_a_healthy_run_starts_the_counting_again() -> None:
@@ -89,7 +89,7 @@ def test_a_refusal_is_tried_once_more(child_code: int) -> None:
     policy = RestartPolicy(LIMITS)
 
     assert policy.after(crash(child_code=child_code)) == Restart(0, 1, "why", "what to do")
-    assert policy.after(crash(child_code=child_code)) == Stop(child_code, "why", "what to do")
+    assert policy.after(crash(child_code=child_code)) == EndSupervisor(child_code, "why", "what to do")
 
 
 def test_refusals_count_only_in_a_row() -> None:
@@ -106,7 +106,7 @@ def test_gives_up_with_the_last_childs_code() -> None:
     policy = RestartPolicy(LIMITS)
     decisions = [policy.after(crash(child_code=5)) for _ in range(4)]
 
-    assert decisions[-1] == Stop(5, "why", "what to do")
+    assert decisions[-1] == EndSupervisor(5, "why", "what to do")
 
 
 def test_an_exit_0_that_nobody_asked_for_is_a_crash() -> None:
@@ -115,7 +115,7 @@ def test_an_exit_0_that_nobody_asked_for_is_a_crash() -> None:
     decisions = [policy.after(crash(code=0)) for _ in range(4)]
 
     assert isinstance(decisions[0], Restart)
-    assert isinstance(decisions[-1], Stop)
+    assert isinstance(decisions[-1], EndSupervisor)
     assert decisions[-1].exit_code == 1
     assert "could not initialise" in decisions[-1].reason
 
@@ -125,7 +125,7 @@ def test_a_code_that_is_not_ours_becomes_1() -> None:
     policy = RestartPolicy(LIMITS)
     decisions = [policy.after(crash(child_code=77)) for _ in range(4)]
 
-    assert isinstance(decisions[-1], Stop)
+    assert isinstance(decisions[-1], EndSupervisor)
     assert decisions[-1].exit_code == 1
 
 
@@ -150,17 +150,17 @@ def test_what_was_found_out_counts_where_no_processor_told() -> None:
     ended = DaemonExit(code=0, ran_seconds=30, asked=False, evidence=evidence(2))
 
     assert policy.after(ended) == Restart(0, 1, "found out", "what to do then")
-    assert policy.after(ended) == Stop(2, "found out", "what to do then")
+    assert policy.after(ended) == EndSupervisor(2, "found out", "what to do then")
     failure = ProcessorEvent(event="processor_failed", exit_code=5, error="why", next_step="what to do")
     told = DaemonExit(code=1, ran_seconds=30, asked=False, failure=failure, evidence=evidence(2))
-    assert RestartPolicy(RestartLimits(crashes_in_a_row=1)).after(told) == Stop(5, "why", "what to do")
+    assert RestartPolicy(RestartLimits(crashes_in_a_row=1)).after(told) == EndSupervisor(5, "why", "what to do")
 
 
 def test_what_was_found_out_long_ago_is_no_failure_of_a_stop() -> None:
     """The daemon stopped as asked, whatever it was refused before."""
     asked = DaemonExit(code=143, ran_seconds=1, asked=True, evidence=evidence(2))
 
-    assert RestartPolicy(LIMITS).after(asked) == Stop(0, "the daemon stopped as asked")
+    assert RestartPolicy(LIMITS).after(asked) == EndSupervisor(0, "the daemon stopped as asked")
 
 
 def test_a_daemon_that_the_supervisor_killed_did_not_crash() -> None:
@@ -188,7 +188,7 @@ def test_a_shard_that_stays_without_a_reader_ends_it() -> None:
     policy = RestartPolicy(LIMITS)
 
     assert [isinstance(policy.after(ended), Restart) for _ in range(2)] == [True, True]
-    assert policy.after(ended) == Stop(1, "nobody reads s", "look at it")
+    assert policy.after(ended) == EndSupervisor(1, "nobody reads s", "look at it")
     policy = RestartPolicy(LIMITS)
     healthy = DaemonExit(code=-9, ran_seconds=100, asked=False, evidence=unread)
     assert all(isinstance(policy.after(healthy), Restart) for _ in range(10))

@@ -8,13 +8,13 @@ import pytest
 from botocore.awsrequest import AWSRequest, AWSResponse
 from structlog.testing import capture_logs
 
-from consumer.dedupe.claim_batches import VERBS, Answer, Batch, Claim, Owner, Undecided, Verb
+from consumer.dedupe.claim_batches import VERBS, Answer, EventClaim, Owner, StatementBatch, Undecided, Verb
 from consumer.dedupe.table import DynamoDedupeTable, make_claims_client
 from minutebook.aws.access import PLAIN
 from minutebook.errors import OutcomeUnknown, StoreRefused
 
 AGAIN, OTHERWISE = Undecided.AGAIN, Undecided.OTHERWISE
-CLAIMS = [Claim(event_id, "stream/shard/1:0", "digest") for event_id in ("a", "b", "c")]
+CLAIMS = [EventClaim(event_id, "stream/shard/1:0", "digest") for event_id in ("a", "b", "c")]
 OURS = Owner("stream/shard/1:0", "digest")
 DONE = {"TableName": "claims"}
 TAKEN = {"INSERT": "DuplicateItem", "UPDATE": "ConditionalCheckFailed"}
@@ -28,7 +28,7 @@ def error(code: str, **more: Any) -> dict[str, Any]:  # noqa: ANN401 - as the se
 
 def ask(table: DynamoDedupeTable, verb: Verb = "INSERT", *, now: int = 1) -> list[Answer]:
     """Send a batch of three."""
-    return list(table.claim_batch(Batch(verb, CLAIMS, expires=77, now=now)))
+    return list(table.claim_batch(StatementBatch(verb, CLAIMS, expires=77, now=now)))
 
 
 class Service:
@@ -111,7 +111,7 @@ def test_a_batch_that_names_an_event_twice_is_not_sent(
 ) -> None:
     """DynamoDB would refuse the request as a whole, and may have applied a part of it."""
     with pytest.raises(ValueError, match="not a batch"):
-        table.claim_batch(Batch(verb, [*CLAIMS, CLAIMS[0]._replace(owner="other")], expires=77, now=1))
+        table.claim_batch(StatementBatch(verb, [*CLAIMS, CLAIMS[0]._replace(owner="other")], expires=77, now=1))
     assert service.sent == []
 
 

@@ -5,8 +5,8 @@ import json
 import pytest
 
 from consumer.archived.chain_ends import find_ends
-from consumer.expire.command import newest_day, parse_age
-from consumer.expire.published_day import read_published
+from consumer.expire.command import expiry_age_ms, newest_day
+from consumer.expire.published_day import read_judged_generation
 from minutebook.errors import SafetyRefusal, SettingsError
 from minutebook.format.minute import MINUTE_MS
 from minutebook.format.tombstone import ExpiredRun
@@ -126,10 +126,10 @@ def test_what_the_stream_may_still_hold_is_refused(retention_days: int, older_th
     scene = ExpireScene()
     scene.stream.retention_ms = retention_days * DAY_MS
     if fine:
-        assert newest_day(scene.archive(), parse_age(older_than)) == day_of(int(older_than[:-1]) + 1)
+        assert newest_day(scene.archive(), expiry_age_ms(older_than)) == day_of(int(older_than[:-1]) + 1)
     else:
         with pytest.raises(SafetyRefusal, match="keeps its records"):
-            newest_day(scene.archive(), parse_age(older_than))
+            newest_day(scene.archive(), expiry_age_ms(older_than))
 
 
 def test_only_whole_days_are_expired() -> None:
@@ -169,7 +169,7 @@ def test_the_rate_is_bounded() -> None:
 def test_an_age_is_in_days(text: str) -> None:
     """Days are what is published."""
     with pytest.raises(SettingsError, match="not an age"):
-        parse_age(text)
+        expiry_age_ms(text)
 
 
 def test_fields_that_are_not_needed_may_be_added_to_a_publication() -> None:
@@ -180,6 +180,6 @@ def test_fields_that_are_not_needed_may_be_added_to_a_publication() -> None:
             said = {**json.loads(body), "mood": "good"}
             files = [{**file, "mood": "good"} for file in said.get("files", ())]
             scene.bucket.place(key, json.dumps({**said, "files": files} if files else said).encode())
-    found = read_published(scene.retrying, OUT, day_of(40))
+    found = read_judged_generation(scene.retrying, OUT, day_of(40))
     assert found is not None
     assert sorted(found.inventory) == old

@@ -6,7 +6,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from consumer.leases.hand_over import LONGEST_SECONDS, Leaving
-from consumer.leases.next_owner import HandOver, living, plan_hand_over
+from consumer.leases.next_owner import HandOver, plan_hand_over, reporting_workers
 from consumer.leases.rows import Lease
 from minutebook.errors import TableRefused, TableUnavailable
 from minutebook.format.position import Position
@@ -31,7 +31,7 @@ def _owners(table: MemoryLeaseTable) -> dict[str, str | None]:
 @pytest.mark.parametrize(("age", "is_living"), [(0, True), (60, True), (61, False)])
 def test_a_worker_lives_whose_last_report_is_at_most_the_second_last_due(age: int, is_living: bool) -> None:  # noqa: FBT001 - cases
     """As KCL's leader has it; we do not count."""
-    assert living({"w1": 1000, "w2": 1000 - age}, "w1", 1000) == (["w2"] if is_living else [])
+    assert reporting_workers({"w1": 1000, "w2": 1000 - age}, "w1", 1000) == (["w2"] if is_living else [])
 
 
 def test_leases_go_to_whoever_has_the_fewest() -> None:

@@ -10,9 +10,9 @@ from consumer.liveness.rules import (
     LOCK_SECONDS,
     PATIENCE_SECONDS,
     ROW_SECONDS,
-    Finding,
-    Look,
+    LeaseView,
     ReaderWatch,
+    StalledShard,
     used_twice,
 )
 
@@ -33,22 +33,24 @@ class Scene:
 
     def look(
         self, *leases: Lease, opened: Iterable[str] = (), silences: Mapping[str, float] | None = None
-    ) -> list[Finding]:
+    ) -> list[StalledShard]:
         """Look once, 20 s later."""
         self.at += 20
         self.counter += 6
         self.version += self.lock_moves
         lock = None if self.leader is None else LeaderLock(self.leader, str(self.version))
         rows = {lease.shard_id: lease for lease in leases}
-        return self.watch.look(Look(self.at, rows, lock, frozenset(opened), silences or {}))
+        return self.watch.look(LeaseView(self.at, rows, lock, frozenset(opened), silences or {}))
 
     def renewed(self, shard: str, owner: str = US, checkpoint: str = "TRIM_HORIZON") -> Lease:
         """Return a row that somebody renews."""
         return Lease(shard, checkpoint, self.counter, owner)  # type: ignore[arg-type] # a sentinel
 
-    def looks(self, *leases: Lease, opened: Iterable[str] = (), seconds: float = PATIENCE_SECONDS) -> list[Finding]:
+    def looks(
+        self, *leases: Lease, opened: Iterable[str] = (), seconds: float = PATIENCE_SECONDS
+    ) -> list[StalledShard]:
         """Look at the same rows for so long, and once more; return what is found in the end."""
-        found: list[Finding] = []
+        found: list[StalledShard] = []
         for _ in range(int(seconds // 20) + 2):
             found = self.look(*leases, opened=opened)
         return found
@@ -195,7 +197,7 @@ def test_a_row_that_nobody_makes_anew_is_a_reason_to_restart() -> None:
     scene = Scene()
     scene.look(scene.renewed(S0), scene.renewed(S1), opened=[S0, S1])
     for _ in range(2):
-        found: list[Finding] = []
+        found: list[StalledShard] = []
         for _ in range(int(ROW_SECONDS // 20) + 2):
             found = scene.look(scene.renewed(S1), opened=[S1])
         assert [(finding.act, finding.shard) for finding in found] == [("restart", S0)]
@@ -216,14 +218,14 @@ def test_before_the_daemon_is_initialised_no_row_is_missed() -> None:
     """Nobody has looked."""
     scene = Scene()
     scene.look(scene.renewed(S0), opened=[S0])
-    assert all(scene.watch.look(Look(scene.at + 20 * n, None, None, frozenset())) == [] for n in range(60))
+    assert all(scene.watch.look(LeaseView(scene.at + 20 * n, None, None, frozenset())) == [] for n in range(60))
 
 
 def test_a_lease_that_moves_from_hand_to_hand_is_told() -> None:
     """Each worker is given it in turn, or one again and again, and nobody takes it: no counter stands still."""
     for owners in ([THEM, "w3"], [THEM]):
         scene = Scene()
-        found: list[Finding] = []
+        found: list[StalledShard] = []
         for number in range(int(PATIENCE_SECONDS // 20) + 1):
             assert found == []
             found = scene.look(Lease(S0, "TRIM_HORIZON", number, owners[number % len(owners)]))
@@ -255,7 +257,7 @@ def test_a_lock_that_does_not_move_is_dead() -> None:
     """Also over restarts of the daemons, which each begin to count anew: that is why KCL never took it over."""
     scene = Scene()
     scene.leader, scene.lock_moves = THEM, False
-    found: list[Finding] = []
+    found: list[StalledShard] = []
     for _ in range(int(LOCK_SECONDS // 20) + 2):
         scene.watch.begin()
         found = scene.look(scene.renewed(S0), opened=[S0])

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from consumer.preflight.check import Outcome
+from consumer.preflight.check import CheckOutcome
 from consumer.preflight.java import find_jars
 from consumer.preflight.kcl_jars import check_jar_digests, known_digests
 
@@ -33,12 +33,12 @@ def write(tmp_path: Path) -> Callable[..., list[Path]]:
 def test_the_installed_jars_are_the_tested_ones() -> None:
     """Each of them, by its SHA-256."""
     check = check_jar_digests(find_jars(), known_digests())
-    assert (check.outcome, check.sentence) == (Outcome.OK, "KCL 3.1.3, 79 jars, each with its SHA-256")
+    assert (check.outcome, check.sentence) == (CheckOutcome.OK, "KCL 3.1.3, 79 jars, each with its SHA-256")
 
 
 def test_jars_that_fit_are_fine(write: Callable[..., list[Path]]) -> None:
     """The list is the whole truth."""
-    assert check_jar_digests(write(), _TESTED).outcome is Outcome.OK
+    assert check_jar_digests(write(), _TESTED).outcome is CheckOutcome.OK
 
 
 @pytest.mark.parametrize(
@@ -53,7 +53,7 @@ def test_a_jar_that_is_another_one_fails_by_name(
 ) -> None:
     """A mirror, a proxy or a cache gave something else; `consume` must not run it."""
     check = check_jar_digests(write(**bodies), _TESTED)
-    assert (check.outcome, check.exit_code) == (Outcome.FAIL, 2)
+    assert (check.outcome, check.exit_code) == (CheckOutcome.FAIL, 2)
     assert "netty-1.jar" in check.sentence
     assert part in check.sentence
     assert step in check.next_step
@@ -69,7 +69,7 @@ def test_many_wrong_jars_are_not_all_named(write: Callable[..., list[Path]]) -> 
 def test_a_jar_on_top_is_a_warning(write: Callable[..., list[Path]]) -> None:
     """Somebody may have put it there on purpose, such as a log appender."""
     check = check_jar_digests(write(**{"appender-2.jar": b"x"}), _TESTED)
-    assert check.outcome is Outcome.WARN
+    assert check.outcome is CheckOutcome.WARN
     assert "appender-2.jar" in check.sentence
 
 
@@ -77,5 +77,5 @@ def test_another_kcl_is_unknown(write: Callable[..., list[Path]]) -> None:
     """Not wrong: there is no list to compare it with."""
     bodies = {_MULTILANG: None, "amazon-kinesis-client-multilang-3.5.3.jar": b"one"}
     check = check_jar_digests(write(**bodies), _TESTED)
-    assert (check.outcome, check.next_step) == (Outcome.UNKNOWN, "pip install amazon_kclpy==3.1.3")
+    assert (check.outcome, check.next_step) == (CheckOutcome.UNKNOWN, "pip install amazon_kclpy==3.1.3")
     assert "KCL 3.5.3" in check.sentence

@@ -6,7 +6,7 @@ import pytest
 
 from consumer.preflight.bucket_rules import expiring_rules
 from consumer.preflight.check import Check
-from consumer.preflight.preflight import exit_code
+from consumer.preflight.preflight import failed_checks_code
 
 EXPIRE: dict[str, Any] = {"ID": "r", "Status": "Enabled", "Expiration": {"Days": 30}}
 
@@ -50,7 +50,7 @@ def test_the_gravest_failure_names_the_code() -> None:
     """A refusal for safety comes before settings, settings before a service that is away."""
     away, missing, unsafe = (Check.failed("x", "s", next_step="n", exit_code=code) for code in (5, 2, 6))
 
-    assert exit_code([Check.ok("x", "s"), Check.unknown("x", "s"), Check.warn("x", "s", next_step="n")]) == 0
-    assert exit_code([away]) == 5
-    assert exit_code([away, missing]) == 2
-    assert exit_code([away, missing, unsafe]) == 6
+    assert failed_checks_code([Check.ok("x", "s"), Check.unknown("x", "s"), Check.warn("x", "s", next_step="n")]) == 0
+    assert failed_checks_code([away]) == 5
+    assert failed_checks_code([away, missing]) == 2
+    assert failed_checks_code([away, missing, unsafe]) == 6

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import pytest
 from structlog.testing import capture_logs
 
-from consumer.dedupe.claim_batches import Answer, Batch, Claim, Owner
+from consumer.dedupe.claim_batches import Answer, EventClaim, Owner, StatementBatch
 from tests.fakes.clock import ManualClock
 from tests.fakes.dedupe_table import MemoryDedupeTable
 from tests.fakes.dedupe_world import CLAIMS, DedupeWorld
@@ -20,12 +20,12 @@ class SlowTable(MemoryDedupeTable):
         self._clock = clock
         self._seconds = seconds
 
-    def claim(self, claim: Claim, *, expires: int, now: int) -> Owner:
+    def claim(self, claim: EventClaim, *, expires: int, now: int) -> Owner:
         """Claim, in its time."""
         self._clock.advance(self._seconds)
         return super().claim(claim, expires=expires, now=now)
 
-    def claim_batch(self, batch: Batch) -> Sequence[Answer]:
+    def claim_batch(self, batch: StatementBatch) -> Sequence[Answer]:
         """Claim them, in their time."""
         self._clock.advance(self._seconds * len(batch.claims))
         return super().claim_batch(batch)
@@ -201,7 +201,7 @@ def test_ids_that_differ_behind_the_point_are_two_events() -> None:
 def test_an_expired_claim_is_taken_over() -> None:
     """DynamoDB deletes expired items late; the condition does not wait for it."""
     table = MemoryDedupeTable()
-    one, two = Claim("x", "one", "d1"), Claim("x", "two", "d2")
+    one, two = EventClaim("x", "one", "d1"), EventClaim("x", "two", "d2")
     assert table.claim(one, expires=10, now=0) == Owner("one", "d1")
     assert table.claim(two, expires=20, now=10) == Owner("one", "d1")
     assert table.claim(two, expires=20, now=11) == Owner("two", "d2")

@@ -4,7 +4,7 @@ import pytest
 
 from consumer.leases.rows import Lease, LeaseRows
 from consumer.restore.command import apply_plan, check_nobody_lives, choose_shards, refuse_unreadable
-from consumer.restore.plan import Action
+from consumer.restore.plan import RowChange
 from minutebook.errors import SafetyRefusal, SettingsError, TableUnavailable
 from minutebook.format.minute import parse_iso_time
 from minutebook.format.position import Position
@@ -20,7 +20,7 @@ def test_a_row_that_is_right_is_kept() -> None:
     archive = RestoreScene(S0)
     lasts = archive.begun(S0, [NOW])
     row = archive.plan(Lease(S0, lasts[-1], 9))[S0]
-    assert (row.action, row.lease.counter) == (Action.KEEP, 9)
+    assert (row.action, row.lease.counter) == (RowChange.KEEP, 9)
 
 
 def test_a_right_row_of_a_dead_owner_is_freed() -> None:
@@ -28,7 +28,7 @@ def test_a_right_row_of_a_dead_owner_is_freed() -> None:
     archive = RestoreScene(S0)
     lasts = archive.begun(S0, [NOW])
     row = archive.plan(Lease(S0, lasts[-1], 9, "w1"))[S0]
-    assert (row.action, row.lease.counter, row.lease.owner) == (Action.REPLACE, 10, None)
+    assert (row.action, row.lease.counter, row.lease.owner) == (RowChange.REPLACE, 10, None)
 
 
 def test_a_row_that_is_wrong_is_replaced_with_a_higher_counter() -> None:
@@ -36,7 +36,7 @@ def test_a_row_that_is_wrong_is_replaced_with_a_higher_counter() -> None:
     archive = RestoreScene(S0)
     archive.begun(S0, [NOW])
     row = archive.plan(Lease(S0, "TRIM_HORIZON", 9, "w1"))[S0]
-    assert (row.action, row.lease.counter, row.lease.owner) == (Action.REPLACE, 10, None)
+    assert (row.action, row.lease.counter, row.lease.owner) == (RowChange.REPLACE, 10, None)
 
 
 def test_a_row_ahead_of_the_archive_goes_back_and_says_so() -> None:
@@ -54,7 +54,7 @@ def test_the_rows_are_written() -> None:
     assert apply_plan(table, list(archive.plan().values())) == 2
     rows = table.read()
     assert rows is not None
-    assert {row.action for row in archive.plan(*rows.leases.values()).values()} == {Action.KEEP}
+    assert {row.action for row in archive.plan(*rows.leases.values()).values()} == {RowChange.KEEP}
     assert table.leader_released
 
 

@@ -4,7 +4,7 @@ import io
 
 from rich.console import Console
 
-from consumer.status.coverage import CoverageWatch, describe, stream_of
+from consumer.status.coverage import CoverageWatch, known_stream, proven_time
 from consumer.status.screen import render
 from minutebook.coverage.chain import Doubt, Reason
 from minutebook.coverage.intervals import Interval
@@ -42,14 +42,14 @@ def at(minute: int) -> str:
 
 def test_the_stream_is_proven_as_far_as_its_last_shard() -> None:
     """Each shard by itself, and all of them together; what ends within the last 80 minutes is not due yet."""
-    found = describe(verdict(a=[gap(118, 120)], b=[gap(90, 120)], c=[]))
+    found = proven_time(verdict(a=[gap(118, 120)], b=[gap(90, 120)], c=[]))
     assert found.shards == {"a": at(118), "b": at(90), "c": at(120)}
     assert (found.since, found.until, found.unproven) == (at(0), at(90), [])
 
 
 def test_a_shard_that_nothing_proves_is_open_from_the_beginning() -> None:
     """And so is the stream; the reason is said in words."""
-    found = describe(verdict(a=[gap(0, 120, Reason.MISSING_SHARD)], b=[]))
+    found = proven_time(verdict(a=[gap(0, 120, Reason.MISSING_SHARD)], b=[]))
     assert (found.until, found.shards) == (None, {"a": None, "b": at(120)})
     (open_time,) = found.unproven
     assert (open_time.shard, open_time.begins, open_time.ends) == ("a", at(0), at(120))
@@ -58,27 +58,27 @@ def test_a_shard_that_nothing_proves_is_open_from_the_beginning() -> None:
 
 def test_a_child_that_nobody_has_read_holds_the_stream_at_its_birth() -> None:
     """What came before it stays proven."""
-    assert describe(verdict(a=[], b=[gap(30, 120)], begins=30)).until == at(30)
+    assert proven_time(verdict(a=[], b=[gap(30, 120)], begins=30)).until == at(30)
 
 
 def test_a_shard_that_has_ended_holds_nobody_back() -> None:
     """A parent is required until its end; what is proven of the stream goes on with its children."""
     found = verdict(a=[gap(118, 120)], b=[])
     ended = found.shards[1]._replace(required=Interval(FROM, FROM + 40 * MINUTE_MS))
-    coverage = describe(found._replace(shards=(found.shards[0], ended)))
+    coverage = proven_time(found._replace(shards=(found.shards[0], ended)))
     assert (coverage.until, coverage.shards) == (at(118), {"a": at(118), "b": at(40)})
 
 
 def test_what_lies_behind_a_gap_is_not_counted() -> None:
     """Proven up to the gap, whatever is proven behind it; and the gap is named."""
-    found = describe(verdict(a=[gap(10, 20, Reason.UNPROVEN), gap(119, 120)]))
+    found = proven_time(verdict(a=[gap(10, 20, Reason.UNPROVEN), gap(119, 120)]))
     assert found.until == at(10)
     assert [(open_time.begins, open_time.ends) for open_time in found.unproven] == [(at(10), at(20))]
 
 
 def test_a_doubt_about_the_streams_shape_is_the_streams() -> None:
     """No shard holds these hash keys: every shard is proven, the stream is not."""
-    found = describe(verdict(Doubt(Reason.HASH_HOLE, Interval(0, UNTIL)), a=[]))
+    found = proven_time(verdict(Doubt(Reason.HASH_HOLE, Interval(0, UNTIL)), a=[]))
     assert (found.until, found.shards) == (None, {"a": at(120)})
     assert [open_time.shard for open_time in found.unproven] == [""]
 
@@ -143,5 +143,6 @@ def test_a_watch_judges_once_a_minute() -> None:
 def test_hash_keys_that_are_none_are_not_known() -> None:
     """Whatever stands in KCL's table is no reason to say nothing at all."""
     assert (
-        stream_of({}, {S0: LEASE._replace(starting_hash_key="a", ending_hash_key="b")}).leased[0].hash_range is None
+        known_stream({}, {S0: LEASE._replace(starting_hash_key="a", ending_hash_key="b")}).leased[0].hash_range
+        is None
     )

@@ -1,6 +1,6 @@
 """`status` while a service is away, missing or another's: what is said, and what is shown all the same."""
 
-from consumer.status.command import exit_code
+from consumer.status.command import unasked_services_code
 from consumer.stream.port import StreamIdentity
 from minutebook.errors import StreamUnavailable
 from tests.fakes.clock import START_MS
@@ -13,14 +13,14 @@ def test_a_missing_table_is_said_and_no_failure() -> None:
     scene = StatusScene()
     scene.archive(NOW)
     report = scene.report()
-    assert ("there is none" in report.problems[0].sentence, exit_code(report)) == (True, 0)
+    assert ("there is none" in report.problems[0].sentence, unasked_services_code(report)) == (True, 0)
     assert report.shards[0].lease == "unknown"
 
 
 def test_an_archive_that_was_never_begun_is_said() -> None:
     """The stream's shards and the leases are shown all the same."""
     report = StatusScene(LEASE).report()
-    assert ("nothing is archived" in report.problems[0].sentence, exit_code(report)) == (True, 0)
+    assert ("nothing is archived" in report.problems[0].sentence, unasked_services_code(report)) == (True, 0)
     assert report.shards[0].checkpoint == "1005:2"
 
 
@@ -30,7 +30,7 @@ def test_another_streams_archive_is_refused_by_its_code() -> None:
     scene.archive(NOW)
     scene.stream.recreate(START_MS)
     report = scene.report()
-    assert (exit_code(report), report.shards[0].tail) == (6, None)
+    assert (unasked_services_code(report), report.shards[0].tail) == (6, None)
 
 
 def test_an_unavailable_store_leaves_the_leases() -> None:
@@ -38,7 +38,7 @@ def test_an_unavailable_store_leaves_the_leases() -> None:
     scene = StatusScene(LEASE)
     scene.store.faults = EndlessFault(Fault.THROTTLED)
     report = scene.report()
-    assert (exit_code(report), report.shards[0].owner) == (5, "w1")
+    assert (unasked_services_code(report), report.shards[0].owner) == (5, "w1")
 
 
 def test_an_unavailable_stream_leaves_the_archive() -> None:
@@ -47,7 +47,7 @@ def test_an_unavailable_stream_leaves_the_archive() -> None:
     scene.archive(NOW)
     scene.stream.unavailable = True
     report = scene.report()
-    assert (exit_code(report), report.shards[0].tail) == (5, "1005:2")
+    assert (unasked_services_code(report), report.shards[0].tail) == (5, "1005:2")
 
 
 def test_an_unavailable_table_leaves_the_archive() -> None:
@@ -56,7 +56,7 @@ def test_an_unavailable_table_leaves_the_archive() -> None:
     scene.archive(NOW)
     scene.table.unavailable = True
     report = scene.report()
-    assert (exit_code(report), len(report.problems), report.shards[0].tail) == (5, 1, "1005:2")
+    assert (unasked_services_code(report), len(report.problems), report.shards[0].tail) == (5, 1, "1005:2")
 
 
 def test_an_unreadable_row_is_a_problem() -> None:

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from consumer.status.coverage import Coverage
-from consumer.status.limit import judge, parse_span
+from consumer.status.coverage import ProvenTime
+from consumer.status.limit import judge_limit, parse_span
 from consumer.status.report import ShardStatus, StatusReport, unread
 from consumer.status.screen import render
 from minutebook.errors import SettingsError
@@ -47,7 +47,7 @@ def _report(*shards: ShardStatus) -> StatusReport:
         bucket="archive",
         prefix="raw/",
         problems=[],
-        coverage=Coverage(since=since, until=until, shards=proven, unproven=[]),
+        coverage=ProvenTime(since=since, until=until, shards=proven, unproven=[]),
         shards=list(shards),
     )
 
@@ -103,14 +103,14 @@ def test_what_is_no_span(text: str) -> None:
 def test_a_shard_beyond_the_limit_is_7() -> None:
     """Whatever is not known of others; the shards are named."""
     late, unknown = _shard(1, behind_seconds=301), _shard(2, behind_seconds=None)
-    assert judge(_report(_shard(0), late, unknown), "5m") == (7, "more than 5m behind: shardId-000000000001")
-    assert judge(_report(_shard(0, behind_seconds=300)), "5m").exit_code == 0
+    assert judge_limit(_report(_shard(0), late, unknown), "5m") == (7, "more than 5m behind: shardId-000000000001")
+    assert judge_limit(_report(_shard(0, behind_seconds=300)), "5m").exit_code == 0
 
 
 def test_what_is_not_known_is_4() -> None:
     """A shard whose lag was not told, or no shard at all: nobody may take that for well."""
-    assert judge(_report(_shard(0), _shard(2, behind_seconds=None)), "5m").exit_code == 4
-    assert judge(_report(), "5m").exit_code == 4
+    assert judge_limit(_report(_shard(0), _shard(2, behind_seconds=None)), "5m").exit_code == 4
+    assert judge_limit(_report(), "5m").exit_code == 4
 
 
 def test_shards_that_nobody_reads_are_named() -> None:

@@ -11,7 +11,7 @@ from minutebook.aws.access import (
     LEAST_BYTES,
     PLAIN,
     Access,
-    contradictions,
+    access_contradictions,
     external_id,
     kms_key,
     object_tags,
@@ -243,14 +243,14 @@ def test_what_cannot_be_true_together(
     access: Access, endpoints: dict[str, str | None], account: str, said: str
 ) -> None:
     """Each names both sides."""
-    (error,) = contradictions(access, endpoints, account)
+    (error,) = access_contradictions(access, endpoints, account)
     assert said in error
 
 
 def test_what_can() -> None:
     """A role in the stream's account, and AWS's own endpoints."""
     access = Access(stream_role_arn=ROLE, stream_role_external_id="ab", use_fips=True, use_dualstack=True)
-    assert contradictions(access, {"kinesisEndpoint": None}, "123456789012") == []
+    assert access_contradictions(access, {"kinesisEndpoint": None}, "123456789012") == []
 
 
 def test_an_address_is_plain_text() -> None:

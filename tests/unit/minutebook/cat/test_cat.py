@@ -10,7 +10,7 @@ import pytest
 
 from minutebook.cat.ahead import each
 from minutebook.cat.bodies import Body, read_body
-from minutebook.cat.listing import Segment, Segments
+from minutebook.cat.listing import Segments, SegmentToRead
 from minutebook.compression import Compression
 from minutebook.errors import OutcomeUnknown, SafetyRefusal, StoreUnavailable
 from minutebook.format.position import Position
@@ -190,7 +190,7 @@ def test_an_object_that_is_gone_since_the_list_is_unproven(plain: Site) -> None:
     assert plain.told == [f"{gone.key}: it was listed, and is gone or another one"]
 
 
-def _segments(site: Site) -> list[Segment]:
+def _segments(site: Site) -> list[SegmentToRead]:
     with ThreadPoolExecutor(2) as pool:
         return list(each(Segments(pool, site.storage, PREFIX, range(NOON, NOON + 3), None, lambda _: None)))
 

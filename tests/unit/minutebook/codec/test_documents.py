@@ -12,7 +12,7 @@ import pytest
 from minutebook.codec.documents import (
     ColumnsOfDocuments,
     FoundColumns,
-    Kind,
+    ValueKind,
     WantedColumn,
     WantedValues,
     new_columns_of_documents,
@@ -22,7 +22,7 @@ from tests.fakes.compiled_codec import COMPILER, compiled_documents
 MOST_KEYS, FEW_KEYS, MOST_PROBES = 128, 8, 16
 """Those of keys.h."""
 MIB = 1 << 20
-LONG = WantedValues(Kind.WHOLE, 8, low=-(1 << 63), high=(1 << 63) - 1)
+LONG = WantedValues(ValueKind.WHOLE, 8, low=-(1 << 63), high=(1 << 63) - 1)
 ID = [WantedColumn(("id",), LONG)]
 
 pytestmark = pytest.mark.skipif(COMPILER is None, reason="there is no C compiler on this machine")
@@ -112,7 +112,7 @@ def test_the_keys_of_a_large_object_take_the_time_of_as_many_in_small_ones() -> 
 
 def test_long_lists_in_one_column_after_the_other_take_the_memory_of_one() -> None:
     """Whether their rows are taken or left: each of 60 columns kept nine MiB of its longest list."""
-    value = WantedValues(Kind.DECIMAL, 16, 38, 0)
+    value = WantedValues(ValueKind.DECIMAL, 16, 38, 0)
     reader = new_reader([WantedColumn((f"c{number}",), value, is_list=True) for number in range(60)])
     before = resident_mib()
     for number in range(60):
@@ -140,6 +140,6 @@ def test_what_a_long_list_has_left_is_in_no_later_block() -> None:
 
 def test_a_system_that_promises_no_memory_leaves_the_columns_to_python() -> None:
     """The addresses of many lists are gigabytes, and may be limited: here to less than a processor has."""
-    text = [WantedColumn(("text",), WantedValues(Kind.TEXT))]
+    text = [WantedColumn(("text",), WantedValues(ValueKind.TEXT))]
     assert new_columns_of_documents(text, 4096, MIB) is not None
     assert new_columns_of_documents(text, 4096, 1 << 62) is None

@@ -5,8 +5,8 @@ import pytest
 from minutebook.coverage.chain import Reason
 from minutebook.coverage.evidence import Kind
 from minutebook.coverage.shard_coverage import ShardCoverage
-from minutebook.coverage.topology import ShardRow, Sources, Topology
-from minutebook.coverage.verdict import State, Verdict, judge
+from minutebook.coverage.topology import ShardRow, ShardSources, Topology
+from minutebook.coverage.verdict import State, Verdict, judge_scope
 from minutebook.format.aggregate import EVERY_HASH_KEY, HashRange
 from minutebook.format.read_mark import BIRTH
 from tests.unit.minutebook.coverage.scene import at, coverage, marked, piece, span
@@ -21,15 +21,15 @@ def shard(name: str, keys: HashRange | None, *parents: str) -> ShardRow:
     return ShardRow(name, keys, frozenset(parents))
 
 
-def decide(sources: Sources, *coverages: ShardCoverage) -> Verdict:
+def decide(sources: ShardSources, *coverages: ShardCoverage) -> Verdict:
     """Judge the day."""
     found = {one.shard_id: one for one in coverages}
-    return judge(span(0, 24), Topology(sources), found, begin_ms=BEGAN)
+    return judge_scope(span(0, 24), Topology(sources), found, begin_ms=BEGAN)
 
 
-def within(*rows: ShardRow) -> Sources:
+def within(*rows: ShardRow) -> ShardSources:
     """Return a stream whose one shard was split, with rows of a source that is wrong about kinship."""
-    return Sources(
+    return ShardSources(
         first=(ShardRow("p", EVERY_HASH_KEY),),
         marked=(shard("c", LOW, "p"), shard("d", HIGH, "p"), *rows),
         opened=frozenset("pcd"),

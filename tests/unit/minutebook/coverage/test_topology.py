@@ -4,7 +4,7 @@ import pytest
 
 from minutebook.coverage.topology import (
     ShardRow,
-    Sources,
+    ShardSources,
     Topology,
     first_rows,
     hash_range_of,
@@ -21,17 +21,17 @@ from tests.unit.minutebook.coverage.scene import row
 @pytest.mark.parametrize(
     ("sources", "first"),
     [
-        (Sources(), []),
-        (Sources(first=(row("a"), row("b"))), ["a", "b"]),
-        (Sources(first=(row("a", "older"), row("b", "older"))), ["a", "b"]),
-        (Sources(first=(row("a"), row("b", "a"), row("c", "b"))), ["a"]),
-        (Sources(first=(row("a"),), marked=(row("b", "a"), row("x")), listed=(row("y"),)), ["a"]),
-        (Sources(marked=(row("b", "a"),), listed=(row("c", "b"), row("d", "x"))), ["b", "d"]),
-        (Sources(leased=(row("a"),)), []),
-        (Sources(first=(row("a"), row("b")), listed=(row("b", "a"),)), ["a"]),
+        (ShardSources(), []),
+        (ShardSources(first=(row("a"), row("b"))), ["a", "b"]),
+        (ShardSources(first=(row("a", "older"), row("b", "older"))), ["a", "b"]),
+        (ShardSources(first=(row("a"), row("b", "a"), row("c", "b"))), ["a"]),
+        (ShardSources(first=(row("a"),), marked=(row("b", "a"), row("x")), listed=(row("y"),)), ["a"]),
+        (ShardSources(marked=(row("b", "a"),), listed=(row("c", "b"), row("d", "x"))), ["b", "d"]),
+        (ShardSources(leased=(row("a"),)), []),
+        (ShardSources(first=(row("a"), row("b")), listed=(row("b", "a"),)), ["a"]),
     ],
 )
-def test_first_shards_are_those_without_a_known_parent(sources: Sources, first: list[str]) -> None:
+def test_first_shards_are_those_without_a_known_parent(sources: ShardSources, first: list[str]) -> None:
     """Of first.json, or of ListShards and the markers where there is none; parents that nobody knows are none."""
     assert Topology(sources).first_shards == first
 
@@ -39,15 +39,15 @@ def test_first_shards_are_those_without_a_known_parent(sources: Sources, first: 
 @pytest.mark.parametrize(
     "sources",
     [
-        Sources(listed=(row("a"), row("b", "a"))),
-        Sources(marked=(row("b", "a"),)),
-        Sources(leased=(row("b", "a"),)),
-        Sources(marked=(ShardRow("a", children=frozenset({"b"})),)),
-        Sources(leased=(ShardRow("a", children=frozenset({"b"})),)),
-        Sources(first=(row("a"), row("b", "a"))),
+        ShardSources(listed=(row("a"), row("b", "a"))),
+        ShardSources(marked=(row("b", "a"),)),
+        ShardSources(leased=(row("b", "a"),)),
+        ShardSources(marked=(ShardRow("a", children=frozenset({"b"})),)),
+        ShardSources(leased=(ShardRow("a", children=frozenset({"b"})),)),
+        ShardSources(first=(row("a"), row("b", "a"))),
     ],
 )
-def test_every_source_tells_of_children(sources: Sources) -> None:
+def test_every_source_tells_of_children(sources: ShardSources) -> None:
     """By the child's parents or the parent's children."""
     topology = Topology(sources)
     assert (topology.children("a"), topology.parents("b")) == (["b"], {"a"})
@@ -56,16 +56,16 @@ def test_every_source_tells_of_children(sources: Sources) -> None:
 @pytest.mark.parametrize(
     ("sources", "over", "is_open"),
     [
-        (Sources(), None, False),
-        (Sources(listed=(row("a"),)), False, True),
-        (Sources(listed=(row("a"),), closed=frozenset({"a"})), True, False),
-        (Sources(listed=()), True, False),
-        (Sources(ended=frozenset({"a"})), True, False),
-        (Sources(listed=(row("a"),), ended=frozenset({"a"})), True, True),
+        (ShardSources(), None, False),
+        (ShardSources(listed=(row("a"),)), False, True),
+        (ShardSources(listed=(row("a"),), closed=frozenset({"a"})), True, False),
+        (ShardSources(listed=()), True, False),
+        (ShardSources(ended=frozenset({"a"})), True, False),
+        (ShardSources(listed=(row("a"),), ended=frozenset({"a"})), True, True),
     ],
 )
 def test_a_shard_is_over_when_it_ended_or_is_not_listed(
-    *, sources: Sources, over: bool | None, is_open: bool
+    *, sources: ShardSources, over: bool | None, is_open: bool
 ) -> None:
     """Without ListShards and end.json nothing tells."""
     topology = Topology(sources)
@@ -74,7 +74,7 @@ def test_a_shard_is_over_when_it_ended_or_is_not_listed(
 
 def test_ancestors_are_all_that_lie_before() -> None:
     """Through however many rows."""
-    topology = Topology(Sources(marked=(row("c", "b"), row("b", "a", "z"), row("d", "x"))))
+    topology = Topology(ShardSources(marked=(row("c", "b"), row("b", "a", "z"), row("d", "x"))))
     assert topology.ancestors(["c"]) == {"a", "b", "z"}
 
 
@@ -91,7 +91,7 @@ def test_rows_that_close_a_circle_are_not_believed(
     rows: tuple[ShardRow, ...], circles: list[set[str]], parents: set[str], children: list[str]
 ) -> None:
     """What leads into it and out of it stands."""
-    topology = Topology(Sources(marked=rows))
+    topology = Topology(ShardSources(marked=rows))
     assert (topology.circles, topology.parents("c"), topology.children("c")) == (circles, parents, children)
 
 

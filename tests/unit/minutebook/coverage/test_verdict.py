@@ -8,8 +8,8 @@ from minutebook.coverage.chain import Reason
 from minutebook.coverage.evidence import Kind
 from minutebook.coverage.intervals import Interval
 from minutebook.coverage.shard_coverage import ShardCoverage
-from minutebook.coverage.topology import ShardRow, Sources, Topology
-from minutebook.coverage.verdict import State, Verdict, day_scope, judge
+from minutebook.coverage.topology import ShardRow, ShardSources, Topology
+from minutebook.coverage.verdict import State, Verdict, day_scope, judge_scope
 from minutebook.format.aggregate import EVERY_HASH_KEY, HashRange
 from minutebook.format.day import Day
 from minutebook.format.read_mark import BIRTH
@@ -27,10 +27,10 @@ def shard(name: str, keys: HashRange | None, *parents: str) -> ShardRow:
     return ShardRow(name, keys, frozenset(parents))
 
 
-def split_stream(**changes: object) -> Sources:
+def split_stream(**changes: object) -> ShardSources:
     """Return a stream whose one shard `p` was split into `c` and `d`; nobody asked ListShards."""
     rows, opened = (shard("c", LOW, "p"), shard("d", HIGH, "p")), frozenset({"p", "c", "d"})
-    return Sources(first=(ONLY,), marked=rows, opened=opened, ended=frozenset({"p"}))._replace(**changes)
+    return ShardSources(first=(ONLY,), marked=rows, opened=opened, ended=frozenset({"p"}))._replace(**changes)
 
 
 def ended(since: int, end: int, *, proven: bool = True, name: str = "p") -> ShardCoverage:
@@ -40,9 +40,9 @@ def ended(since: int, end: int, *, proven: bool = True, name: str = "p") -> Shar
     return coverage(pieces=(last,), shard=name, ended=end + 60_000)
 
 
-def decide(sources: Sources, *coverages: ShardCoverage, scope: Interval = SCOPE, begin: int = BEGAN) -> Verdict:
+def decide(sources: ShardSources, *coverages: ShardCoverage, scope: Interval = SCOPE, begin: int = BEGAN) -> Verdict:
     """Judge the day."""
-    return judge(scope, Topology(sources), {found.shard_id: found for found in coverages}, begin_ms=begin)
+    return judge_scope(scope, Topology(sources), {found.shard_id: found for found in coverages}, begin_ms=begin)
 
 
 def spoiled(verdict: Verdict) -> dict[str, Sequence[Reason]]:
@@ -50,7 +50,7 @@ def spoiled(verdict: Verdict) -> dict[str, Sequence[Reason]]:
     return {one.shard_id: one.reasons for one in verdict.shards if one.state is not State.COVERED}
 
 
-ONE = Sources(first=(ONLY,), opened=frozenset({"p"}))
+ONE = ShardSources(first=(ONLY,), opened=frozenset({"p"}))
 
 
 def test_a_day_is_covered_when_its_shard_is() -> None:
@@ -81,14 +81,14 @@ def test_a_loss_over_midnight_is_a_defect_of_every_day_that_it_touches(day: int,
 
 def test_a_shard_that_nobody_read_is_missing() -> None:
     """However well the others are covered."""
-    sources = Sources(first=(shard("a", LOW), shard("b", HIGH)), opened=frozenset({"a"}))
+    sources = ShardSources(first=(shard("a", LOW), shard("b", HIGH)), opened=frozenset({"a"}))
     verdict = decide(sources, marked("a", (-99, 25)))
     assert (verdict.state, spoiled(verdict)) == (State.UNKNOWN, {"b": (Reason.MISSING_SHARD,)})
 
 
 def test_without_a_known_shard_nothing_is_covered() -> None:
     """An empty frontier proves nothing."""
-    assert (decide(Sources()).state, decide(Sources()).reasons) == (State.UNKNOWN, (Reason.NO_FRONTIER,))
+    assert (decide(ShardSources()).state, decide(ShardSources()).reasons) == (State.UNKNOWN, (Reason.NO_FRONTIER,))
 
 
 def test_evidence_of_strangers_covers_nothing() -> None:
@@ -181,7 +181,7 @@ def test_children_must_hold_all_keys_of_their_parent() -> None:
 
 def test_first_shards_must_hold_all_keys() -> None:
     """A list that lost a page."""
-    sources = Sources(first=(shard("a", LOW),), opened=frozenset({"a"}))
+    sources = ShardSources(first=(shard("a", LOW),), opened=frozenset({"a"}))
     assert decide(sources, marked("a", (-99, 25))).reasons == (Reason.HASH_HOLE,)
 
 
@@ -277,14 +277,14 @@ def test_the_scope_is_the_day_behind_the_applications_start(
 
 def test_shards_that_name_each_other_as_parents_prove_nothing() -> None:
     """Neither is believed, and the search ends."""
-    sources = Sources(marked=(shard("a", LOW, "b"), shard("b", HIGH, "a")))
+    sources = ShardSources(marked=(shard("a", LOW, "b"), shard("b", HIGH, "a")))
     assert decide(sources, marked("a", (-99, 25)), marked("b", (-99, 25))).reasons == (Reason.CIRCLE,)
 
 
 def test_a_merged_shard_is_judged_once() -> None:
     """From the last time at which either parent was open."""
     rows = (shard("m", EVERY_HASH_KEY, "a", "b"),)
-    sources = Sources(
+    sources = ShardSources(
         first=(shard("a", LOW), shard("b", HIGH)), marked=rows, opened=frozenset("abm"), ended=frozenset("ab")
     )
     parents = [

@@ -18,7 +18,7 @@ from minutebook.format.minute import MINUTE_MS
 from minutebook.format.position import Position
 from minutebook.format.read_mark import MarkKind, ReadMark, encode_read_mark, mark_days, read_mark_key
 from minutebook.proof.evidence_set import ProofQuery
-from minutebook.proof.reading import Judged, judge_archive
+from minutebook.proof.reading import JudgedScope, judge_archive
 from minutebook.retry import Backoff
 from minutebook.store.retrying import RetryingStore
 from tests.fakes.clock import ManualClock
@@ -99,7 +99,7 @@ class Bucket:
         for day in mark_days(mark):
             self.put(read_mark_key(PREFIX, day, mark), encode_read_mark(mark))
 
-    def judge(self, now: float = 48, scope: Interval | None = None) -> Judged:
+    def judge(self, now: float = 48, scope: Interval | None = None) -> JudgedScope:
         """Judge the day."""
         scope = scope or Interval(DAY.begin_ms, DAY.end_ms)
         return judge_archive(self.retrying, PREFIX, ProofQuery(scope, self.begin_ms, self.at(now)))

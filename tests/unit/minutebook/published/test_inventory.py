@@ -5,7 +5,7 @@ import gzip
 import pytest
 
 from minutebook.errors import FormatError
-from minutebook.published.inventory import decode_inventory, digest_of
+from minutebook.published.inventory import decode_inventory, inventory_digest
 
 LINES = b'["p/a","e1",5,7]\n["p/b","e2",6,8]\n'
 ROWS = [("p/a", "e1", 5, 7), ("p/b", "e2", 6, 8)]
@@ -35,4 +35,4 @@ def test_its_hash_tells_every_part_apart() -> None:
     """Key, ETag, size, order and salt; times are no part of it."""
     rows = [row[:3] for row in ROWS]
     others = [rows[:1], rows[::-1], [("p/a", "e1", 5), ("p/b", "e2", 7)], [("p/a", "e1", 5), ("p/b", "e3", 6)]]
-    assert len({digest_of(rows), digest_of(rows, "salt"), *map(digest_of, others)}) == 6
+    assert len({inventory_digest(rows), inventory_digest(rows, "salt"), *map(inventory_digest, others)}) == 6

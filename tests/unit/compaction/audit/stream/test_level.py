@@ -7,11 +7,11 @@ from typing import NamedTuple
 import pytest
 
 from compaction.audit.audit import audit_day
-from compaction.audit.stream.slices import Window, cut
-from compaction.inventory.inventory import Inventory, Row
-from compaction.inventory.segments import Segment
+from compaction.audit.stream.slices import ComparedWindow, cut_slices
+from compaction.inventory.inventory import Inventory, ListedSegment
+from compaction.inventory.segments import ArchivedSegment
 from compaction.job.context import AuditOptions
-from compaction.stream.kinesis import Reach, ReadLog, Sent
+from compaction.stream.kinesis import ReadLog, ReadSpan, Sent
 from compaction.verdict.audit_document import Audit
 from consumer.stream.port import StreamIdentity
 from minutebook.errors import StreamUnavailable
@@ -45,11 +45,11 @@ class Failing(HeldStream):
 
     fault: str = ""
 
-    def read(self, shard_id: str, reach: Reach, log: ReadLog) -> Iterator[Sent]:
+    def read(self, shard_id: str, reach: ReadSpan, log: ReadLog) -> Iterator[Sent]:
         """Fail in the second shard."""
         return self._half(shard_id, reach, log)
 
-    def _half(self, shard_id: str, reach: Reach, log: ReadLog) -> Iterator[Sent]:
+    def _half(self, shard_id: str, reach: ReadSpan, log: ReadLog) -> Iterator[Sent]:
         found = list(super().read(shard_id, reach, log))
         if shard_id == TWO and self.fault == "overtaken":
             log.is_broken = True
@@ -140,7 +140,7 @@ def test_a_sample_writes_no_mark_and_says_what_it_left_out(compared: Compared) -
 def test_a_sample_sees_what_lies_within_it_and_nothing_else(compared: Compared) -> None:
     """A loss in the window of a shard is a defect."""
     inventory = Inventory(DAY, PREFIX, (), NOW_MS - 5 * MINUTE_MS)
-    begin_ms, end_ms = Window.of(inventory, 60).times(ONE)
+    begin_ms, end_ms = ComparedWindow.of(inventory, 60).times(ONE)
     inside = (begin_ms - DAY.begin_ms) // MINUTE_MS + 7
     found = compared.audit(sample=60, lost=inside).findings
     assert [about.shard for about in found if about.code == "missing_in_archive"][:1] == [ONE]
@@ -149,7 +149,7 @@ def test_a_sample_sees_what_lies_within_it_and_nothing_else(compared: Compared) 
         for minute in range(11, 600)
         if not any(
             one[0] <= DAY.begin_ms + minute * MINUTE_MS < one[1]
-            for one in (Window.of(inventory, 60).times(shard) for shard in (ONE, TWO))
+            for one in (ComparedWindow.of(inventory, 60).times(shard) for shard in (ONE, TWO))
         )
         and minute not in MINUTES
     )
@@ -167,27 +167,27 @@ def test_windows_lie_within_the_scope_and_differ(compared: Compared) -> None:
     """By shard and by day; the same command looks at the same place."""
     del compared
     inventory = Inventory(DAY, PREFIX, ())
-    window = Window.of(inventory, 7)
+    window = ComparedWindow.of(inventory, 7)
     times = [window.times(f"shardId-{number}") for number in range(200)]
     assert all(DAY.begin_ms <= begin and end <= DAY.end_ms and begin % MINUTE_MS == 0 for begin, end in times)
     assert len(set(times)) > 100
     assert times == [window.times(f"shardId-{number}") for number in range(200)]
 
 
-def segment(first: int, last: int, size: int) -> Segment:
+def segment(first: int, last: int, size: int) -> ArchivedSegment:
     """Return a segment of these positions and bytes of payload."""
     scene = ArchiveScene(open_storage(Address(None, "/nonexistent")), PREFIX)
     rows = [Record(str(number), 0, "k", DAY.begin_ms, bytes(size)) for number in (first, last)]
     made = scene.segment(ONE, DAY.first_minute, rows, is_stored=False)
-    return Segment(Row(made.key, 1, "e", 0, None), made.metadata)
+    return ArchivedSegment(ListedSegment(made.key, 1, "e", 0, None), made.metadata)
 
 
 def test_a_cut_lies_where_everything_before_it_has_ended() -> None:
     """Segments that overlap stay together, whatever their size."""
     rows = [segment(1, 2, 10), segment(3, 9, 10), segment(5, 6, 10), segment(7, 8, 10), segment(10, 11, 10)]
-    slices = cut(reversed(rows), 1)
+    slices = cut_slices(reversed(rows), 1)
     assert [[one.metadata.first.sequence for one in part.segments] for part in slices] == [[1], [3, 5, 7], [10]]
     assert [part.start and part.start.sequence for part in slices] == [None, 3, 10]
     assert [part.stop and part.stop.sequence for part in slices] == [3, 10, None]
-    assert len(cut(rows, 1000)) == 1
-    assert [part.segments for part in cut([], 1)] == [()]
+    assert len(cut_slices(rows, 1000)) == 1
+    assert [part.segments for part in cut_slices([], 1)] == [()]

@@ -4,7 +4,7 @@ import random
 from collections.abc import Iterable
 from pathlib import Path
 
-from compaction.commands.vacuum.command import Output, VacuumReport, vacuum_output
+from compaction.commands.vacuum.command import PublishedOutput, VacuumReport, vacuum_output
 from compaction.publish.publisher import GRACE_MS
 from compaction.tasks.finished import FACTS_FOLDER
 from minutebook.clock import SystemClock
@@ -30,7 +30,7 @@ def vacuum(desk: Desk, *, dry_run: bool = False, storage: Storage | None = None,
     retrying = RetryingStorage(
         storage or desk.storage, lambda: Backoff(desk.clock, random.Random(1), budget_seconds=10)
     )
-    output = Output(context.archive, PREFIX, retrying, desk.out.prefix)
+    output = PublishedOutput(context.archive, PREFIX, retrying, desk.out.prefix)
     return vacuum_output(output, desk.after_grace_ms() + later, GRACE_MS, dry_run=dry_run)
 
 

@@ -5,13 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from compaction.commands.vacuum.command import Output, parse_age, vacuum_output
-from compaction.commands.vacuum.command import vacuum as run_vacuum
+from compaction.commands.vacuum.command import PublishedOutput, vacuum_age_ms, vacuum_output
+from compaction.commands.vacuum.command import run_vacuum as run_vacuum
 from compaction.job.request import VacuumRequest
 from compaction.publish.publisher import GRACE_MS
 from minutebook.clock import SystemClock
 from minutebook.errors import SettingsError
-from minutebook.published.generation import Judged
+from minutebook.published.generation import PointerVerdict
 from minutebook.store.directory_storage import DirectoryStorage
 from tests.corpus.desk import DAY, OUT, Desk
 from tests.corpus.model import PREFIX
@@ -67,7 +67,7 @@ def test_while_the_pointer_is_young_all_stays(tmp_path: Path) -> None:
     before = keys(desk)
     context = desk.context()
     report = vacuum_output(
-        Output(context.archive, PREFIX, context.open(desk.out.address), OUT),
+        PublishedOutput(context.archive, PREFIX, context.open(desk.out.address), OUT),
         desk.clock.now_ms() + GRACE_MS - 1,
         GRACE_MS,
         dry_run=False,
@@ -214,7 +214,7 @@ def test_an_old_audit_that_a_pointer_names_again_is_there(desk: Desk, *, before:
 
     def swap() -> None:
         assert publisher.swap_pointer(
-            manifest, desk.publisher().current(), "again", pointer.written_at, Judged("clean", audit)
+            manifest, desk.publisher().current(), "again", pointer.written_at, PointerVerdict("clean", audit)
         )
 
     assert isinstance(desk.storage, DirectoryStorage)
@@ -233,7 +233,7 @@ def test_a_swap_puts_its_audit_again(desk: Desk) -> None:
     publisher, audit = desk.publisher(), f"{desk.publisher().folder.manifests}g-back.audit.json"
     publisher.put_audit(audit, b"{}")
     desk.storage.delete([audit])
-    judged = Judged("clean", audit)
+    judged = PointerVerdict("clean", audit)
     assert publisher.swap_pointer(manifest, publisher.current(), "again", pointer.written_at, judged)
     assert desk.storage.head(audit) is not None
 
@@ -242,12 +242,12 @@ def test_a_swap_puts_its_audit_again(desk: Desk) -> None:
 def test_an_age_is_days_and_not_below_the_grace(text: str) -> None:
     """Whoever asks for less would take what is being written."""
     with pytest.raises(SettingsError):
-        parse_age(text)
+        vacuum_age_ms(text)
 
 
 def test_three_days_are_enough() -> None:
     """The grace of the sweep."""
-    assert parse_age("3d") == GRACE_MS
+    assert vacuum_age_ms("3d") == GRACE_MS
 
 
 @pytest.mark.parametrize(

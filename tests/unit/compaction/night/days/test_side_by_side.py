@@ -12,8 +12,8 @@ from compaction.inventory.memory import collector_paused
 from compaction.night.days.outcome import DayRow, row_of_error, row_of_plan
 from compaction.night.days.run import DaysRun
 from compaction.night.days.side_by_side import DayDone, DayWorkers
-from compaction.night.days.stop import Stop, StoppableClock, Stopped, stopped_by_signals
-from compaction.night.dry_run import DayPlan
+from compaction.night.days.stop import StoppableClock, Stopped, StopRequest, stopped_by_signals
+from compaction.night.dry_run import DryRun
 from compaction.spark.engine import no_progress
 from minutebook.errors import SafetyRefusal, SettingsError, StoreUnavailable
 from minutebook.format.day import Day
@@ -27,7 +27,7 @@ def run(
     work: Callable[[Day], str],
     *,
     parallel: int = 1,
-    stop: Stop | None = None,
+    stop: StopRequest | None = None,
     cancel: Callable[[], None] = lambda: None,
     days: list[Day] = DAYS,
 ) -> dict[Day, DayDone[str]]:
@@ -36,7 +36,7 @@ def run(
     Nothing is given back behind them: that walks through all that a whole suite holds, at each day.
     """
     found: dict[Day, DayDone[str]] = {}
-    workers = DayWorkers(parallel, stop or Stop(), ManualClock(), cancel, give_back=lambda: None)
+    workers = DayWorkers(parallel, stop or StopRequest(), ManualClock(), cancel, give_back=lambda: None)
     workers.run(days, work, lambda done: found.update({done.day: done}))
     return found
 
@@ -88,7 +88,7 @@ def test_a_fault_of_the_program_is_raised_and_no_day_begins_after_it() -> None:
 
 def test_a_stop_ends_days_at_work_and_begins_no_other() -> None:
     """Spark's jobs are cancelled until the days at work have noticed; an error that comes of it is no failure."""
-    stop, cancelled = Stop(), threading.Event()
+    stop, cancelled = StopRequest(), threading.Event()
 
     def work(_: Day) -> str:
         stop.ask()
@@ -101,7 +101,7 @@ def test_a_stop_ends_days_at_work_and_begins_no_other() -> None:
 
 def test_no_day_begins_once_the_run_is_to_end() -> None:
     """They are rows of the table all the same."""
-    stop, begun = Stop(), list[Day]()
+    stop, begun = StopRequest(), list[Day]()
 
     def work(day: Day) -> str:
         begun.append(day)
@@ -116,7 +116,7 @@ def test_no_day_begins_once_the_run_is_to_end() -> None:
 def test_a_signal_is_a_stop_and_its_number_the_exit_code() -> None:
     """SIGTERM: 143, as shells count. Handlers are given back."""
     before = signal.getsignal(signal.SIGTERM)
-    stop = Stop()
+    stop = StopRequest()
     with stopped_by_signals(stop):
         signal.raise_signal(signal.SIGTERM)
         assert (stop.is_asked, stop.exit_code) == (True, 143)
@@ -125,7 +125,7 @@ def test_a_signal_is_a_stop_and_its_number_the_exit_code() -> None:
 
 def test_nobody_sleeps_on_once_the_run_is_to_end() -> None:
     """A budget of retries is not waited out."""
-    clock, stop = ManualClock(), Stop()
+    clock, stop = ManualClock(), StopRequest()
     clock.on_sleep = lambda _: stop.ask()
     with pytest.raises(Stopped):
         StoppableClock(clock, stop).sleep(60)
@@ -148,7 +148,7 @@ def test_what_a_day_held_is_given_back() -> None:
             held.append(weakref.ref(Held()))
         return str(day)
 
-    workers = DayWorkers(2, Stop(), ManualClock(), cancel=lambda: None)
+    workers = DayWorkers(2, StopRequest(), ManualClock(), cancel=lambda: None)
     asked = DaysRun("compact", many=False, as_json=False, workers=workers, report=no_progress)
     asked.run(DAYS[:2], work, lambda day, *_: DayRow(day=str(day), state="published", exit_code=0))
     assert [each() for each in held] == [None, None]
@@ -173,7 +173,7 @@ def many(code_of: dict[int, int], *, is_many: bool = True) -> int:
             raise SettingsError("before the archive begins")
         return code_of.get(DAYS.index(day), 0)
 
-    workers = DayWorkers(2, Stop(), ManualClock(), cancel=lambda: None, give_back=lambda: None)
+    workers = DayWorkers(2, StopRequest(), ManualClock(), cancel=lambda: None, give_back=lambda: None)
     asked = DaysRun("compact", is_many, as_json=True, workers=workers, report=no_progress)
     days = DAYS if is_many else DAYS[:1]
     return asked.run(days, work, lambda day, code, _: DayRow(day=str(day), state="published", exit_code=code))
@@ -203,12 +203,12 @@ def test_the_error_of_one_day_is_raised_as_ever(capsys: pytest.CaptureFixture[st
 def test_days_of_a_dry_run_are_rows_of_the_same_table(capsys: pytest.CaptureFixture[str]) -> None:
     """A plan is no failure; a day that is refused has its reason there, and gives the exit code."""
 
-    def work(day: Day) -> DayPlan:
+    def work(day: Day) -> DryRun:
         if day == BEGIN:
             raise SettingsError("before the archive begins")
-        return DayPlan(day=str(day), segments=18, bytes=1, tasks=1, generation="g", state="s", action="nothing to do")
+        return DryRun(day=str(day), segments=18, bytes=1, tasks=1, generation="g", state="s", action="nothing to do")
 
-    workers = DayWorkers(1, Stop(), ManualClock(), cancel=lambda: None, give_back=lambda: None)
+    workers = DayWorkers(1, StopRequest(), ManualClock(), cancel=lambda: None, give_back=lambda: None)
     asked = DaysRun("compact", many=True, as_json=False, workers=workers, report=no_progress)
     assert asked.run(DAYS[:2], work, lambda _day, plan, _seconds: row_of_plan(plan)) == 2
     lines = capsys.readouterr().out.splitlines()

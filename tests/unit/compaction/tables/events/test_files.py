@@ -12,7 +12,7 @@ import pytest
 from compaction.columns.event_time import with_event_time
 from compaction.job.context import in_turn
 from compaction.publish.publisher import GRACE_MS
-from compaction.tables.events.files import EventFiles, EventWork, Spread
+from compaction.tables.events.files import EventFiles, EventWork, SpreadWork
 from minutebook.clock import SystemClock
 from minutebook.errors import FormatError
 from minutebook.published.schema import SCHEMA

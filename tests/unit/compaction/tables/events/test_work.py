@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from compaction.tables.events.work import EventSizes, SplitOrder, gather, gather_orders, split
+from compaction.tables.events.work import EventSizes, SplitOrder, cut_by_event_day, gather, gather_orders
 from minutebook.errors import FormatError, SafetyRefusal
 from minutebook.published.schema import SCHEMA
 from minutebook.store.storage import Address
@@ -48,7 +48,8 @@ def cut(folder: Path, keys: Sequence[str], sizes: EventSizes, tasks: int, window
     out = Address(None, str(folder))
     groups = [tuple(keys[number::tasks]) for number in range(tasks)]
     results = [
-        split(SplitOrder(out, "cut/", group, DAY, window, is_alone=tasks == 1, sizes=sizes)) for group in groups
+        cut_by_event_day(SplitOrder(out, "cut/", group, DAY, window, is_alone=tasks == 1, sizes=sizes))
+        for group in groups
     ]
     scraps = [scrap for result in results for scrap in result.scraps]
     files = [file for result in results for file in result.files]
@@ -105,7 +106,7 @@ def test_files_say_how_they_are_sorted(tmp_path: Path) -> None:
     """By event, then shard; bounds of the event's time are in the footer, and none of the payload."""
     write(tmp_path, "a.parquet", [DAY * _DAY_US, None])
     order = SplitOrder(Address(None, str(tmp_path)), "cut/", ("a.parquet",), DAY, 1, is_alone=True)
-    [file] = [file for file in split(order).files if file.day is not None]
+    [file] = [file for file in cut_by_event_day(order).files if file.day is not None]
     footer = pq.read_metadata(tmp_path / file.key)
     names = footer.schema.names
     assert [names[column.column_index] for column in footer.row_group(0).sorting_columns] == [
