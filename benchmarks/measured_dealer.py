@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from compaction.event_ids.copies import Layout
-from compaction.shard_groups.port import Collected, Dealt, Given, Show, Values
+from compaction.shard_groups.port import Distribute, GroupValue, ReadWithIds, ShardGroups, Values
 from compaction.spark.engine import SparkEngine
 from compaction.tasks.task import Order
 
@@ -32,29 +32,29 @@ class Measured:
         self.largest = max(self.largest, size)
         return found
 
-    def spread(self, items: Sequence[Any]) -> "MeasuredDealt":
+    def scatter(self, items: Sequence[Any]) -> "MeasuredDealt":
         """Return buckets of one item each."""
-        return MeasuredDealt(self, self._engine.spread(items))
+        return MeasuredDealt(self, self._engine.scatter(items))
 
 
 class MeasuredDealt:
     """Buckets of Spark's that are measured when they are asked."""
 
-    def __init__(self, measured: Measured, dealt: Dealt) -> None:
+    def __init__(self, measured: Measured, dealt: ShardGroups) -> None:
         self._measured = measured
-        self._dealt = dealt
+        self._groups = dealt
 
-    def deal(
-        self, work: Callable[[Values, Any], Iterable[Given]], arguments: Mapping[int, Any], count: int
+    def repartition(
+        self, work: Callable[[Values, Any], Iterable[GroupValue]], arguments: Mapping[int, Any], count: int
     ) -> "MeasuredDealt":
         """Pass on."""
         self._measured.tasks += len(arguments)
-        return MeasuredDealt(self._measured, self._dealt.deal(work, arguments, count))
+        return MeasuredDealt(self._measured, self._groups.repartition(work, arguments, count))
 
-    def each(self, work: Callable[[Values, Any], Any], arguments: Mapping[int, Any]) -> dict[int, Any]:
+    def collect(self, work: Callable[[Values, Any], Any], arguments: Mapping[int, Any]) -> dict[int, Any]:
         """Pass on, and weigh what came back."""
         begin = time.perf_counter()
-        found = self._dealt.each(work, arguments)
+        found = self._groups.collect(work, arguments)
         name = work.__name__
         self._measured.seconds[name] = self._measured.seconds.get(name, 0.0) + time.perf_counter() - begin
         self.weigh(found)
@@ -68,26 +68,26 @@ class MeasuredDealt:
         self._measured.largest = max(self._measured.largest, size)
 
     def read(
-        self, order: Callable[[Values, Any], Any], show: Show, arguments: Mapping[int, Any], count: int
+        self, order: Callable[[Values, Any], Any], show: Distribute, arguments: Mapping[int, Any], count: int
     ) -> "MeasuredDealt":
         """Pass on."""
-        return MeasuredDealt(self._measured, self._dealt.read(order, show, arguments, count))
+        return MeasuredDealt(self._measured, self._groups.read(order, show, arguments, count))
 
-    def plus(self, other: "MeasuredDealt", count: int) -> "MeasuredDealt":
+    def union(self, other: "MeasuredDealt", count: int) -> "MeasuredDealt":
         """Pass on."""
-        return MeasuredDealt(self._measured, self._dealt.plus(other._dealt, count))  # noqa: SLF001 - of this class
+        return MeasuredDealt(self._measured, self._groups.union(other._groups, count))  # noqa: SLF001 - of this class
 
-    def collect(
+    def read_with_ids(
         self,
         order: Callable[[Values, Any], Any],
-        show: Show,
+        show: Distribute,
         arguments: Mapping[int, Any],
         count: int,
         partitions: int,
     ) -> "MeasuredCollected":
         """Pass on."""
         self._measured.tasks += len(arguments)
-        collected = self._dealt.collect(order, show, arguments, count, partitions)
+        collected = self._groups.read_with_ids(order, show, arguments, count, partitions)
         return MeasuredCollected(MeasuredDealt(self._measured, collected.seen), collected)
 
 
@@ -95,7 +95,7 @@ class MeasuredCollected(NamedTuple):
     """Ids that wait, beside measured buckets."""
 
     seen: MeasuredDealt
-    collected: Collected
+    collected: ReadWithIds
 
     def find(self, layout: Layout, again: None, count: int) -> "FoundCopies":
         """Pass on, and weigh the tallies."""

@@ -111,7 +111,7 @@ def judged(objects: int, every: int, event_id: str | None = None) -> dict[str, A
     with SparkEngine("local[2]") as engine:
         measured = Measured(engine)
         context = _context(storage, StorePrefix(ComputedAddress("bench"), PREFIX), engine)
-        context = context._replace(dealers=lambda _: measured, shuffle=measured.shuffle)
+        context = context._replace(group_sources=lambda _: measured, shuffle=measured.shuffle)
         before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
         asked = AuditOptions(level="inventory" if event_id is None else "keys", event_id=event_id)
         begin = time.perf_counter()
@@ -159,7 +159,7 @@ def rewrite(folder: Path, objects: int) -> None:
         from compaction.shard_groups.opened import open_in_task  # noqa: PLC0415 - as a task does
 
         context = _context(open_in_task(archive), StorePrefix(archive, PREFIX), engine)
-        context = context._replace(dealers=lambda _: engine, sizes=TaskSizes(segments=10))
+        context = context._replace(group_sources=lambda _: engine, sizes=TaskSizes(segments=10))
         done = compact_day(context, context.open(out.address), DAY, CompactOptions(AuditOptions(), out))
     rows = 0 if done.manifest is None else done.manifest.rows
     sys.stdout.write(f"{done.state}: {rows:,} rows, verdict {done.verdict}\n")

@@ -75,7 +75,7 @@ def is_in_motion(context: JobContext, examined: Examined, options: AuditOptions)
     if all(found.code != Code.BROKEN_CHAIN for found in examined.about_chains):
         return False
     seen = examined.inventory
-    again = list_again(context, seen.day, seen.until_ms, options.shard, seen.buckets, seen.hour)
+    again = list_again(context, seen.day, seen.until_ms, options.shard, seen.grouping, seen.hour)
     return again.digest() != seen.digest()
 
 
@@ -171,7 +171,7 @@ def _join_lines(
     if judgement.has_merges or dropped.lines or (write is not None and tainted):
         groups = passes.groups(dropped.lines, tainted if write is not None else frozenset())
     orders = _orders_again(context, read.results, groups, write)
-    copies = None if read.collected is None else resolve(context, read.collected, passes.buckets)
+    copies = None if read.collected is None else resolve(context, read.collected, passes.grouping)
     second = context.engine(orders)
     whole = [result for result in read.results if result.number not in tainted]
     return examined._replace(
@@ -195,7 +195,7 @@ def _leave_copies_out(
     passes = examined.passes
     groups = passes.deal_groups(dropped.lines, max(1, len(collected.results)))
     again = orders_without_copies(collected, groups, order_argument(context, write))
-    copies = resolve(context, collected, passes.buckets, again)
+    copies = resolve(context, collected, passes.grouping, again)
     check_share(copies, options)
     written = copies.found.write()
     earlier, taken = (sum(getattr(result, what) for result in written) for what in ("is_earlier", "is_taken"))

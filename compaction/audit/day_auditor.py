@@ -1,4 +1,4 @@
-"""The passes over a day's buckets, as the driver sees them: what it asks each, and what it settles between two.
+"""The passes over a day's groups, as the driver sees them: what it asks each, and what it settles between two.
 
     copies       digests of writers are dealt out; objects whose writer is named twice come to the driver, few as they
                  are, with those that lie elsewhere than they say
@@ -17,7 +17,7 @@ from compaction.audit.rules.chains import maybe_living_shards, with_evidence
 from compaction.audit.rules.dropped import DroppedRecords, settle_dropped
 from compaction.audit.rules.evidence import AuditEvidence
 from compaction.audit.rules.originals import ArchivedSpan, Originals
-from compaction.audit.shards.group_view import Bucket, GroupScope
+from compaction.audit.shards.group_view import GroupContext, GroupScope
 from compaction.audit.shards.judging import (
     Wanted,
     judge_group,
@@ -28,7 +28,7 @@ from compaction.audit.shards.judging import (
     tainted_by,
     wanted_groups,
 )
-from compaction.audit.shards.misplaced import ask_foreign, copies_by_bucket, find_strangers, home_of
+from compaction.audit.shards.misplaced import ask_foreign, copies_by_group, find_misplaced, group_of_key
 from compaction.audit.shards.numbers import WrittenAgain, deal_groups
 from compaction.inventory.neighbours import NeighbourQuery, find_neighbours
 from compaction.inventory.segments import (
@@ -43,7 +43,7 @@ from compaction.job.day_view import DayView
 from compaction.job.scope import judged_scope
 from compaction.parquet.plan import MergeGroup, RestoredLines
 from compaction.publish.ends import PublishedEnds
-from compaction.shard_groups.port import Dealt, of_the_driver
+from compaction.shard_groups.port import ShardGroups, driver_values
 from minutebook.format.position import Position
 from minutebook.index.last_segments import LastSegments, none_published
 from minutebook.proof.statements import StoredMark
@@ -51,7 +51,7 @@ from minutebook.proof.statements import StoredMark
 if TYPE_CHECKING:
     from compaction.inventory.day_objects import DayObjects
     from compaction.inventory.inventory import ListedSegment
-    from compaction.shard_groups.grouping import Buckets
+    from compaction.shard_groups.grouping import ShardGrouping
 
 T = TypeVar("T")
 
@@ -68,11 +68,11 @@ class DayAuditor:
         sight: DayView,
         options: AuditOptions,
         evidence: AuditEvidence,
-        seen: Dealt,
+        seen: ShardGroups,
         *,
         writes: bool,
     ) -> None:
-        of_the_driver(seen)
+        driver_values(seen)
         self._context = context
         self._sight = sight
         self._options = options
@@ -81,7 +81,7 @@ class DayAuditor:
         self.published = _published_ends(context, options)
         self._objects: DayObjects = sight.inventory
         self._prefix = self._objects.prefix
-        self._buckets: Buckets = self._objects.buckets
+        self._grouping: ShardGrouping = self._objects.grouping
         objects, now_ms = sight.inventory, context.clock.now_ms()
         scope = judged_scope(objects.day, sight.markers.application, now_ms, objects.until_ms, objects.hour)
         self._scope = GroupScope(
@@ -93,10 +93,10 @@ class DayAuditor:
             self._objects.end_ms,
             scope,
             self._objects.compression,
-            self._buckets,
+            self._grouping,
             writes,
         )
-        self._asked: dict[int, Bucket] = {}
+        self._asked: dict[int, GroupContext] = {}
 
     def judge(self) -> Judgement:
         """Judge the day's shards.
@@ -105,14 +105,14 @@ class DayAuditor:
             StoreUnavailable, StoreRefused: the store.
         """
         foreign = ask_foreign(self._context.archive, self._objects)
-        copies, strays = find_strangers(self._context.archive, self._objects, self._seen, foreign)
+        copies, strays = find_misplaced(self._context.archive, self._objects, self._seen, foreign)
         self._asked = self._arguments(copies, strays)
         wanted = self._needs()
         later: list[ListedSegment] = []
         if self._objects.has_later:
             end = self._objects.end_minute
-            near = self._objects.rows.each(
-                nearest_later, {number: (end, self._of(number, wanted)) for number in self._buckets.numbers}
+            near = self._objects.rows.collect(
+                nearest_later, {number: (end, self._of(number, wanted)) for number in self._grouping.numbers}
             )
             later = [row for rows in near.values() for row in rows]
         neighbours = find_neighbours(
@@ -126,26 +126,26 @@ class DayAuditor:
         )
         evidence = self._evidence
         self._asked = {
-            number: bucket._replace(
+            number: group._replace(
                 checkpoints=self._of(number, evidence.checkpoints),
                 links=self._of(number, neighbours.links),
                 reach=self._of(number, neighbours.reach),
                 expired=self._of(number, evidence.expired.runs),
                 unread=evidence.expired.unread,
             )
-            for number, bucket in self._asked.items()
+            for number, group in self._asked.items()
         }
         described = classify(
             self._prefix, parse((one.row, one.fields) for one in foreign), copies, self._objects.compression
         )
-        return Judgement(self._seen.each(judge_group, self._asked), neighbours, described)
+        return Judgement(self._seen.collect(judge_group, self._asked), neighbours, described)
 
     def _needs(self) -> dict[str, NeighbourQuery]:
         """Return what each shard needs of the days around."""
         markers, checkpoints = self._evidence.markers, self._evidence.checkpoints
         marked = _positions(markers.statements.marks.values())
         wanted: dict[str, NeighbourQuery] = {}
-        for found in self._seen.each(needs, self._asked).values():
+        for found in self._seen.collect(needs, self._asked).values():
             wanted |= found
         return {
             shard: with_evidence(
@@ -155,29 +155,29 @@ class DayAuditor:
         }
 
     def judge_closer(self, judgement: Judgement, positions: Mapping[str, frozenset[Position]]) -> Judgement:
-        """Judge the buckets of some shards again, with positions that evidence turned out to stand on."""
+        """Judge the groups of some shards again, with positions that evidence turned out to stand on."""
         again = {}
-        for number in {self._buckets.of(shard) for shard in positions}:
-            bucket = self._asked[number]
+        for number in {self._grouping.of(shard) for shard in positions}:
+            group = self._asked[number]
             more = {
-                shard: bucket.positions.get(shard, frozenset()) | found
+                shard: group.positions.get(shard, frozenset()) | found
                 for shard, found in self._of(number, positions).items()
             }
-            self._asked[number] = again[number] = bucket._replace(positions={**bucket.positions, **more})
-        return judgement._replace(buckets={**judgement.buckets, **self._seen.each(judge_group, again)})
+            self._asked[number] = again[number] = group._replace(positions={**group.positions, **more})
+        return judgement._replace(groups={**judgement.groups, **self._seen.collect(judge_group, again)})
 
     def dropped(self, judgement: Judgement) -> DroppedRecords:
-        """Settle what the buckets could not of dropped records."""
-        unsettled = [one for bucket in judgement.buckets.values() for one in bucket.unsettled]
+        """Settle what the groups could not of dropped records."""
+        unsettled = [one for group in judgement.groups.values() for one in group.unsettled]
         if not unsettled:
             return DroppedRecords()
         wanted = {copy.original for one in unsettled for copy in one.copies if copy.original is not None}
         asked = {
-            number: (bucket, [one for one in wanted if self._buckets.of(one[0]) == number])
-            for number, bucket in self._asked.items()
+            number: (group, [one for one in wanted if self._grouping.of(one[0]) == number])
+            for number, group in self._asked.items()
         }
         known: dict[str, Sequence[ArchivedSpan]] = {}
-        for found in self._seen.each(nearby_spans, asked).values():
+        for found in self._seen.collect(nearby_spans, asked).values():
             known |= found
         originals = Originals(
             self._context.archive, self._prefix, self._objects.period, known, days=self._options.lookback_days
@@ -186,68 +186,64 @@ class DayAuditor:
 
     def tainted(self, lines: Mapping[str, RestoredLines]) -> frozenset[int]:
         """Return the tasks that hold an object into which lines come back, or that is merged or left out."""
-        asked = {number: (bucket, self._restored(number, lines)) for number, bucket in self._asked.items()}
-        return frozenset[int]().union(*self._seen.each(tainted_by, asked).values())
+        asked = {number: (group, self._restored(number, lines)) for number, group in self._asked.items()}
+        return frozenset[int]().union(*self._seen.collect(tainted_by, asked).values())
 
     def groups(self, lines: Mapping[str, RestoredLines], tasks: frozenset[int] | None) -> list[MergeGroup]:
         """Return the groups to merge, and those that were read by some tasks (None: all there are)."""
-        asked = {
-            number: Wanted(bucket, self._restored(number, lines), tasks) for number, bucket in self._asked.items()
-        }
-        found = self._seen.each(wanted_groups, asked)
+        asked = {number: Wanted(group, self._restored(number, lines), tasks) for number, group in self._asked.items()}
+        found = self._seen.collect(wanted_groups, asked)
         return [group for _, groups in sorted(found.items()) for group in groups]
 
-    def deal_groups(self, lines: Mapping[str, RestoredLines], count: int) -> Dealt:
-        """Give all groups to the buckets of the tasks that have read their first objects."""
-        asked = {
-            number: WrittenAgain(bucket, self._restored(number, lines)) for number, bucket in self._asked.items()
-        }
-        return self._seen.deal(deal_groups, asked, count)
+    def deal_groups(self, lines: Mapping[str, RestoredLines], count: int) -> ShardGroups:
+        """Give all groups to the groups of the tasks that have read their first objects."""
+        asked = {number: WrittenAgain(group, self._restored(number, lines)) for number, group in self._asked.items()}
+        return self._seen.repartition(deal_groups, asked, count)
 
     @property
-    def buckets(self) -> Mapping[int, Bucket]:
-        """What the day's buckets are judged by."""
+    def grouping(self) -> Mapping[int, GroupContext]:
+        """What the day's groups are judged by."""
         return self._asked
 
     def segments(self) -> list[ArchivedSegment]:
         """Return all segments: what level stream compares, and the driver then holds."""
-        found = self._seen.each(segments_of, self._asked)
+        found = self._seen.collect(segments_of, self._asked)
         return [segment for _, segments in sorted(found.items()) for segment in segments]
 
     def _restored(self, number: int, lines: Mapping[str, RestoredLines]) -> dict[str, RestoredLines]:
-        return {key: found for key, found in lines.items() if home_of(self._objects, key) == number}
+        return {key: found for key, found in lines.items() if group_of_key(self._objects, key) == number}
 
     def _arguments(
         self, copies: Mapping[str, str], strays: Mapping[int, Sequence[ParsedObject]]
-    ) -> dict[int, Bucket]:
+    ) -> dict[int, GroupContext]:
         markers = self._evidence.markers
         alive = maybe_living_shards(self._objects.day, markers.shards, self._options.lookback_days)
         positions = _positions(markers.statements.marks.values())
         skipped = frozenset(shard for shard, stated in markers.statements.shards.items() if stated.skips)
-        of_bucket = copies_by_bucket(self._objects, copies)
+        of_group = copies_by_group(self._objects, copies)
         shards: dict[int, dict[str, ShardMarkers]] = defaultdict(dict)
         for shard, found in markers.shards.items():
-            shards[self._buckets.of(shard)][shard] = found
+            shards[self._grouping.of(shard)][shard] = found
         alive_in: dict[int, list[str]] = defaultdict(list)
         for shard in alive:
-            alive_in[self._buckets.of(shard)].append(shard)
+            alive_in[self._grouping.of(shard)].append(shard)
         return {
-            number: Bucket(
+            number: GroupContext(
                 number,
                 self._scope,
                 self._objects.marks.get(number, 0),
-                of_bucket.get(number, {}),
+                of_group.get(number, {}),
                 tuple(strays.get(number, ())),
                 shards[number],
                 tuple(alive_in[number]),
                 self._of(number, positions),
-                frozenset(shard for shard in skipped if self._buckets.of(shard) == number),
+                frozenset(shard for shard in skipped if self._grouping.of(shard) == number),
             )
-            for number in self._buckets.numbers
+            for number in self._grouping.numbers
         }
 
     def _of(self, number: int, by_shard: Mapping[str, T]) -> dict[str, T]:
-        return {shard: found for shard, found in by_shard.items() if self._buckets.of(shard) == number}
+        return {shard: found for shard, found in by_shard.items() if self._grouping.of(shard) == number}
 
 
 def _published_ends(context: JobContext, options: AuditOptions) -> LastSegments:

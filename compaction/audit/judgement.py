@@ -1,4 +1,4 @@
-"""What a day's shards were judged, bucket by bucket, as the driver holds it."""
+"""What a day's shards were judged, group by group, as the driver holds it."""
 
 from collections.abc import Container, Mapping
 from typing import NamedTuple
@@ -6,7 +6,7 @@ from typing import NamedTuple
 from compaction.audit.rules.lines import Counts
 from compaction.audit.shards.group_view import JudgedShard
 from compaction.audit.shards.judging import (
-    JudgedBucket,
+    JudgedGroup,
 )
 from compaction.inventory.neighbours import Neighbours
 from compaction.inventory.segments import (
@@ -21,16 +21,16 @@ from minutebook.index.last_segments import LastSegment
 
 
 class Judgement(NamedTuple):
-    """What the buckets' shards were judged, and the neighbours that it rests on."""
+    """What the groups' shards were judged, and the neighbours that it rests on."""
 
-    buckets: Mapping[int, JudgedBucket]
+    groups: Mapping[int, JudgedGroup]
     neighbours: Neighbours
     foreign: ClassifiedObjects
 
     @property
     def shards(self) -> dict[str, JudgedShard]:
         """The shards, in the order of their names."""
-        found = {shard: judged for bucket in self.buckets.values() for shard, judged in bucket.shards.items()}
+        found = {shard: judged for group in self.groups.values() for shard, judged in group.shards.items()}
         return dict(sorted(found.items()))
 
     @property
@@ -41,30 +41,30 @@ class Judgement(NamedTuple):
     @property
     def of_names(self) -> list[Finding]:
         """What was found of objects by their names and metadata."""
-        return [*self.foreign.findings, *(about for bucket in self.buckets.values() for about in bucket.of_names)]
+        return [*self.foreign.findings, *(about for group in self.groups.values() for about in group.of_names)]
 
     @property
     def of_lines(self) -> list[Finding]:
         """What was found of their lines."""
-        return [about for bucket in self.buckets.values() for about in bucket.of_lines]
+        return [about for group in self.groups.values() for about in group.of_lines]
 
     @property
     def counts(self) -> Counts:
         """Lines of all objects."""
         counts = Counts()
-        for bucket in self.buckets.values():
-            counts = counts.plus(bucket.counts)
+        for group in self.groups.values():
+            counts = counts.plus(group.counts)
         return counts
 
     @property
     def tainted(self) -> frozenset[int]:
         """The tasks whose part must not be published as it is."""
-        return frozenset[int]().union(*(bucket.tainted for bucket in self.buckets.values()))
+        return frozenset[int]().union(*(group.tainted for group in self.groups.values()))
 
     @property
     def has_merges(self) -> bool:
         """Tell whether any objects must be merged."""
-        return any(bucket.merges for bucket in self.buckets.values())
+        return any(group.merges for group in self.groups.values())
 
     def ends(self, closed: Container[str]) -> dict[str, LastSegment]:
         """Return the last segment that is known of each shard when the day ends; `closed` are those that ended."""

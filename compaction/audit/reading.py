@@ -7,9 +7,9 @@ from compaction.audit.copies.collecting import CollectedIds, collect_ids
 from compaction.audit.copies.day_before import DayBefore, look_back
 from compaction.audit.shards.objects import (
     CutArgument,
+    DistributeObjects,
     HeadArgument,
     OrderArgument,
-    Show,
     ask_heads,
     deal_tasks,
     make_order,
@@ -21,8 +21,8 @@ from compaction.inventory.day_objects import DayObjects
 from compaction.job.context import AuditOptions, JobContext
 from compaction.parquet.plan import Task
 from compaction.parquet.rows import ZSTD_LEVEL
-from compaction.shard_groups.grouping import Buckets
-from compaction.shard_groups.port import Dealt, of_the_driver
+from compaction.shard_groups.grouping import ShardGrouping
+from compaction.shard_groups.port import ShardGroups, driver_values
 from compaction.tasks.finished import YOUNG_MS, find_facts
 from compaction.tasks.taken import TakenHour
 from compaction.tasks.task import Order, TaskResult
@@ -47,7 +47,7 @@ class Writing(NamedTuple):
 class DayRead(NamedTuple):
     """What was seen of a day: by HEAD alone, or by tasks, of which `results` are without facts."""
 
-    seen: Dealt
+    seen: ShardGroups
     results: Sequence[TaskResult] = ()
     collected: CollectedIds | None = None
 
@@ -56,12 +56,12 @@ def read_objects(
     context: JobContext, objects: DayObjects, options: AuditOptions, write: Writing | None, before: DayBefore | None
 ) -> DayRead:
     """See a day's objects: their metadata at level inventory, else every line, of which `write` makes files."""
-    buckets, end = objects.buckets, objects.end_minute
+    grouping, end = objects.grouping, objects.end_minute
     if options.level == "inventory":
         asked = {
-            number: HeadArgument(number, context.place.address, objects.storage, end) for number in buckets.numbers
+            number: HeadArgument(number, context.place.address, objects.storage, end) for number in grouping.numbers
         }
-        return DayRead(objects.rows.deal(ask_heads, asked, buckets.total))
+        return DayRead(objects.rows.repartition(ask_heads, asked, grouping.total))
     hours = () if write is None else write.hours
     taken = (
         {} if write is None else {at: part for hour in hours for at, part in hour.parts(write.out.address).items()}
@@ -69,10 +69,10 @@ def read_objects(
     # An hour is cut as its part of the day: a day of hours has as many files as any other one.
     day_bytes = objects.size * (1 if objects.hour is None else HOURS_A_DAY)
     cuts = {
-        number: CutArgument(end, context.sizes, day_bytes, mark, hours=_within(hours, buckets, number))
-        for number, mark in ((number, objects.marks.get(number, 0)) for number in buckets.numbers)
+        number: CutArgument(end, context.sizes, day_bytes, mark, hours=_within(hours, grouping, number))
+        for number, mark in ((number, objects.marks.get(number, 0)) for number in grouping.numbers)
     }
-    measured = objects.rows.each(measure_tasks, cuts)
+    measured = objects.rows.collect(measure_tasks, cuts)
     numbers, count = numbered(measured, context.sizes, day_bytes, len(taken))
     of_hours = {number: argument for number, argument in cuts.items() if argument.hours}
     cuts = of_hours | {number: cuts[number]._replace(first_number=first) for number, first in numbers.items()}
@@ -80,17 +80,17 @@ def read_objects(
     argument = order_argument(context, None if options.drop_producer_duplicates else write)
     asked_of = {number: argument._replace(number=number, taken=taken.get(number)) for number in range(count)}
     if options.event_id is not None and objects.hour is None:
-        before = before or look_back(context, objects.day, options, buckets)
+        before = before or look_back(context, objects.day, options, grouping)
         collected = collect_ids(context, objects, cuts, measured, asked_of, before, options)
         return DayRead(collected.seen, collected.results, collected)
-    dealt = objects.rows.deal(deal_tasks, cuts, max(1, count))
-    seen = dealt.read(make_order, Show(buckets), asked_of, buckets.total)
-    return DayRead(seen, sorted(of_the_driver(seen), key=lambda result: result.number))
+    groups = objects.rows.repartition(deal_tasks, cuts, max(1, count))
+    seen = groups.read(make_order, DistributeObjects(grouping), asked_of, grouping.total)
+    return DayRead(seen, sorted(driver_values(seen), key=lambda result: result.number))
 
 
-def _within(hours: Sequence[TakenHour], buckets: Buckets, number: int) -> tuple[TakenHour, ...]:
-    """Return what of the hours concerns a bucket: its argument travels to a task."""
-    bounds = (None, *buckets.bounds, None)
+def _within(hours: Sequence[TakenHour], grouping: ShardGrouping, number: int) -> tuple[TakenHour, ...]:
+    """Return what of the hours concerns a group: its argument travels to a task."""
+    bounds = (None, *grouping.bounds, None)
     found = (hour.within(bounds[number - 1], bounds[number]) for hour in hours)
     return tuple(hour for hour in found if hour.firsts)
 

@@ -232,7 +232,7 @@ def _started(
             new_id=new_id,
             engine=engine,
             shuffle=engine.shuffle,
-            dealers=engine.dealer,
+            group_sources=engine.group_source,
             checkpoints=lambda: _checkpoints(settings),
             version=importlib.metadata.version("minutebook"),
             owner=settings.owner,

@@ -43,7 +43,7 @@ class Layout(NamedTuple):
     tasks: tuple[int, ...] = ()
 
     def writer(self, number: int) -> int | None:
-        """Return the bucket of the task that leaves copies out of an object; None: nobody does."""
+        """Return the group of the task that leaves copies out of an object; None: nobody does."""
         return self.tasks[bisect_right(self.runs, number) - 1] if self.runs else None
 
 

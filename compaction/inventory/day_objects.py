@@ -1,4 +1,4 @@
-"""What a day holds, listed by tasks: the rows lie in buckets of shards, and the driver keeps numbers.
+"""What a day holds, listed by tasks: the rows lie in groups of shards, and the driver keeps numbers.
 
 Each folder below the day is listed by a task of its own, with all that lies below it: an object that does not lie
 where a segment would is found, and reported. What names a generation, the hash of keys, ETags and sizes in the order
@@ -18,9 +18,17 @@ from typing import Final, NamedTuple
 import msgspec
 
 from compaction.inventory.inventory import ListedSegment, make_row
-from compaction.shard_groups.grouping import Buckets
+from compaction.shard_groups.grouping import ShardGrouping
 from compaction.shard_groups.opened import open_in_task
-from compaction.shard_groups.port import DRIVERS, Dealer, Dealt, Given, Values, give, of_the_driver
+from compaction.shard_groups.port import (
+    DRIVER_GROUP,
+    GroupSource,
+    GroupValue,
+    ShardGroups,
+    Values,
+    driver_values,
+    group_values,
+)
 from minutebook.compression import Compression
 from minutebook.errors import ObjectVanished
 from minutebook.format.day import Day, Hour
@@ -44,20 +52,20 @@ class ListingPiece(NamedTuple):
 class ListArgument(NamedTuple):
     """Where a task lists, and what of it counts: up to minute `end` (None: all), of one shard (None: of all).
 
-    `storage` is given in this process; elsewhere a task opens its own. `lines` is the bucket of the piece's rows.
+    `storage` is given in this process; elsewhere a task opens its own. `lines` is the group of the piece's rows.
     """
 
     address: Address
     storage: RetryingStorage | None
     prefix: str
-    buckets: Buckets
+    grouping: ShardGrouping
     end: int | None
     shard: str | None
     lines: int
 
 
 class ListedPiece(NamedTuple):
-    """What a piece held: objects in the scope, their marks by bucket, and those whose key is not a segment's."""
+    """What a piece held: objects in the scope, their marks by group, and those whose key is not a segment's."""
 
     objects: int
     size: int
@@ -93,7 +101,7 @@ class Spool:
 
 
 class DayObjects(NamedTuple):
-    """What is stored of one day. `rows` are dealt to the buckets of their shards, as lists.
+    """What is stored of one day. `rows` are dealt to the groups of their shards, as lists.
 
     `storage` is that of works in this process; None: works are done elsewhere, and open their own.
     `hour`: it is that hour of the day, and `until_ms` its end; None: the day begins it.
@@ -104,8 +112,8 @@ class DayObjects(NamedTuple):
 
     day: Day
     prefix: str
-    rows: Dealt
-    buckets: Buckets
+    rows: ShardGroups
+    grouping: ShardGrouping
     spool: Spool
     storage: RetryingStorage | None
     objects: int
@@ -160,8 +168,8 @@ class DayListing(NamedTuple):
 
     storage: RetryingStorage
     address: Address
-    dealer: Dealer
-    buckets: Buckets
+    source: GroupSource
+    grouping: ShardGrouping
 
 
 def list_objects(
@@ -177,29 +185,29 @@ def list_objects(
     Raises:
         StoreUnavailable, StoreRefused: the store.
     """
-    buckets = listing.buckets
+    grouping = listing.grouping
     pieces = _pieces(listing.storage, (hour or day).path(prefix))
-    storage = listing.storage if listing.dealer.is_local else None
+    storage = listing.storage if listing.source.is_local else None
     end = end_minute(until_ms)
     arguments = {
-        number: ListArgument(listing.address, storage, prefix, buckets, end, shard, buckets.total + number)
+        number: ListArgument(listing.address, storage, prefix, grouping, end, shard, grouping.total + number)
         for number in range(len(pieces))
     }
-    rows = listing.dealer.spread(pieces).deal(list_piece, arguments, buckets.total + len(pieces))
-    listed: list[ListedPiece] = of_the_driver(rows)
+    rows = listing.source.scatter(pieces).repartition(list_piece, arguments, grouping.total + len(pieces))
+    listed: list[ListedPiece] = driver_values(rows)
     spool = Spool()
     for argument in arguments.values():
-        for member in rows.each(give, {argument.lines: None})[argument.lines]:
+        for member in rows.collect(group_values, {argument.lines: None})[argument.lines]:
             spool.add(member)
     marks: dict[int, int] = defaultdict(int)
     for piece in listed:
-        for bucket, mark in piece.marks.items():
-            marks[bucket] += mark
+        for group, mark in piece.marks.items():
+            marks[group] += mark
     return DayObjects(
         day,
         prefix,
         rows,
-        buckets,
+        grouping,
         spool,
         storage,
         objects=sum(piece.objects for piece in listed),
@@ -225,10 +233,10 @@ def _pieces(storage: RetryingStorage, folder: str) -> list[ListingPiece]:
     return pieces or [ListingPiece("")]
 
 
-def list_piece(values: Values, argument: ListArgument) -> Iterator[Given]:
-    """List a piece of the day; its rows go to the buckets of their shards. The work of a task."""
+def list_piece(values: Values, argument: ListArgument) -> Iterator[GroupValue]:
+    """List a piece of the day; its rows go to the groups of their shards. The work of a task."""
     storage = argument.storage or open_in_task(argument.address)
-    by_bucket: dict[int, list[ListedSegment]] = defaultdict(list)
+    by_group: dict[int, list[ListedSegment]] = defaultdict(list)
     marks: dict[int, int] = defaultdict(int)
     foreign: list[ListedSegment] = []
     inside: list[ListedSegment] = []
@@ -240,19 +248,22 @@ def list_piece(values: Values, argument: ListArgument) -> Iterator[Given]:
             if argument.shard is not None and f"/{argument.shard}/" not in listed.key:
                 continue
             row = make_row(argument.prefix, listed)
-            bucket = DRIVERS if row.parsed is None else argument.buckets.of(row.parsed.shard_id)
+            group = DRIVER_GROUP if row.parsed is None else argument.grouping.of(row.parsed.shard_id)
             is_later = argument.end is not None and row.parsed is not None and row.parsed.minute >= argument.end
             is_more |= is_later
             if not is_later:
                 inside.append(row)
-                marks[bucket] += mark_of(row)
+                marks[group] += mark_of(row)
             if row.parsed is None:
                 foreign.append(row)
             else:
-                by_bucket[bucket].append(row)
-    yield from by_bucket.items()
+                by_group[group].append(row)
+    yield from by_group.items()
     yield argument.lines, _lines(inside)
-    yield DRIVERS, ListedPiece(len(inside), sum(row.size for row in inside), dict(marks), tuple(foreign), is_more)
+    yield (
+        DRIVER_GROUP,
+        ListedPiece(len(inside), sum(row.size for row in inside), dict(marks), tuple(foreign), is_more),
+    )
 
 
 def mark_of(row: ListedSegment) -> int:

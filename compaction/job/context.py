@@ -7,8 +7,8 @@ from compaction.event_ids.copies import Layout, ShardTally
 from compaction.inventory.checkpoints import Checkpoints
 from compaction.inventory.neighbours import LOOKBACK_DAYS
 from compaction.parquet.plan import SIZES, TaskSizes
-from compaction.shard_groups.local import LocalDealer
-from compaction.shard_groups.port import Dealer
+from compaction.shard_groups.local import LocalGroupSource
+from compaction.shard_groups.port import GroupSource
 from compaction.stream.kinesis import ArchivedStream, ListedShards
 from compaction.tables.commit import DayTable
 from compaction.tasks.task import Order, TaskResult
@@ -93,11 +93,13 @@ class JobContext(NamedTuple):
     shards: Callable[[], ListedShards] | None = None
     spread: Spread = in_turn
     sizes: TaskSizes = SIZES
-    dealers: Callable[[int], Dealer] | None = None
+    group_sources: Callable[[int], GroupSource] | None = None
 
-    def dealer(self, buckets: int) -> Dealer:
-        """Return who deals a day of so many buckets: this process, unless somebody else was given."""
-        return LocalDealer(self.engine, self.shuffle) if self.dealers is None else self.dealers(buckets)
+    def group_source(self, groups: int) -> GroupSource:
+        """Return who deals a day of so many groups: this process, unless somebody else was given."""
+        return (
+            LocalGroupSource(self.engine, self.shuffle) if self.group_sources is None else self.group_sources(groups)
+        )
 
     def open(self, address: Address) -> RetryingStorage:
         """Return the storage at another address, with the waits of the archive's."""

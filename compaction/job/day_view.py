@@ -13,7 +13,7 @@ from compaction.inventory.checkpoints import Checkpoints
 from compaction.inventory.day_objects import DayListing, DayObjects, list_objects
 from compaction.inventory.shard_markers import ArchiveMarkers, read_markers
 from compaction.job.context import JobContext
-from compaction.shard_groups.grouping import Buckets, buckets_of
+from compaction.shard_groups.grouping import ShardGrouping, grouping_of
 from compaction.verdict.audit_document import AuditCheck
 from minutebook.errors import StreamRefused, StreamUnavailable
 from minutebook.format.day import Day, Hour, day_of_ms
@@ -46,8 +46,8 @@ def view_day(
     if markers.application is not None:
         checkpoints = checkpoints.believed(markers.application.application)
     stream, checks = _stream(context, checkpoints, markers)
-    buckets = buckets_of(markers.shards, context.sizes.shards)
-    inventory = list_again(context, day, until_ms, shard, buckets, hour)
+    grouping = grouping_of(markers.shards, context.sizes.shards)
+    inventory = list_again(context, day, until_ms, shard, grouping, hour)
     if markers.application is not None:
         inventory = inventory._replace(compression=markers.application.compression)
     return DayView(checkpoints, markers.only(shard), inventory, stream, checks)
@@ -58,7 +58,7 @@ def list_again(
     day: Day,
     until_ms: int | None,
     shard: str | None,
-    buckets: Buckets,
+    grouping: ShardGrouping,
     hour: Hour | None = None,
 ) -> DayObjects:
     """List a day, or what of it came before a time, or one shard of it, or one hour.
@@ -66,7 +66,7 @@ def list_again(
     Raises:
         StoreUnavailable, StoreRefused: the store.
     """
-    listing = DayListing(context.archive, context.place.address, context.dealer(buckets.total), buckets)
+    listing = DayListing(context.archive, context.place.address, context.group_source(grouping.total), grouping)
     return list_objects(listing, day, context.place.prefix, until_ms, shard, hour)
 
 

@@ -9,7 +9,7 @@ from compaction.job.scope import is_settled, judged_scope, scope_end
 from compaction.night.generation_name import generation_of
 from compaction.night.rewrite import CompactOptions
 from compaction.parquet.plan import plan_tasks, raw_objects, single_groups
-from compaction.shard_groups.grouping import Buckets
+from compaction.shard_groups.grouping import ShardGrouping
 from minutebook.format.day import Day
 from minutebook.format.minute import iso_time
 from minutebook.owner import read_owned
@@ -53,7 +53,7 @@ def plan_dry_run(context: JobContext, day: Day, asked: CompactOptions) -> DryRun
     tasks = plan_tasks(single_groups(raw_objects(inventory.rows)), sizes=context.sizes)
     publisher = PublishedReader(context.open(out.address), DayFolder(out.prefix, day))
     pointer = publisher.current().pointer
-    before = look_back(context, day, options, Buckets()) if options.drop_producer_duplicates else None
+    before = look_back(context, day, options, ShardGrouping()) if options.drop_producer_duplicates else None
     generation = generation_of(inventory, options, before, asked.columns)
     until = None if until_ms is None else iso_time(until_ms)
     is_same = pointer is not None and (pointer.generation, pointer.until) == (generation, until)

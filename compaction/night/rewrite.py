@@ -190,7 +190,7 @@ class _Run:
             return _View(seen, sight, self._hour_name(sight.inventory.digest, asked.audit.event_id), None)
         before = None
         if asked.audit.event_id is not None:
-            before = day_before.look_back(self._context, self._day, asked.audit, sight.inventory.buckets)
+            before = day_before.look_back(self._context, self._day, asked.audit, sight.inventory.grouping)
         return _View(
             seen, sight, generation_name.generation_of(sight.inventory, asked.audit, before, asked.columns), before
         )

@@ -1,4 +1,4 @@
-"""Which bucket a shard belongs to: some shards that follow each other by name share one."""
+"""Which group a shard belongs to: some shards that follow each other by name share one."""
 
 from bisect import bisect_right
 from collections.abc import Iterable
@@ -8,8 +8,8 @@ _MOST: Final = 128
 """Buckets at most: each may leave a task that is not full, and so a small file."""
 
 
-class Buckets(NamedTuple):
-    """The buckets of shards, numbered from 1. `bounds` are the first shards of all but the first one.
+class ShardGrouping(NamedTuple):
+    """The groups of shards, numbered from 1. `bounds` are the first shards of all but the first one.
 
     A shard that nobody knew of belongs between those that its name lies between.
     """
@@ -18,7 +18,7 @@ class Buckets(NamedTuple):
 
     @property
     def total(self) -> int:
-        """How many buckets there are, the driver's included."""
+        """How many groups there are, the driver's included."""
         return len(self.bounds) + 2
 
     @property
@@ -27,15 +27,15 @@ class Buckets(NamedTuple):
         return range(1, self.total)
 
     def of(self, shard_id: str) -> int:
-        """Return the bucket of a shard."""
+        """Return the group of a shard."""
         return bisect_right(self.bounds, shard_id) + 1
 
 
-def buckets_of(shards: Iterable[str], in_one: int) -> Buckets:
-    """Return buckets for shards that are known, `in_one` in each or more.
+def grouping_of(shards: Iterable[str], in_one: int) -> ShardGrouping:
+    """Return groups for shards that are known, `in_one` in each or more.
 
-    Shards behind the last one leave the others' buckets as they are.
+    Shards behind the last one leave the others' groups as they are.
     """
     names = sorted(set(shards))
     size = max(in_one, -(-len(names) // _MOST))
-    return Buckets(tuple(names[size::size]))
+    return ShardGrouping(tuple(names[size::size]))

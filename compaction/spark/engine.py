@@ -17,7 +17,7 @@ from compaction.spark.failures import Alarm, Failure, configure_task_logging, fa
 from compaction.spark.phases import phase_of
 from compaction.spark.session import SparkFailed, check_java, last_line, start_spark, stop, submitted, use_safe_path
 from compaction.spark.shuffle import Jobs, ShuffledIds, collected, values
-from compaction.spark.spark_groups import SparkDealt, spread
+from compaction.spark.spark_groups import SparkShardGroups, scatter
 from compaction.tasks.task import Order, TaskResult, run
 from minutebook.clock import new_id
 
@@ -139,9 +139,9 @@ class SparkEngine:
         """Say no: works are done by workers, which open their own clients."""
         return False
 
-    def spread(self, items: Sequence[Any]) -> SparkDealt:
+    def scatter(self, items: Sequence[Any]) -> SparkShardGroups:
         """Return buckets of one item each; see `compaction.shard_groups.port`."""
-        return spread(self.jobs, items)
+        return scatter(self.jobs, items)
 
     def alarm(self) -> Alarm:
         """Return what tells of tasks that nothing can mend."""

@@ -5,8 +5,8 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from compaction.shard_groups.local import LocalDealer
-from compaction.shard_groups.port import Dealer
+from compaction.shard_groups.local import LocalGroupSource
+from compaction.shard_groups.port import GroupSource
 from compaction.spark.engine import Progress, SparkEngine
 from compaction.spark.session import spark_java
 from compaction.tasks.task import Order, TaskResult
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from compaction.job.context import Shuffled
 
 _MANY_BUCKETS: Final = 18
-"""Buckets of 128 shards and more: their objects are listed, seen and judged by workers."""
+"""Groups of 128 shards and more: their objects are listed, seen and judged by workers."""
 T = TypeVar("T")
 U = TypeVar("U")
 
@@ -54,10 +54,10 @@ class LazySpark:
         """Do the same work for each item, in tasks; see `SparkEngine`."""
         return self._started().each(work, items) if items else []
 
-    def dealer(self, buckets: int) -> Dealer:
+    def group_source(self, groups: int) -> GroupSource:
         """Return Spark for a day of many shards, and this process for others: their tasks alone go to Spark then."""
-        if buckets < _MANY_BUCKETS or spark_java() is None:
-            return LocalDealer(self, self.shuffle)
+        if groups < _MANY_BUCKETS or spark_java() is None:
+            return LocalGroupSource(self, self.shuffle)
         return self._started()
 
     def cancel(self) -> None:

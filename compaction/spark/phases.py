@@ -33,5 +33,5 @@ _WORDS: Final = {
 
 
 def phase_of_work(work: Callable[..., Any], otherwise: str = "read the day") -> str:
-    """Say what a work on buckets of shards is for."""
+    """Say what a work on groups of shards is for."""
     return _WORDS.get(getattr(work, "__name__", ""), otherwise)

@@ -46,9 +46,9 @@ class ShuffledIds(NamedTuple):
         return self.find_for(layout, waiting, 1 + max(orders, default=-1))
 
     def find_for(self, layout: Layout, waiting: Any, count: int) -> "SparkFoundCopies":  # noqa: ANN401 - pyspark is untyped here
-        """Find the copies, each partition in a task, and bring them to orders that wait: pairs of bucket and order.
+        """Find the copies, each partition in a task, and bring them to orders that wait: pairs of group and order.
 
-        There are `count` buckets, and one order in each at most; None: nothing is left out.
+        There are `count` groups, and one order in each at most; None: nothing is left out.
         """
         found = self.rdd.mapPartitionsWithIndex(functools.partial(_found, layout, self.first))
         count = 0 if waiting is None else count
@@ -61,21 +61,21 @@ class ShuffledIds(NamedTuple):
 
 
 class SparkFoundCopies(NamedTuple):
-    """Copies beside the tasks that leave them out, in `buckets`; implements `compaction.job.context.Found`."""
+    """Copies beside the tasks that leave them out, in `groups`; implements `compaction.job.context.Found`."""
 
     jobs: Jobs
     rdd: Any
-    buckets: int
+    groups: int
     shards: Mapping[int, ShardTally]
 
     @property
     def numbers(self) -> range:
         """Return the partitions in which the orders lie."""
-        return range(_TALLIES, _TALLIES + self.buckets)
+        return range(_TALLIES, _TALLIES + self.groups)
 
     def write(self) -> list[TaskResult]:
         """Run the tasks that leave copies out."""
-        if not self.buckets:
+        if not self.groups:
             return []
         with self.jobs.alarm() as alarm:
             work = functools.partial(_write, alarm.tell)

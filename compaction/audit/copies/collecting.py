@@ -1,8 +1,8 @@
 """A day and the day before, read for their ids: an object's number says where it is, and nobody lists the numbers.
 
-    number = first number of the bucket of its shard + place        the place among the bucket's objects
+    number = first number of the group of its shard + place        the place among the group's objects
 
-Objects of the day before come first, buckets in the order of shards, and a bucket's objects in that of shard and
+Objects of the day before come first, groups in the order of shards, and a group's objects in that of shard and
 position: so numbers are in the order of day, shard and position, as the rules of copies want them, whichever task
 reads an object. The driver holds the first number of each run of them that a task reads.
 """
@@ -14,9 +14,9 @@ from typing import NamedTuple
 from compaction.audit.copies.day_before import DayBefore
 from compaction.audit.shards.objects import (
     CutArgument,
+    DistributeObjects,
     MeasuredTasks,
     OrderArgument,
-    Show,
     deal_tasks,
     first_objects,
     make_order,
@@ -26,7 +26,7 @@ from compaction.audit.shards.objects import (
 from compaction.event_ids.rows import NUMBERS, IdOrder
 from compaction.inventory.day_objects import DayObjects
 from compaction.job.context import AuditOptions, JobContext, partitions_for
-from compaction.shard_groups.port import Collected, Dealt, of_the_driver
+from compaction.shard_groups.port import ReadWithIds, ShardGroups, driver_values
 from compaction.tasks.taken import CachedTask
 from compaction.tasks.task import TaskResult
 from minutebook.errors import SafetyRefusal, SettingsError
@@ -57,12 +57,12 @@ class NumberedShards(NamedTuple):
 class CollectedIds(NamedTuple):
     """A day and the day before, read for their ids.
 
-    `objects` are the day's; those of the day before are seen in as many buckets behind them, and have the numbers
+    `objects` are the day's; those of the day before are seen in as many groups behind them, and have the numbers
     below `first_of_day`. `results` are the day's, without facts; `runs` says which task reads
     the numbers from one on, and `taken` what hours have left of tasks.
     """
 
-    collected: Collected
+    collected: ReadWithIds
     objects: DayObjects
     before: DayBefore
     expression: str
@@ -74,14 +74,14 @@ class CollectedIds(NamedTuple):
     shards_before: NumberedShards
 
     @property
-    def seen(self) -> Dealt:
+    def seen(self) -> ShardGroups:
         """Return what was seen of both days."""
         return self.collected.seen
 
     @property
     def behind(self) -> int:
-        """Return how many buckets lie before those of the day before."""
-        return self.objects.buckets.total
+        """Return how many groups lie before those of the day before."""
+        return self.objects.grouping.total
 
 
 class _Before(NamedTuple):
@@ -107,7 +107,7 @@ def collect_ids(
 ) -> CollectedIds:
     """Run the day's tasks, as `orders` ask them, and those of the day before; their ids are dealt out by digest.
 
-    `measured` says how many objects each bucket has.
+    `measured` says how many objects each group has.
 
     Raises:
         SafetyRefusal: there are more objects than numbers.
@@ -116,20 +116,24 @@ def collect_ids(
     """
     if context.shuffle is None or options.event_id is None:
         raise SettingsError("event ids cannot be compared here", next_step="leave --event-id out")
-    earlier, behind = _cut_before(context, before, len(orders)), objects.buckets.total
+    earlier, behind = _cut_before(context, before, len(orders)), objects.grouping.total
     count = len(orders) + earlier.tasks
     firsts, end = first_objects(measured, earlier.objects)
     check_room(end)
     cuts = {number: argument._replace(first_object=firsts[number]) for number, argument in cuts.items()}
-    dealt = objects.rows.deal(deal_tasks, cuts, max(1, count))
+    groups = objects.rows.repartition(deal_tasks, cuts, max(1, count))
     if before.inventory is not None and earlier.tasks:
-        dealt = dealt.plus(before.inventory.rows.deal(deal_tasks, earlier.cuts, max(1, count)), max(1, count))
+        groups = groups.union(
+            before.inventory.rows.repartition(deal_tasks, earlier.cuts, max(1, count)), max(1, count)
+        )
     partitions = partitions_for(before.size + objects.size)
     ids = IdOrder(options.event_id, 0, partitions)
     asked = {number: argument._replace(ids=ids) for number, argument in orders.items()}
     asked |= {argument.number: argument for argument in _orders_before(context, earlier, options, ids, len(orders))}
-    collected = dealt.collect(make_order, Show(objects.buckets, len(orders)), asked, 2 * behind, partitions)
-    results = sorted(of_the_driver(collected.seen), key=lambda result: result.number)
+    collected = groups.read_with_ids(
+        make_order, DistributeObjects(objects.grouping, len(orders)), asked, 2 * behind, partitions
+    )
+    results = sorted(driver_values(collected.seen), key=lambda result: result.number)
     of_day, of_before = results[: len(orders)], results[len(orders) :]
     return CollectedIds(
         collected,
@@ -160,9 +164,9 @@ def _cut_before(context: JobContext, before: DayBefore, first_task: int) -> _Bef
     objects = before.inventory
     cuts = {
         number: CutArgument(None, context.sizes, objects.size, objects.marks.get(number, 0))
-        for number in objects.buckets.numbers
+        for number in objects.grouping.numbers
     }
-    measured = objects.rows.each(measure_tasks, cuts)
+    measured = objects.rows.collect(measure_tasks, cuts)
     numbers, behind = numbered(measured, context.sizes, objects.size, first_task)
     firsts, count = first_objects(measured)
     numbered_cuts = {

@@ -1,7 +1,7 @@
 """Producer duplicates of a day: its ids and those of the day before are brought together, and copies are told.
 
 Two steps, because only whole, ordered objects take part, and which those are is known when all tasks are done. Tasks
-tell of the buckets of their shards; the driver holds what is said of shards, and the numbers of objects in doubt.
+tell of the groups of their shards; the driver holds what is said of shards, and the numbers of objects in doubt.
 """
 
 from collections import defaultdict
@@ -9,15 +9,15 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from compaction.audit.copies.collecting import CollectedIds
-from compaction.audit.shards.group_view import Bucket, GroupScope
-from compaction.audit.shards.misplaced import ask_foreign, copies_by_bucket, find_strangers
+from compaction.audit.shards.group_view import GroupContext, GroupScope
+from compaction.audit.shards.misplaced import ask_foreign, copies_by_group, find_misplaced
 from compaction.audit.shards.numbers import AgainArgument, TakingPart, named, order_again, taking_part
 from compaction.audit.shards.objects import OrderArgument
 from compaction.event_ids.copies import Layout, ShardTally
 from compaction.inventory.day_objects import DayObjects
 from compaction.job.context import AuditOptions, FoundCopies, JobContext
 from compaction.parquet.plan import RawObject
-from compaction.shard_groups.port import Dealt
+from compaction.shard_groups.port import ShardGroups
 from minutebook.coverage.intervals import Interval
 from minutebook.errors import SafetyRefusal
 
@@ -51,20 +51,18 @@ class Copies(NamedTuple):
 def resolve(
     context: JobContext,
     collected: CollectedIds,
-    buckets: Mapping[int, Bucket],
-    again: Dealt | None = None,
+    groups: Mapping[int, GroupContext],
+    again: ShardGroups | None = None,
 ) -> Copies:
     """Tell the copies. Only objects take part that are whole, in order, and overlap no other.
 
-    `buckets` are those that the day was judged by. Lines of other objects are in doubt, and kept: a finding of their
+    `groups` are those that the day was judged by. Lines of other objects are in doubt, and kept: a finding of their
     own says what is wrong with them. `again` holds the orders that leave copies out, once they are asked to; None:
     nothing is left out.
     """
-    taking = collected.seen.each(taking_part, buckets)
+    taking = collected.seen.collect(taking_part, groups)
     earlier, doubt = _judge_before(context, collected)
-    excluded = frozenset(
-        number for some in (taking, earlier) for bucket in some.values() for number in bucket.excluded
-    )
+    excluded = frozenset(number for some in (taking, earlier) for group in some.values() for number in group.excluded)
     layout = Layout(collected.first_of_day, collected.shards.starts, excluded)
     if again is not None:
         layout = layout._replace(runs=tuple(collected.runs), tasks=tuple(collected.runs.values()))
@@ -76,22 +74,22 @@ def resolve(
         shards,
         found,
         doubt=doubt,
-        lines=sum(bucket.lines for bucket in taking.values()),
-        without_id=sum(bucket.without_id for bucket in taking.values()),
+        lines=sum(group.lines for group in taking.values()),
+        without_id=sum(group.without_id for group in taking.values()),
     )
 
 
-def orders_without_copies(collected: CollectedIds, groups: Dealt, order: OrderArgument) -> Dealt:
-    """Return the orders that leave copies out, each in the bucket of the task that has read its objects.
+def orders_without_copies(collected: CollectedIds, groups: ShardGroups, order: OrderArgument) -> ShardGroups:
+    """Return the orders that leave copies out, each in the group of the task that has read its objects.
 
-    `groups` are dealt to these buckets; `order` says where they are read and written.
+    `groups` are dealt to these groups; `order` says where they are read and written.
     """
     count = len(collected.results)
     asked = {
         number: AgainArgument(order._replace(number=number, taken=collected.taken.get(number)), collected.expression)
         for number in range(count)
     }
-    return groups.deal(order_again, asked, max(1, count))
+    return groups.repartition(order_again, asked, max(1, count))
 
 
 def check_share(copies: Copies, options: AuditOptions) -> None:
@@ -107,20 +105,20 @@ def check_share(copies: Copies, options: AuditOptions) -> None:
 
 
 def _judge_before(context: JobContext, collected: CollectedIds) -> tuple[Mapping[int, TakingPart], str]:
-    """Return what of the day before takes part, by bucket, and what is in doubt about the rest."""
+    """Return what of the day before takes part, by group, and what is in doubt about the rest."""
     objects = collected.before.inventory
     if objects is None:
         return {}, collected.before.doubt
-    taking = collected.seen.each(taking_part, _buckets_before(context, collected, objects))
-    others = sum(bucket.doubtful for bucket in taking.values())
+    taking = collected.seen.collect(taking_part, _groups_before(context, collected, objects))
+    others = sum(group.doubtful for group in taking.values())
     return taking, f"{others} object(s) of {objects.day} are not whole and in order" if others else ""
 
 
-def _buckets_before(context: JobContext, collected: CollectedIds, objects: DayObjects) -> dict[int, Bucket]:
-    """Return what the buckets of the day before are looked at by; nothing is judged there but objects."""
+def _groups_before(context: JobContext, collected: CollectedIds, objects: DayObjects) -> dict[int, GroupContext]:
+    """Return what the groups of the day before are looked at by; nothing is judged there but objects."""
     foreign = ask_foreign(context.archive, objects)
-    copies, _ = find_strangers(context.archive, objects, collected.seen, foreign, collected.behind)
-    of_bucket = copies_by_bucket(objects, copies)
+    copies, _ = find_misplaced(context.archive, objects, collected.seen, foreign, collected.behind)
+    of_group = copies_by_group(objects, copies)
     scope = GroupScope(
         context.place.address,
         objects.storage,
@@ -130,14 +128,14 @@ def _buckets_before(context: JobContext, collected: CollectedIds, objects: DayOb
         objects.end_ms,
         Interval(objects.day.begin_ms, objects.end_ms),
         objects.compression,
-        objects.buckets,
+        objects.grouping,
         writes=False,
     )
     return {
-        collected.behind + number: Bucket(
-            number, scope, objects.marks.get(number, 0), of_bucket.get(number, {}), (), {}, (), {}, frozenset()
+        collected.behind + number: GroupContext(
+            number, scope, objects.marks.get(number, 0), of_group.get(number, {}), (), {}, (), {}, frozenset()
         )
-        for number in objects.buckets.numbers
+        for number in objects.grouping.numbers
     }
 
 
@@ -150,6 +148,6 @@ def _named(collected: CollectedIds, shards: Mapping[str, ShardTally]) -> dict[in
             is_before = number < collected.first_of_day
             shard = (collected.shards_before if is_before else collected.shards).of_number(number)
             if shard is not None:
-                wanted[is_before * collected.behind + collected.objects.buckets.of(shard)].add(number)
-    found = collected.seen.each(named, {bucket: frozenset(numbers) for bucket, numbers in wanted.items()})
-    return {number: raw_object for bucket in found.values() for number, raw_object in bucket.items()}
+                wanted[is_before * collected.behind + collected.objects.grouping.of(shard)].add(number)
+    found = collected.seen.collect(named, {group: frozenset(numbers) for group, numbers in wanted.items()})
+    return {number: raw_object for group in found.values() for number, raw_object in group.items()}

@@ -5,7 +5,7 @@ from typing import NamedTuple
 from compaction.inventory.day_objects import DayObjects
 from compaction.job.context import AuditOptions, JobContext
 from compaction.job.day_view import list_again
-from compaction.shard_groups.grouping import Buckets
+from compaction.shard_groups.grouping import ShardGrouping
 from minutebook.format.day import Day
 from minutebook.published.generation import DayFolder
 from minutebook.published.reading import PublishedReader
@@ -15,7 +15,7 @@ from minutebook.store.tombstones import is_expired
 class DayBefore(NamedTuple):
     """Where the ids of the day before are read.
 
-    `inventory` are its raw objects, in buckets; None when they are expired, then `published` are the keys of its
+    `inventory` are its raw objects, in groups; None when they are expired, then `published` are the keys of its
     Parquet files. `doubt` says why some of its ids are not known; empty when all are. `digest` changes with what is
     read, `size` is in bytes.
     """
@@ -27,8 +27,8 @@ class DayBefore(NamedTuple):
     size: int = 0
 
 
-def look_back(context: JobContext, day: Day, options: AuditOptions, buckets: Buckets) -> DayBefore:
-    """Find the day before `day`, listed into the same buckets.
+def look_back(context: JobContext, day: Day, options: AuditOptions, grouping: ShardGrouping) -> DayBefore:
+    """Find the day before `day`, listed into the same groups.
 
     A day without an object holds no id; an expired one is read as it was published.
 
@@ -37,7 +37,7 @@ def look_back(context: JobContext, day: Day, options: AuditOptions, buckets: Buc
     """
     before = day.shift(-1)
     if not is_expired(context.archive, context.place.prefix, before):
-        inventory = list_again(context, before, None, options.shard, buckets)
+        inventory = list_again(context, before, None, options.shard, grouping)
         return DayBefore(inventory, digest=inventory.digest(), size=inventory.size)
     if options.published is None:
         return _unknown(f"{before} is expired, and it was not said where it is published")

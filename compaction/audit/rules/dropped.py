@@ -45,7 +45,7 @@ class DroppedRecords(NamedTuple):
 
 
 class Unsettled(NamedTuple):
-    """Dropped records of one segment whose originals its own bucket of shards does not show to be archived.
+    """Dropped records of one segment whose originals its own group of shards does not show to be archived.
 
     `is_writable`: lines may come back into the segment's place.
     """

@@ -1,1 +1,1 @@
-"""What tasks see and judge of the shards of a bucket: carried to workers by `dealing`."""
+"""What tasks see and judge of the shards of a group: carried to workers by `dealing`."""

@@ -1,4 +1,4 @@
-"""A bucket of shards as a task looks at it: its objects sorted out, each shard judged by the rules."""
+"""A group of shards as a task looks at it: its objects sorted out, each shard judged by the rules."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -23,7 +23,7 @@ from compaction.inventory.segments import (
 )
 from compaction.inventory.shard_markers import ShardMarkers
 from compaction.parquet.plan import MergeGroup, RestoredLines, group_overlaps, raw_objects, spans_of, with_restored
-from compaction.shard_groups.grouping import Buckets
+from compaction.shard_groups.grouping import ShardGrouping
 from compaction.shard_groups.opened import open_in_task
 from compaction.shard_groups.port import Values
 from compaction.verdict.audit_document import Shard
@@ -40,7 +40,7 @@ from minutebook.store.storage import Address
 
 
 class GroupScope(NamedTuple):
-    """What all buckets are judged by. `storage` is given in this process; elsewhere a task opens its own."""
+    """What all groups are judged by. `storage` is given in this process; elsewhere a task opens its own."""
 
     archive: Address
     storage: RetryingStorage | None
@@ -50,7 +50,7 @@ class GroupScope(NamedTuple):
     end_ms: int
     judged: Interval
     compression: Compression | None
-    buckets: Buckets
+    grouping: ShardGrouping
     writes: bool
 
     @property
@@ -59,8 +59,8 @@ class GroupScope(NamedTuple):
         return JudgedMinutes(self.first_minute, self.end_ms // MINUTE_MS)
 
 
-class Bucket(NamedTuple):
-    """What one bucket's shards are judged by.
+class GroupContext(NamedTuple):
+    """What one group's shards are judged by.
 
     `mark` is the sum of its rows' marks, as they were listed. `copies` are those of its objects, `strays` segments of
     its shards that lie under other shards' keys, `living` shards that are judged without a segment. `positions` are
@@ -97,25 +97,25 @@ class JudgedShard(NamedTuple):
 
 
 class GroupView:
-    """A bucket's objects, sorted out."""
+    """A group's objects, sorted out."""
 
-    def __init__(self, values: Values, bucket: Bucket) -> None:
-        self._bucket = bucket
-        scope = bucket.scope
+    def __init__(self, values: Values, group: GroupContext) -> None:
+        self._group = group
+        scope = group.scope
         seen = sorted(all_seen(values), key=lambda one: one.row.key.encode())
         self.rows = [one.row for one in seen]
-        check_mark(self.rows, bucket.mark)
+        check_mark(self.rows, group.mark)
         self.facts = {one.row.key: one.read for one in seen if one.read is not None}
         self.tasks = {one.row.key: one.task for one in seen}
         self.has_lines = bool(self.facts)
         objects = parse((one.row, one.fields) for one in seen)
-        self.described: ClassifiedObjects = classify(scope.prefix, objects, bucket.copies, scope.compression)
-        strays = classify(scope.prefix, bucket.strays, {}, scope.compression).segments
+        self.described: ClassifiedObjects = classify(scope.prefix, objects, group.copies, scope.compression)
+        strays = classify(scope.prefix, group.strays, {}, scope.compression).segments
         self._members: dict[str, list[ArchivedSegment]] = defaultdict(list)
         for segment in [*self.described.segments, *strays]:
-            if scope.buckets.of(segment.metadata.shard_id) == bucket.number:
+            if scope.grouping.of(segment.metadata.shard_id) == group.number:
                 self._members[segment.metadata.shard_id].append(segment)
-        self.shards = sorted({*self._members, *bucket.living})
+        self.shards = sorted({*self._members, *group.living})
 
     def members(self, shard: str) -> list[ArchivedSegment]:
         """Return a shard's segments."""
@@ -123,10 +123,10 @@ class GroupView:
 
     def judge(self, shard: str) -> JudgedShard:
         """Judge one shard."""
-        bucket, segments = self._bucket, self.members(shard)
-        span = bucket.scope.span
+        group, segments = self._group, self.members(shard)
+        span = group.scope.span
         links = [ChainLink(segment.key, segment.metadata) for segment in segments]
-        outside = [link for link in bucket.links.get(shard, []) if link.metadata.minute not in span]
+        outside = [link for link in group.links.get(shard, []) if link.metadata.minute not in span]
         chain = check_chain(span, [*links, *outside], self._context(shard))
         chain = chain._replace(findings=tuple(bounded(chain.findings)))
         proofs, whole = self._proofs(shard, segments)
@@ -138,20 +138,20 @@ class GroupView:
             whole,
             {one.metadata.first: one.key for one in segments if one.metadata.first in kept},
             max(segments, key=lambda one: (one.metadata.last, one.key)).key if segments else None,
-            Minutes.of(bucket.scope.day, segments),
+            Minutes.of(group.scope.day, segments),
         )
 
     def spans(self, shard: str) -> list[ArchivedSpan]:
         """Return what is known to be archived of a shard: its segments, their neighbours, and expired runs."""
-        expired = [ArchivedSpan(run.first, run.last, None) for run in self._bucket.expired.get(shard, ())]
-        links = [span_of(link.metadata) for link in self._bucket.links.get(shard, ())]
+        expired = [ArchivedSpan(run.first, run.last, None) for run in self._group.expired.get(shard, ())]
+        links = [span_of(link.metadata) for link in self._group.links.get(shard, ())]
         return [*(span_of(segment.metadata) for segment in self.members(shard)), *links, *expired]
 
     def dropped(self) -> tuple[list[Unsettled], list[Finding]]:
-        """Follow dropped records to their originals as far as this bucket knows."""
+        """Follow dropped records to their originals as far as this group knows."""
         if not self.has_lines:
             return [], []
-        scope = self._bucket.scope
+        scope = self._group.scope
         concerned = [segment for segment in self.described.segments if segment.metadata.dropped]
         if not concerned:
             return [], []
@@ -190,13 +190,13 @@ class GroupView:
         return frozenset(found), sum(group.merge for group in groups)
 
     def _context(self, shard: str) -> ShardContext:
-        bucket = self._bucket
+        group = self._group
         left_out = self.described.left_out
         return ShardContext(
             shard,
-            bucket.markers.get(shard, ShardMarkers()),
-            bucket.checkpoints.get(shard),
-            bucket.reach.get(shard, SearchReach(to_the_beginning=False, to_the_end=False)),
+            group.markers.get(shard, ShardMarkers()),
+            group.checkpoints.get(shard),
+            group.reach.get(shard, SearchReach(to_the_beginning=False, to_the_end=False)),
             holes=tuple(
                 row.parsed.first
                 for row in self.rows
@@ -204,21 +204,21 @@ class GroupView:
             )
             if left_out
             else (),
-            expired=bucket.expired.get(shard, ()),
-            unread=bucket.unread,
+            expired=group.expired.get(shard, ()),
+            unread=group.unread,
         )
 
     def _proofs(
         self, shard: str, segments: Sequence[ArchivedSegment]
     ) -> tuple[tuple[EvidenceLink, ...], tuple[tuple[Position, Position], ...]]:
         proofs = [segment_link(segment.metadata, segment.row.last_modified_ms) for segment in segments]
-        if shard in self._bucket.as_they_are:
+        if shard in self._group.as_they_are:
             return tuple(proofs), ()
-        found = condense(proofs, self._bucket.scope.judged, self._bucket.positions.get(shard, frozenset()))
+        found = condense(proofs, self._group.scope.judged, self._group.positions.get(shard, frozenset()))
         known = {(proof.first, proof.last) for proof in proofs}
         return tuple(found), tuple(ends for proof in found if (ends := (proof.first, proof.last)) not in known)
 
 
 def all_seen(values: Values) -> list[SeenObject]:
-    """Return a bucket's objects."""
+    """Return a group's objects."""
     return [one for seen in values for one in seen]

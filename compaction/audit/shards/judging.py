@@ -1,4 +1,4 @@
-"""What a task judges of the shards of its bucket, and the little that the driver has to know of it.
+"""What a task judges of the shards of its group, and the little that the driver has to know of it.
 
 The rules are those of `compaction.audit.rules`, each about one shard, or one object, at a time. What looks across shards
 the driver settles between two visits: copies that lie in other shards than their originals, segments that lie under
@@ -15,7 +15,7 @@ from compaction.audit.rules.dropped import Unsettled
 from compaction.audit.rules.lines import Counts, check_lines, count
 from compaction.audit.rules.originals import ArchivedSpan, Original, SpanMap
 from compaction.audit.shards.bounding import bounded
-from compaction.audit.shards.group_view import Bucket, GroupView, JudgedShard, all_seen
+from compaction.audit.shards.group_view import GroupContext, GroupView, JudgedShard, all_seen
 from compaction.audit.shards.objects import SeenObject
 from compaction.inventory.inventory import ListedSegment
 from compaction.inventory.neighbours import NeighbourQuery, OutwardScan
@@ -26,14 +26,14 @@ from compaction.inventory.segments import (
 )
 from compaction.inventory.shard_markers import ShardMarkers
 from compaction.parquet.plan import MergeGroup, RestoredLines
-from compaction.shard_groups.port import Given, Values
+from compaction.shard_groups.port import GroupValue, Values
 from compaction.verdict.findings import Finding
 
 if TYPE_CHECKING:
     from minutebook.format.position import Position
 
 
-class JudgedBucket(NamedTuple):
+class JudgedGroup(NamedTuple):
     """What the driver is told. `tainted` are the tasks whose part must not be published as it is.
 
     `of_names` was found of names and metadata, `of_lines` of lines and of dropped records.
@@ -51,8 +51,8 @@ class JudgedBucket(NamedTuple):
 # Copies and strays
 
 
-def mark_writers(values: Values, count_: int) -> Iterator[Given]:
-    """Give a digest of each object's writer and size to the bucket that it belongs to. The work of a task."""
+def mark_writers(values: Values, count_: int) -> Iterator[GroupValue]:
+    """Give a digest of each object's writer and size to the group that it belongs to. The work of a task."""
     for one in all_seen(values):
         if (digest := writer_digest(one)) is not None:
             yield 1 + digest[0] % (count_ - 1), digest
@@ -86,10 +86,10 @@ def _is_misplaced(one: SeenObject) -> bool:
 # What neighbours are needed
 
 
-def needs(values: Values, bucket: Bucket) -> dict[str, NeighbourQuery]:
-    """Return what each shard of the bucket needs of the days around. The work of a task."""
-    look = GroupView(values, bucket)
-    return {shard: need(look.members(shard), bucket.markers.get(shard, ShardMarkers())) for shard in look.shards}
+def needs(values: Values, group: GroupContext) -> dict[str, NeighbourQuery]:
+    """Return what each shard of the group needs of the days around. The work of a task."""
+    look = GroupView(values, group)
+    return {shard: need(look.members(shard), group.markers.get(shard, ShardMarkers())) for shard in look.shards}
 
 
 def nearest_later(values: Values, argument: tuple[int | None, Mapping[str, NeighbourQuery]]) -> list[ListedSegment]:
@@ -108,13 +108,13 @@ def nearest_later(values: Values, argument: tuple[int | None, Mapping[str, Neigh
 # The judgement
 
 
-def judge_group(values: Values, bucket: Bucket) -> JudgedBucket:
-    """Judge a bucket. The work of a task."""
-    look = GroupView(values, bucket)
+def judge_group(values: Values, group: GroupContext) -> JudgedGroup:
+    """Judge a group. The work of a task."""
+    look = GroupView(values, group)
     shards = {shard: look.judge(shard) for shard in look.shards}
     unsettled, of_dropped = look.dropped()
     tainted, merges = look.tainted({})
-    return JudgedBucket(
+    return JudgedGroup(
         shards,
         tuple(bounded(look.described.findings)),
         tuple(bounded([*check_lines(look.described.segments, look.facts), *of_dropped])),
@@ -125,39 +125,39 @@ def judge_group(values: Values, bucket: Bucket) -> JudgedBucket:
     )
 
 
-def tainted_by(values: Values, argument: tuple[Bucket, Mapping[str, RestoredLines]]) -> frozenset[int]:
+def tainted_by(values: Values, argument: tuple[GroupContext, Mapping[str, RestoredLines]]) -> frozenset[int]:
     """Return the tainted tasks where lines come back. The work of a task."""
-    bucket, restored = argument
-    return GroupView(values, bucket).tainted(restored)[0]
+    group, restored = argument
+    return GroupView(values, group).tainted(restored)[0]
 
 
 class Wanted(NamedTuple):
     """Which groups are wanted: those to merge, and those of which `tasks` held an object; None: all."""
 
-    bucket: Bucket
+    group: GroupContext
     restored: Mapping[str, RestoredLines]
     tasks: frozenset[int] | None
 
 
 def wanted_groups(values: Values, argument: Wanted) -> list[MergeGroup]:
     """Return the groups that are wanted. The work of a task."""
-    look = GroupView(values, argument.bucket)
+    look = GroupView(values, argument.group)
     groups = look.groups(argument.restored)
     if argument.tasks is None:
         return groups
     return [group for group in groups if group.merge or look.tasks[group.objects[0].key] in argument.tasks]
 
 
-def nearby_spans(values: Values, argument: tuple[Bucket, Iterable[Original]]) -> dict[str, list[ArchivedSpan]]:
+def nearby_spans(values: Values, argument: tuple[GroupContext, Iterable[Original]]) -> dict[str, list[ArchivedSpan]]:
     """Return, by shard, what decides the fate of positions: the spans around each, and the first and last of all."""
-    bucket, wanted = argument
-    look = GroupView(values, bucket)
+    group, wanted = argument
+    look = GroupView(values, group)
     by_shard: dict[str, list[Position]] = defaultdict(list)
     for shard, position in wanted:
         by_shard[shard].append(position)
     return {shard: SpanMap(look.spans(shard)).around(positions) for shard, positions in by_shard.items()}
 
 
-def segments_of(values: Values, bucket: Bucket) -> list[ArchivedSegment]:
-    """Return a bucket's segments. The work of a task, for level stream."""
-    return list(GroupView(values, bucket).described.segments)
+def segments_of(values: Values, group: GroupContext) -> list[ArchivedSegment]:
+    """Return a group's segments. The work of a task, for level stream."""
+    return list(GroupView(values, group).described.segments)

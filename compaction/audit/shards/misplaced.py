@@ -20,7 +20,7 @@ from compaction.inventory.segments import (
     misplaced,
     parse,
 )
-from compaction.shard_groups.port import Dealt, of_the_driver
+from compaction.shard_groups.port import ShardGroups, driver_values
 from minutebook.format.metadata import SegmentMetadata
 from minutebook.store.objects import ListedObject
 from minutebook.store.retrying import RetryingStorage
@@ -32,21 +32,21 @@ def ask_foreign(storage: RetryingStorage, objects: DayObjects) -> list[SeenObjec
     return [SeenObject(row, metadata[row.key]) for row in objects.foreign]
 
 
-def find_strangers(
-    storage: RetryingStorage, objects: DayObjects, seen: Dealt, foreign: Sequence[SeenObject], behind: int = 0
+def find_misplaced(
+    storage: RetryingStorage, objects: DayObjects, seen: ShardGroups, foreign: Sequence[SeenObject], behind: int = 0
 ) -> tuple[dict[str, str], dict[int, list[ParsedObject]]]:
-    """Return the copies, by key with their originals, and by bucket the segments that lie under other shards.
+    """Return the copies, by key with their originals, and by group the segments that lie under other shards.
 
-    The day's buckets are those of `seen` that are numbered from `behind` on.
+    The day's groups are those of `seen` that are numbered from `behind` on.
     """
-    buckets = objects.buckets
-    numbers = [behind + number for number in buckets.numbers]
-    marks = seen.deal(mark_writers, dict.fromkeys(numbers, buckets.total), buckets.total)
-    of_the_driver(marks)
-    found = marks.each(repeated_writers, dict.fromkeys(buckets.numbers))
+    grouping = objects.grouping
+    numbers = [behind + number for number in grouping.numbers]
+    marks = seen.repartition(mark_writers, dict.fromkeys(numbers, grouping.total), grouping.total)
+    driver_values(marks)
+    found = marks.collect(repeated_writers, dict.fromkeys(grouping.numbers))
     repeated = frozenset[bytes]().union(*found.values())
     repeated |= {digest for one in foreign if (digest := writer_digest(one)) is not None}
-    suspected = seen.each(suspects, dict.fromkeys(numbers, repeated))
+    suspected = seen.collect(suspects, dict.fromkeys(numbers, repeated))
     near = [one for some in suspected.values() for one in some]
     chosen = sorted([*near, *foreign], key=lambda one: one.row.key.encode())
     parsed = parse((one.row, one.fields) for one in chosen)
@@ -56,24 +56,24 @@ def find_strangers(
         is_stray = isinstance(outcome, SegmentMetadata) and not is_in_place(row, outcome)
         if not is_stray or row.parsed is None or row.key in copies or not isinstance(outcome, SegmentMetadata):
             continue
-        home = buckets.of(outcome.shard_id)
-        if home != buckets.of(row.parsed.shard_id):
+        home = grouping.of(outcome.shard_id)
+        if home != grouping.of(row.parsed.shard_id):
             strays[home].append((row, outcome))
     return copies, strays
 
 
-def copies_by_bucket(objects: DayObjects, copies: Mapping[str, str]) -> dict[int, dict[str, str]]:
-    """Return copies by the bucket that their keys belong to."""
+def copies_by_group(objects: DayObjects, copies: Mapping[str, str]) -> dict[int, dict[str, str]]:
+    """Return copies by the group that their keys belong to."""
     found: dict[int, dict[str, str]] = defaultdict(dict)
     for key, original in copies.items():
-        found[home_of(objects, key)][key] = original
+        found[group_of_key(objects, key)][key] = original
     return found
 
 
-def home_of(objects: DayObjects, key: str) -> int:
-    """Return the bucket that a key belongs to."""
+def group_of_key(objects: DayObjects, key: str) -> int:
+    """Return the group that a key belongs to."""
     parsed = make_row(objects.prefix, ListedObject(key, 0, "", 0)).parsed
-    return objects.buckets.of("" if parsed is None else parsed.shard_id)
+    return objects.grouping.of("" if parsed is None else parsed.shard_id)
 
 
 def _elsewhere(

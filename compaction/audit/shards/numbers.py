@@ -1,20 +1,20 @@
-"""Objects by their numbers, where event ids were asked for: what tasks do with them in their shards' buckets."""
+"""Objects by their numbers, where event ids were asked for: what tasks do with them in their shards' groups."""
 
 from array import array
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from compaction.audit.shards.group_view import Bucket, GroupView, all_seen
+from compaction.audit.shards.group_view import GroupContext, GroupView, all_seen
 from compaction.audit.shards.objects import OrderArgument, fresh_order
 from compaction.event_ids.dropping import DroppedLines
 from compaction.parquet.plan import MergeGroup, RawObject, RestoredLines, Task, order_of_objects, raw_objects
-from compaction.shard_groups.port import Given, Values
+from compaction.shard_groups.port import GroupValue, Values
 from compaction.tasks.finished import fingerprint
 
 
 class TakingPart(NamedTuple):
-    """The lines of a bucket that count, those without an id, and the numbers of objects in doubt.
+    """The lines of a group that count, those without an id, and the numbers of objects in doubt.
 
     `doubtful` counts these, but for whole copies of others.
     """
@@ -26,9 +26,9 @@ class TakingPart(NamedTuple):
 
 
 class WrittenAgain(NamedTuple):
-    """What is written without copies: a bucket's groups, with lines that come back."""
+    """What is written without copies: a group's groups, with lines that come back."""
 
-    bucket: Bucket
+    group: GroupContext
     restored: Mapping[str, RestoredLines]
 
 
@@ -39,9 +39,9 @@ class Numbered(NamedTuple):
     numbers: tuple[int, ...]
 
 
-def taking_part(values: Values, bucket: Bucket) -> TakingPart:
+def taking_part(values: Values, group: GroupContext) -> TakingPart:
     """Tell which objects take part: those that are whole, in order, and overlap no other. The work of a task."""
-    look = GroupView(values, bucket)
+    look = GroupView(values, group)
     alone = {group.objects[0].key for group in look.groups({}) if not group.merge}
     lines = without_id = doubtful = 0
     excluded = array("Q")
@@ -63,9 +63,9 @@ def named(values: Values, numbers: frozenset[int]) -> dict[int, RawObject]:
     return {one.number: raw_object for one in found for raw_object in raw_objects([one.row])}
 
 
-def deal_groups(values: Values, argument: WrittenAgain) -> Iterator[Given]:
+def deal_groups(values: Values, argument: WrittenAgain) -> Iterator[GroupValue]:
     """Give groups to the tasks that have read their first objects. The work of a task."""
-    look = GroupView(values, argument.bucket)
+    look = GroupView(values, argument.group)
     numbers = {one.row.key: one.number for one in all_seen(values)}
     by_task: dict[int, list[Numbered]] = defaultdict(list)
     for group in look.groups(argument.restored):
@@ -75,13 +75,13 @@ def deal_groups(values: Values, argument: WrittenAgain) -> Iterator[Given]:
 
 
 class AgainArgument(NamedTuple):
-    """The order of a task that leaves copies out, of ids under a path; its bucket has its number."""
+    """The order of a task that leaves copies out, of ids under a path; its group has its number."""
 
     order: OrderArgument
     expression: str
 
 
-def order_again(values: Values, argument: AgainArgument) -> Iterator[Given]:
+def order_again(values: Values, argument: AgainArgument) -> Iterator[GroupValue]:
     """Give a task that leaves copies out its order; none where nothing is to be written. The work of a task.
 
     One that merges keeps no facts: it holds what is in doubt.

@@ -1,8 +1,8 @@
-"""A day's objects with what was seen of them, dealt to the buckets of their shards: by HEAD, or by every line.
+"""A day's objects with what was seen of them, dealt to the groups of their shards: by HEAD, or by every line.
 
-    rows of a bucket -> its tasks -> each task's lines -> what they showed, back to the buckets of the shards
+    rows of a group -> its tasks -> each task's lines -> what they showed, back to the groups of the shards
 
-Tasks are cut inside a bucket, in the order of shard and position; the last one may be shared with the next bucket.
+Tasks are cut inside a group, in the order of shard and position; the last one may be shared with the next group.
 """
 
 from array import array
@@ -28,9 +28,9 @@ from compaction.parquet.plan import (
     sorted_groups,
 )
 from compaction.parquet.rows import ZSTD_LEVEL
-from compaction.shard_groups.grouping import Buckets
+from compaction.shard_groups.grouping import ShardGrouping
 from compaction.shard_groups.opened import open_in_task
-from compaction.shard_groups.port import DRIVERS, Given, Values
+from compaction.shard_groups.port import DRIVER_GROUP, GroupValue, Values
 from compaction.tasks.finished import fingerprint
 from compaction.tasks.taken import CachedTask, TakenHour, split_taken
 from compaction.tasks.task import Order, TaskResult
@@ -58,19 +58,19 @@ class SeenObject(NamedTuple):
 
 
 class HeadArgument(NamedTuple):
-    """What a bucket is asked: HEADs of its rows before minute `end`. `storage` is given in this process."""
+    """What a group is asked: HEADs of its rows before minute `end`. `storage` is given in this process."""
 
-    bucket: int
+    group: int
     address: Address
     storage: RetryingStorage | None
     end: int | None
 
 
 class CutArgument(NamedTuple):
-    """How a bucket's rows before minute `end` are cut into tasks, of a day of so many bytes.
+    """How a group's rows before minute `end` are cut into tasks, of a day of so many bytes.
 
     `mark` is that of the rows which were listed first. What the tasks of `hours` have read is cut as it was there.
-    `first_object` is the number of the bucket's first object in the order of shard and position, where ids are asked
+    `first_object` is the number of the group's first object in the order of shard and position, where ids are asked
     for.
     """
 
@@ -91,14 +91,14 @@ class TaskSize(NamedTuple):
 
 
 class MeasuredTasks(NamedTuple):
-    """How large a bucket's tasks are, but for those that hours have done; and how many objects it has in all."""
+    """How large a group's tasks are, but for those that hours have done; and how many objects it has in all."""
 
     tasks: list[TaskSize]
     objects: int
 
 
 class CutGroups(NamedTuple):
-    """What a bucket gives to a task: groups of one object each, and the numbers of these where ids are asked for."""
+    """What a group gives to a task: groups of one object each, and the numbers of these where ids are asked for."""
 
     groups: Sequence[MergeGroup]
     numbers: Sequence[int] = ()
@@ -125,26 +125,26 @@ class OrderArgument(NamedTuple):
 
 
 def rows_of(values: Values, end: int | None) -> list[ListedSegment]:
-    """Return a bucket's rows before a minute."""
+    """Return a group's rows before a minute."""
     return [
         row for rows in values for row in rows if end is None or (row.parsed is not None and row.parsed.minute < end)
     ]
 
 
-def ask_heads(values: Values, argument: HeadArgument) -> Iterator[Given]:
-    """Ask for the metadata of a bucket's objects. The work of a task."""
+def ask_heads(values: Values, argument: HeadArgument) -> Iterator[GroupValue]:
+    """Ask for the metadata of a group's objects. The work of a task."""
     rows = rows_of(values, argument.end)
     metadata = head_rows(argument.storage or open_in_task(argument.address), rows)
-    yield argument.bucket, [SeenObject(row, metadata[row.key]) for row in rows]
+    yield argument.group, [SeenObject(row, metadata[row.key]) for row in rows]
 
 
 def cut_tasks(values: Values, argument: CutArgument) -> tuple[Mapping[int, list[RawObject]], list[Task]]:
-    """Return what hours have done of a bucket, by the task that takes it over, and the tasks of the rest.
+    """Return what hours have done of a group, by the task that takes it over, and the tasks of the rest.
 
     Objects are numbered by where they come among these: of other rows than were listed, ids would name others.
 
     Raises:
-        ObjectVanished: the bucket was listed again, and is another one.
+        ObjectVanished: the group was listed again, and is another one.
     """
     rows = rows_of(values, argument.end)
     check_mark(rows, argument.mark)
@@ -154,14 +154,14 @@ def cut_tasks(values: Values, argument: CutArgument) -> tuple[Mapping[int, list[
 
 
 def measure_tasks(values: Values, argument: CutArgument) -> MeasuredTasks:
-    """Return how large a bucket's tasks are."""
+    """Return how large a group's tasks are."""
     taken, tasks = cut_tasks(values, argument)
     sizes = [TaskSize(task.size, len(task.groups)) for task in tasks]
     return MeasuredTasks(sizes, sum(map(len, taken.values())) + sum(size.objects for size in sizes))
 
 
-def deal_tasks(values: Values, argument: CutArgument) -> Iterator[Given]:
-    """Give each task's groups to the bucket of its number. The work of a task.
+def deal_tasks(values: Values, argument: CutArgument) -> Iterator[GroupValue]:
+    """Give each task's groups to the group of its number. The work of a task.
 
     Objects are numbered here, where all objects of their shards are: a task of an hour holds a piece of many shards.
     """
@@ -174,7 +174,7 @@ def deal_tasks(values: Values, argument: CutArgument) -> Iterator[Given]:
 
 
 def _numbers(groups: Iterable[Sequence[MergeGroup]], first: int | None) -> dict[str, int]:
-    """Number all objects of a bucket from `first` on, in the order of shard and position; None: nobody asks."""
+    """Number all objects of a group from `first` on, in the order of shard and position; None: nobody asks."""
     if first is None:
         return {}
     ordered = sorted_groups(group for given in groups for group in given)
@@ -184,37 +184,37 @@ def _numbers(groups: Iterable[Sequence[MergeGroup]], first: int | None) -> dict[
 def numbered(
     measured: Mapping[int, MeasuredTasks], limit: TaskSizes, day_bytes: int, first: int = 0
 ) -> tuple[dict[int, int], int]:
-    """Return the number of each bucket's first task, counted from `first`, and the number behind the last one.
+    """Return the number of each group's first task, counted from `first`, and the number behind the last one.
 
-    A bucket that makes one small task shares the one before it while there is room: many small shards, one file.
+    A group that makes one small task shares the one before it while there is room: many small shards, one file.
     """
     most, numbers, following, room = limit.bytes_for(day_bytes), dict[int, int](), first, TaskSize(0, 0)
-    for bucket, (tasks, _) in sorted(measured.items()):
+    for group, (tasks, _) in sorted(measured.items()):
         if not tasks:
             continue
         shared = TaskSize(room.size + tasks[0].size, room.objects + tasks[0].objects)
         if following > first and len(tasks) == 1 and shared.size <= most and shared.objects <= limit.segments:
-            numbers[bucket], room = following - 1, shared
+            numbers[group], room = following - 1, shared
             continue
-        numbers[bucket], room = following, tasks[-1]
+        numbers[group], room = following, tasks[-1]
         following += len(tasks)
     return numbers, following
 
 
 def first_objects(measured: Mapping[int, MeasuredTasks], first: int = 0) -> tuple[dict[int, int], int]:
-    """Return the number of each bucket's first object, counted from `first`, and the number behind the last one.
+    """Return the number of each group's first object, counted from `first`, and the number behind the last one.
 
     Buckets lie in the order of shards, and so do the numbers.
     """
     numbers, following = dict[int, int](), first
-    for bucket, (_, objects) in sorted(measured.items()):
-        numbers[bucket] = following
+    for group, (_, objects) in sorted(measured.items()):
+        numbers[group] = following
         following += objects
     return numbers, following
 
 
 def make_order(values: Values, argument: OrderArgument) -> Order:
-    """Return the order of one task, which one bucket or several have given groups to."""
+    """Return the order of one task, which one group or several have given groups to."""
     groups: Iterable[MergeGroup] = (group for given in values for group in given.groups)
     task = Task(argument.number, tuple(sorted_groups(groups)))
     order = fresh_order(task, argument)._replace(taken=argument.taken)
@@ -242,29 +242,29 @@ def fresh_order(task: Task, argument: OrderArgument) -> Order:
     )
 
 
-class Show(NamedTuple):
-    """Gives what tasks have read back to the buckets of the shards, and what is small to the driver.
+class DistributeObjects(NamedTuple):
+    """Gives what tasks have read back to the groups of the shards, and what is small to the driver.
 
-    What tasks from number `before` on have read is of the day before, and goes to as many buckets behind the others.
+    What tasks from number `before` on have read is of the day before, and goes to as many groups behind the others.
     """
 
-    buckets: Buckets
+    grouping: ShardGrouping
     before: int | None = None
 
-    def __call__(self, order: Order, result: TaskResult) -> Iterator[Given]:
+    def __call__(self, order: Order, result: TaskResult) -> Iterator[GroupValue]:
         """Yield one result."""
         ids = order.ids
         places = {raw_object.key: (place, raw_object) for place, raw_object in enumerate(order.task.objects)}
-        behind = 0 if self.before is None or order.task.number < self.before else self.buckets.total
+        behind = 0 if self.before is None or order.task.number < self.before else self.grouping.total
         seen: dict[int, list[SeenObject]] = defaultdict(list)
         for read in result.facts:
             place, raw_object = places[read.key]
             number = NO_TASK if ids is None else ids.number_at(place)
             without_id = result.without_id.get(read.key, 0)
             one = SeenObject(_row(raw_object), read.metadata, read, order.task.number, number, without_id)
-            seen[behind + self.buckets.of(raw_object.shard_id)].append(one)
+            seen[behind + self.grouping.of(raw_object.shard_id)].append(one)
         yield from seen.items()
-        yield DRIVERS, result._replace(facts=(), without_id={}, starts=tuple(_starts(order)))
+        yield DRIVER_GROUP, result._replace(facts=(), without_id={}, starts=tuple(_starts(order)))
 
 
 def _starts(order: Order) -> Iterator[tuple[str, int]]:

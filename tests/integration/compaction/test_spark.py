@@ -99,7 +99,7 @@ class Bench:
     def context(self, corpus: Corpus) -> JobContext:
         """Return the context of one run."""
         given = job_context(self._address, corpus.checkpoints, clock=SystemClock(), engine=self._engine)
-        return given._replace(dealers=lambda _: self._engine)
+        return given._replace(group_sources=lambda _: self._engine)
 
     def compact(self, corpus: Corpus, hour: int | None = None) -> Compacted:
         """Compact the corpus' day, or an hour of it."""
@@ -276,7 +276,7 @@ def test_a_job_says_what_it_does(bench: Bench, engine: SparkEngine) -> None:
     told: list[tuple[str, int, int]] = []
     engine._progress = lambda *step: told.append(step)
     try:
-        given = bench.context(corpus)._replace(dealers=None)
+        given = bench.context(corpus)._replace(group_sources=None)
         compact_day(given, given.open(bench.out.address), DAY, CompactOptions(AuditOptions(), bench.out))
     finally:
         engine._progress = no_progress

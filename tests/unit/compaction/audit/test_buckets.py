@@ -13,9 +13,9 @@ from compaction.inventory.inventory import ListedSegment
 from compaction.job.context import AuditOptions
 from compaction.job.day_view import view_day
 from compaction.parquet.plan import TaskSizes
-from compaction.shard_groups.grouping import buckets_of
-from compaction.shard_groups.local import LocalDealer, LocalDealt
-from compaction.shard_groups.port import Dealt, Given, Values
+from compaction.shard_groups.grouping import grouping_of
+from compaction.shard_groups.local import LocalGroupSource, LocalShardGroups
+from compaction.shard_groups.port import GroupValue, ShardGroups, Values
 from compaction.verdict.audit_document import Audit, AuditLevel
 from minutebook.compression import compression_of
 from minutebook.format.keys import segment_key
@@ -99,26 +99,28 @@ def test_an_original_in_another_bucket_is_found(tmp_path: Path) -> None:
     ]
 
 
-class Forgetful(LocalDealer):
+class Forgetful(LocalGroupSource):
     """Deals a day whose first folder is listed again, on another machine, after an object is gone."""
 
-    def spread(self, items: Values) -> LocalDealt:
+    def spread(self, items: Values) -> LocalShardGroups:
         """Return buckets that lose an object between two works."""
         return Losing(self._run, {number: [item] for number, item in enumerate(items)})
 
 
-class Losing(LocalDealt):
+class Losing(LocalShardGroups):
     """Drops the last row of each list."""
 
-    def deal(self, work: Callable[[Values, object], object], arguments: object, count: int) -> LocalDealt:
+    def repartition(
+        self, work: Callable[[Values, object], object], arguments: object, count: int
+    ) -> LocalShardGroups:
         """Deal what is left."""
         del work
 
-        def lossy(values: Values, argument: ListArgument) -> list[Given]:
+        def lossy(values: Values, argument: ListArgument) -> list[GroupValue]:
             given = list(list_piece(values, argument))
             return [(bucket, value[:-1] if _is_rows(value) else value) for bucket, value in given]
 
-        return super().deal(lossy, arguments, count)  # type: ignore[arg-type] # those of the listing
+        return super().repartition(lossy, arguments, count)  # type: ignore[arg-type] # those of the listing
 
 
 def _is_rows(value: object) -> bool:
@@ -130,7 +132,7 @@ def test_a_bucket_that_was_listed_again_is_not_judged(tmp_path: Path) -> None:
     corpus = Corpus(DAY)
     corpus.write(open_storage(Address(None, str(tmp_path))))
     context = job_context(tmp_path, corpus.checkpoints)
-    context = context._replace(dealers=lambda _: Forgetful(context.engine))
+    context = context._replace(group_sources=lambda _: Forgetful(context.engine))
     audit = audit_day(context, DAY, AuditOptions(level="inventory")).audit
     assert audit.verdict == "unknown"
     assert re.search("listed again", audit.checks[0].message)
@@ -139,15 +141,15 @@ def test_a_bucket_that_was_listed_again_is_not_judged(tmp_path: Path) -> None:
 def test_a_shard_that_nobody_knew_lies_between_its_neighbours() -> None:
     """Buckets are told by names; more shards behind the last one move none."""
     names = [f"shardId-{number:012d}" for number in range(20)]
-    buckets = buckets_of(names, 8)
-    assert [buckets.of(name) for name in names] == [1] * 8 + [2] * 8 + [3] * 4
-    assert list(buckets.numbers) == [1, 2, 3]
-    assert buckets.of("shardId-000000000007a") == 1
-    assert buckets.of("") == 1
-    more = buckets_of([*names, *(f"shardId-{number:012d}" for number in range(20, 30))], 8)
-    assert [more.of(name) for name in names] == [buckets.of(name) for name in names]
-    assert buckets_of([], 8).total == 2
-    assert buckets_of((f"{number:06d}" for number in range(10_000)), 8).total <= 130
+    grouping = grouping_of(names, 8)
+    assert [grouping.of(name) for name in names] == [1] * 8 + [2] * 8 + [3] * 4
+    assert list(grouping.numbers) == [1, 2, 3]
+    assert grouping.of("shardId-000000000007a") == 1
+    assert grouping.of("") == 1
+    more = grouping_of([*names, *(f"shardId-{number:012d}" for number in range(20, 30))], 8)
+    assert [more.of(name) for name in names] == [grouping.of(name) for name in names]
+    assert grouping_of([], 8).total == 2
+    assert grouping_of((f"{number:06d}" for number in range(10_000)), 8).total <= 130
 
 
 def test_small_buckets_share_a_task() -> None:
@@ -166,7 +168,7 @@ def test_the_digest_of_a_day_is_that_of_its_keys_in_order(tmp_path: Path) -> Non
     corpus.write(open_storage(Address(None, str(tmp_path))))
     context = job_context(tmp_path, corpus.checkpoints)
     objects = view_day(context, DAY, None).inventory
-    listed: Dealt = objects.rows
+    listed: ShardGroups = objects.rows
     assert listed is not None
     keys = [row[0] for row in objects.spool.rows()]
     assert keys == sorted(keys, key=str.encode)

@@ -8,8 +8,8 @@ import pytest
 
 from compaction.job.context import AuditOptions
 from compaction.parquet.plan import TaskSizes
-from compaction.shard_groups.local import LocalCollected, LocalDealer, LocalDealt
-from compaction.shard_groups.port import Given, Show, Values
+from compaction.shard_groups.local import LocalGroupSource, LocalReadWithIds, LocalShardGroups
+from compaction.shard_groups.port import Distribute, GroupValue, Values
 from minutebook.errors import ObjectVanished
 from minutebook.store.places import open_storage
 from tests.corpus.auditing import in_process, shuffle_in_process
@@ -17,54 +17,54 @@ from tests.corpus.desk import DAY, Mill
 from tests.corpus.event_defects import repeated_later
 from tests.corpus.model import Corpus, make_segment
 
-Remake = Callable[[], LocalDealt]
+Remake = Callable[[], LocalShardGroups]
 
 
-class LosingDealer(LocalDealer):
+class LosingDealer(LocalGroupSource):
     """Ids are collected once more from the listing on, after `meanwhile`: what was shown before is still there."""
 
     def __init__(self, meanwhile: Callable[[], None]) -> None:
         super().__init__(in_process, shuffle_in_process)
         self.meanwhile = meanwhile
 
-    def spread(self, items: Values) -> LocalDealt:
+    def scatter(self, items: Values) -> LocalShardGroups:
         """Return buckets that know how to be made again."""
-        return Lost(self, super().spread(items), lambda: LocalDealer.spread(self, items))
+        return Lost(self, super().scatter(items), lambda: LocalGroupSource.scatter(self, items))
 
 
-class Lost(LocalDealt):
+class Lost(LocalShardGroups):
     """Buckets, and how to make them again."""
 
-    def __init__(self, dealer: LosingDealer, made: LocalDealt, again: Remake) -> None:
-        self.dealer, self.made, self.again = dealer, made, again
+    def __init__(self, source: LosingDealer, made: LocalShardGroups, again: Remake) -> None:
+        self.source, self.made, self.again = source, made, again
         super().__init__(in_process, made._values, shuffle_in_process)
 
-    def deal(
-        self, work: Callable[[Values, Any], Iterable[Given]], arguments: Mapping[int, Any], count: int
-    ) -> "LocalDealt":
+    def repartition(
+        self, work: Callable[[Values, Any], Iterable[GroupValue]], arguments: Mapping[int, Any], count: int
+    ) -> "LocalShardGroups":
         """Deal values on, now and again."""
-        dealt = self.made.deal(work, arguments, count)
-        return Lost(self.dealer, dealt, lambda: self.again().deal(work, arguments, count))
+        dealt = self.made.repartition(work, arguments, count)
+        return Lost(self.source, dealt, lambda: self.again().repartition(work, arguments, count))
 
-    def plus(self, other: LocalDealt, count: int) -> LocalDealt:
+    def union(self, other: LocalShardGroups, count: int) -> LocalShardGroups:
         """Put both together, now and again."""
         assert isinstance(other, Lost)
-        both = self.made.plus(other.made, count)
-        return Lost(self.dealer, both, lambda: self.again().plus(other.again(), count))
+        both = self.made.union(other.made, count)
+        return Lost(self.source, both, lambda: self.again().union(other.again(), count))
 
-    def collect(
+    def read_with_ids(
         self,
         order: Callable[[Values, Any], Any],
-        show: Show,
+        show: Distribute,
         arguments: Mapping[int, Any],
         count: int,
         partitions: int,
-    ) -> LocalCollected:
+    ) -> LocalReadWithIds:
         """Read twice: what is shown is the first, and the ids are the second."""
-        first = self.made.collect(order, show, arguments, count, partitions)
-        self.dealer.meanwhile()
-        second = self.again().collect(order, show, arguments, count, partitions)
-        return LocalCollected(first.seen, second.shuffled)
+        first = self.made.read_with_ids(order, show, arguments, count, partitions)
+        self.source.meanwhile()
+        second = self.again().read_with_ids(order, show, arguments, count, partitions)
+        return LocalReadWithIds(first.seen, second.shuffled)
 
 
 @pytest.mark.parametrize("days_back", [0, 1])
@@ -82,8 +82,8 @@ def test_ids_of_another_listing_leave_nothing_out(tmp_path: Path, days_back: int
         late = make_segment(shard.shard_id, chosen.metadata.minute, [record], chosen.metadata.after, "late")
         open_storage(mill.archive).put_if_absent(late.key, late.body, late.fields, "application/gzip")
 
-    dealer = LosingDealer(meanwhile)
+    source = LosingDealer(meanwhile)
     audit = AuditOptions(event_id="n", published=mill.out, drop_producer_duplicates=True)
     with pytest.raises(ObjectVanished, match="listed again"):
-        mill.compact(audit=audit, dealers=lambda _: dealer, sizes=TaskSizes(shards=2))
+        mill.compact(audit=audit, group_sources=lambda _: source, sizes=TaskSizes(shards=2))
     assert mill.published_rows() == []

@@ -5,10 +5,10 @@ from typing import Any, NamedTuple, Self
 
 import pytest
 
-from compaction.shard_groups.port import Given, Values
+from compaction.shard_groups.port import GroupValue, Values
 from compaction.spark.failures import Alarm, Failure
 from compaction.spark.shuffle import Jobs
-from compaction.spark.spark_groups import SparkDealt
+from compaction.spark.spark_groups import SparkShardGroups
 from minutebook.errors import ObjectVanished
 
 
@@ -16,9 +16,9 @@ class Rows:
     """Partitions that are made one at a time."""
 
     def __init__(self) -> None:
-        self.work: Callable[[int, Iterable[Given]], Iterable[Given]] = lambda _, rows: rows
+        self.work: Callable[[int, Iterable[GroupValue]], Iterable[GroupValue]] = lambda _, rows: rows
 
-    def mapPartitionsWithIndex(self, work: Callable[[int, Iterable[Given]], Iterable[Given]]) -> Self:  # noqa: N802 - Spark's name
+    def mapPartitionsWithIndex(self, work: Callable[[int, Iterable[GroupValue]], Iterable[GroupValue]]) -> Self:  # noqa: N802 - Spark's name
         """Keep the work."""
         self.work = work
         return self
@@ -60,11 +60,11 @@ def test_values_for_nobodys_bucket_are_an_error() -> None:
     """As they are where buckets lie in one process; by a division they would be others' values."""
     context, rows = Context(), Rows()
 
-    def behind(values: Values, argument: int) -> list[Given]:
+    def behind(values: Values, argument: int) -> list[GroupValue]:
         return [(argument, value) for value in values]
 
     alarm = Alarm(context, "tag")
-    SparkDealt(Jobs(context, lambda: alarm, never), alarm, rows).deal(behind, {0: 3, 1: 4}, 4)
+    SparkShardGroups(Jobs(context, lambda: alarm, never), alarm, rows).repartition(behind, {0: 3, 1: 4}, 4)
     assert list(rows.work(0, [(0, "value")])) == [(3, "value")]
     with pytest.raises(ValueError, match="nobody has bucket 4 of 4"):
         rows.work(1, [(1, "value")])
@@ -74,11 +74,11 @@ def test_a_failure_goes_wherever_values_were_to_go() -> None:
     """A bucket that is made again alone must not lack values, and count as whole."""
     context, rows = Context(), Rows()
 
-    def gone(values: Values, argument: object) -> list[Given]:
+    def gone(values: Values, argument: object) -> list[GroupValue]:
         raise ObjectVanished(f"{values} {argument}")
 
     alarm = Alarm(context, "tag")
-    SparkDealt(Jobs(context, lambda: alarm, never), alarm, rows).deal(gone, {2: "asked"}, 4)
+    SparkShardGroups(Jobs(context, lambda: alarm, never), alarm, rows).repartition(gone, {2: "asked"}, 4)
     given = list(rows.work(2, [(2, "value")]))
     assert [bucket for bucket, _ in given] == [0, 1, 2, 3]
     assert {failure.kind for _, failure in given if isinstance(failure, Failure)} == {"ObjectVanished"}
