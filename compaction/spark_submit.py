@@ -16,9 +16,9 @@ from typing import Any, Final
 import typer
 
 from compaction.commands.command_line import COMMANDS
+from minutebook.cli import app
+from minutebook.cli import main as minutebook
 from minutebook.errors import SettingsError
-from minutebook.front_door import app
-from minutebook.front_door import main as minutebook
 
 PLATFORM: Final = frozenset(
     {

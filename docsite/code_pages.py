@@ -14,7 +14,7 @@ from consumer.child_logs.processor_log import OPENED, ProcessorEvent
 from consumer.monitoring.cloudwatch import COUNTED, GAUGES, LATENCY
 from consumer.monitoring.watch import Watch
 from docsite.tables import code, table
-from minutebook import errors, front_door
+from minutebook import cli, errors
 from minutebook.clock import SystemClock
 
 _MADE: Final = "This page is made from the code of this version.\n\n"
@@ -22,7 +22,7 @@ _MADE: Final = "This page is made from the code of this version.\n\n"
 
 def exit_codes_page() -> str:
     """Return the page: the codes as the command line tells them, and the errors behind each."""
-    said = str(front_door.app.info.epilog).removeprefix("Exit codes: ").rstrip(".")
+    said = str(cli.app.info.epilog).removeprefix("Exit codes: ").rstrip(".")
     meanings = [item.partition(" ")[::2] for item in re.split(r", (?=\d)", said)]
     kinds = sorted(_errors(), key=lambda kind: (kind.exit_code, kind.__name__))
     rows = [
@@ -83,7 +83,7 @@ def metrics_page() -> str:
 
 def commands_page() -> str:
     """Return the page: each command with its help, its arguments and its options."""
-    group: Any = typer.main.get_command(front_door.app)
+    group: Any = typer.main.get_command(cli.app)
     parts = [f"# Commands\n\n{group.help}\n\n`minutebook COMMAND --help` says the same.\n\n", _MADE]
     for name, command in group.commands.items():
         parts += [f"## {name}\n\n{command.help}\n\n```\n{_usage(name, command)}\n```\n\n"]

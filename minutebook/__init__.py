@@ -1,12 +1,4 @@
-"""What people call: the command line (`front_door`), published days as tables (`reader`), raw records (`cat`).
+"""What both sides agree on (`format`, `store`, `coverage`, ...), and what people import: `reader` and `cat`.
 
-`import minutebook.reader` needs neither Spark nor the command line. Reader and `cat` stand on `archive` alone, and
-import nothing of the consumer and of the nightly job.
+This module imports nothing: each forked processor pays for what it would. The command line is `minutebook.cli`.
 """
-
-
-def main() -> None:
-    """Run the command line: what the console script calls."""
-    from minutebook.front_door import main as run  # noqa: PLC0415 - whoever imports the reader needs no commands
-
-    run()

@@ -1,5 +1,5 @@
 """`python -m minutebook`: the command line."""
 
-from minutebook import main
+from minutebook.cli import main
 
 main()

@@ -3,6 +3,7 @@
 import os
 from collections.abc import Callable
 from importlib.util import find_spec
+from pathlib import Path
 
 from compaction.job.request import AuditRequest, ColumnsRequest, CompactRequest, DdlRequest, VacuumRequest
 from minutebook.errors import SettingsError
@@ -52,6 +53,15 @@ def ddl(request: DdlRequest) -> int:
     from compaction.commands.ddl import print_ddl  # noqa: PLC0415 - help is quick
 
     return print_ddl(request, os.environ)
+
+
+def prepare_jvm() -> Path | None:
+    """Let Spark's JVM start faster from now on; return the file it needs, or None without PySpark."""
+    if find_spec("pyspark") is None:
+        return None
+    from compaction.spark.prepare import prepare_spark  # noqa: PLC0415 - an extra
+
+    return prepare_spark()
 
 
 def need_spark(name: str, *, pictures: bool, find: Callable[[str], object | None] = find_spec) -> None:

@@ -22,8 +22,6 @@ def main() -> None:
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     from pyspark.daemon import manager  # noqa: PLC0415 - from where the first line says
 
-    import compaction.spark.shuffle  # noqa: PLC0415, F401 - as said above
-    import compaction.spark.spark_groups  # noqa: PLC0415 - as said above
 
     gc.freeze()
     manager()

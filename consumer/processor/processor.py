@@ -19,8 +19,7 @@ from consumer.dedupe.deduplicator import ClaimMap
 from consumer.dedupe.table import DedupeTable
 from consumer.evidence.read_marks import ReadMarks
 from consumer.evidence.worker_lock import NoLock, WorkerLock
-from consumer.pipe.messages import Initialize
-from consumer.pipe.messages import LeaseLostMessage as LeaseLostMessage
+from consumer.pipe.messages import Initialize, LeaseLostMessage
 from consumer.processor.archiver import Archiver
 from consumer.processor.checkpoints import IntervalCheckpoints
 from consumer.processor.dedupe_start import DedupeStarter

@@ -4,8 +4,7 @@ import math
 from collections.abc import Mapping
 from typing import Any, Final
 
-from minutebook.aws.access import Access
-from minutebook.aws.access import access_contradictions as access_contradictions
+from minutebook.aws.access import Access, access_contradictions
 
 _IDLE_SECONDS: Final = 60
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from minutebook import front_door
+from minutebook import cli
 from tests.witness.waiting import PATIENCE_SECONDS
 
 _FORKING: Final = multiprocessing.get_context("forkserver")
@@ -53,4 +53,4 @@ def _play(words: list[str], environment: dict[str, str], folder: Path, out: Path
     os.environ.clear()
     os.environ.update(environment)
     sys.argv = ["minutebook", *words]
-    front_door.main()
+    cli.main()

@@ -1,8 +1,8 @@
 """Apply each mutation to a copy of the tree and demand that it is noticed: `python -m tests.mutations [NAME...]`.
 
 By the tests that it names (`--by tests`), or by the simulation in its mode (`--by simulation`, which prints how many
-histories that took). `--by property` only reports what the property ring notices. `--generate minutebook/coverage` makes
-mutants of a file or a folder from its syntax tree, as many as the minutes allow. Exit code 1 when one survives.
+histories that took). `--by property` only reports what the property ring notices. `--generate minutebook/coverage`
+makes mutants of a file or a folder from its syntax tree, as many as the minutes allow. Exit code 1 when one survives.
 """
 
 import argparse

@@ -1,4 +1,4 @@
-"""The search for generated mutants that no test notices: `python -m tests.mutations --generate minutebook/coverage`."""
+"""The search for generated mutants that no test notices: `python -m tests.mutations --generate PATH`."""
 
 import random
 import subprocess

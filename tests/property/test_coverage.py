@@ -1,6 +1,6 @@
 """The rules of coverage against whole streams: splits and merges at midnight, outages, sleeping hosts, trimming.
 
-The model knows which records were archived. Its processors claim what `minutebook.coverage.continuity` lets them claim.
+The model knows which records were archived. Its processors claim what `coverage.continuity` lets them claim.
 """
 
 import os

@@ -1,4 +1,4 @@
-"""What careless producers put into a shard as KPL aggregates, and what KCL delivers of it (minutebook/format/aggregate).
+"""What careless producers put into a shard as KPL aggregates, and what KCL delivers (minutebook/format/aggregate).
 
     empty ................ no user record: nothing
     cut off, damaged ..... no aggregate at all: the record as it is

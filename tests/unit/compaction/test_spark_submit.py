@@ -6,8 +6,8 @@ import pytest
 import typer
 
 from compaction.spark_submit import PLATFORM, arguments, main
+from minutebook.cli import app
 from minutebook.errors import SettingsError
-from minutebook.front_door import app
 
 
 def _of(text: str) -> list[str]:

@@ -14,7 +14,7 @@ import typer
 from ruamel.yaml import YAML
 
 from consumer.settings.settings import load_settings
-from minutebook import front_door
+from minutebook import cli
 
 CHECKOUT: Final = Path(__file__).resolve().parents[3]
 PAGES: Final = sorted(
@@ -54,7 +54,7 @@ def command_lines(page: Path) -> list[list[str]]:
 @cache
 def commands() -> Any:  # noqa: ANN401 - typer brings its own click
     """Return the commands by their names."""
-    group: Any = typer.main.get_command(front_door.app)
+    group: Any = typer.main.get_command(cli.app)
     return group.commands
 
 
@@ -72,7 +72,7 @@ def test_the_pages_hold_commands() -> None:
 )
 def test_a_command_line_is_understood(page: str, words: list[str]) -> None:  # noqa: ARG001 - names the test
     """By the command line's own parser: the command, its options, and their values."""
-    head, *rest = front_door.complete(words)
+    head, *rest = cli.complete(words)
     if head == "COMMAND" or head.startswith("--"):
         return
     assert head in commands(), words

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from compaction.report.metric_line import METRICS
 from compaction.spark_submit import arguments
-from minutebook.front_door import app
+from minutebook.cli import app
 
 CHECKOUT: Final = Path(__file__).resolve().parents[3]
 PAGE: Final = (CHECKOUT / "docs" / "how-to" / "nightly.md").read_text()

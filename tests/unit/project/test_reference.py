@@ -127,8 +127,8 @@ def test_every_option_is_there(made: dict[str, str]) -> None:
     """Found in the text of the files that name them."""
     page = made["reference/commands.md"]
     files = (
-        "minutebook/front_door.py",
-        "minutebook/cat/request.py",
+        "minutebook/cli.py",
+        "minutebook/cat/options.py",
         "consumer/command_line.py",
         "consumer/requests.py",
         "compaction/job/request.py",

@@ -69,11 +69,11 @@ LESS: Final = {
 }
 # Imports of other packages. Everybody may import `archive`; consumer and compaction never import each other.
 ACROSS: Final = {
-    "minutebook.front_door": "consumer.command_line consumer.daemon.prepared "
+    "minutebook.cli": "consumer.command_line consumer.daemon.prepared "
     "compaction.commands.command_line compaction.spark demo",
     "minutebook.cat": "compaction.inventory compaction.job compaction.tasks",
     "minutebook.reader": "compaction.hours compaction.publish compaction.tasks",
-    "compaction.spark_submit": "minutebook.front_door",  # the same commands as a person types
+    "compaction.spark_submit": "minutebook.cli",  # the same commands as a person types
 }
 _OURS: Final = frozenset({*ORDER, "benchmarks", "demo", "docsite", "tests"})
 

@@ -5,8 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from compaction.commands.vacuum.command import PublishedOutput, vacuum_age_ms, vacuum_output
-from compaction.commands.vacuum.command import run_vacuum as run_vacuum
+from compaction.commands.vacuum.command import PublishedOutput, run_vacuum, vacuum_age_ms, vacuum_output
 from compaction.job.request import VacuumRequest
 from compaction.publish.publisher import GRACE_MS
 from minutebook.clock import SystemClock

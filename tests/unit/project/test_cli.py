@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from minutebook.front_door import complete
+from minutebook.cli import complete
 from tests.witness.waiting import PATIENCE_SECONDS
 
 MINUTEBOOK = Path(sys.executable).with_name("minutebook")

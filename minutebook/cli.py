@@ -1,19 +1,25 @@
-"""The front door: the commands of `minutebook`. Each imports what it needs when it is called, so help is quick."""
+"""The command line `minutebook`. Each command imports what it needs when it is called, so help is quick.
+
+Both sides' commands are imported by the names of two modules: consumer and compaction stay unknown to `minutebook`.
+Only what starts a process imports this module: the console script, `python -m minutebook`, `compaction.spark_submit`.
+"""
 
 import importlib.metadata
 import importlib.util
 import os
 import sys
 from collections.abc import Callable, Sequence
-from typing import Annotated
+from importlib import import_module
+from typing import Annotated, Final
 
 import typer
 
-from compaction.commands.command_line import COMMANDS as NIGHTLY_COMMANDS
-from consumer.command_line import COMMANDS as CONSUMER_COMMANDS
-from consumer.command_line import docs
-from minutebook.command_line import COMMANDS as READING_COMMANDS
+from minutebook.cat.options import CatOptions
 from minutebook.errors import MinutebookError, SettingsError
+from minutebook.options import command
+
+CONSUMER: Final = import_module("consumer.command_line")
+NIGHTLY: Final = import_module("compaction.commands.command_line")
 
 app = typer.Typer(
     name="minutebook",
@@ -63,20 +69,23 @@ def demo(
     raise typer.Exit(run(dedupe, nightly=nightly, tamper=tamper))
 
 
-def prepare_jvms() -> None:
+@command
+def cat(options: CatOptions) -> int:
+    """Print archived records by the time they arrived, straight from the raw segments; changes nothing."""
+    from minutebook.cat.command import run_cat  # noqa: PLC0415 - help is quick
+
+    return run_cat(options, os.environ)
+
+
+def prepare() -> None:
     """Let this installation's JVMs start faster: once after installing, as the user who installs (a minute)."""
-    from consumer.daemon.prepared.prepare import prepare_daemon  # noqa: PLC0415 - help is quick
-    from minutebook.clock import SystemClock  # noqa: PLC0415 - help is quick
-
-    typer.echo(prepare_daemon(os.environ, SystemClock()))
-    if importlib.util.find_spec("pyspark") is not None:
-        from compaction.spark.prepare import prepare_spark  # noqa: PLC0415 - an extra
-
-        typer.echo(prepare_spark())
+    for side in (CONSUMER, NIGHTLY):
+        if (prepared := side.prepare_jvm()) is not None:
+            typer.echo(prepared)
 
 
-for command in (*CONSUMER_COMMANDS, *NIGHTLY_COMMANDS, *READING_COMMANDS, docs, prepare_jvms, demo):
-    app.command()(command)
+for each in (*CONSUMER.COMMANDS, *NIGHTLY.COMMANDS, cat, CONSUMER.docs, prepare, demo):
+    app.command()(each)
 
 
 def complete(words: Sequence[str]) -> list[str]:
