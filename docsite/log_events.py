@@ -40,7 +40,7 @@ class LogEvent:
 def log_events(checkout: Path) -> tuple[LogEvent, ...]:
     """Return every event of the product in the order of names.
 
-    An event that is handed on as a value (`ProcessorEvent`, `Finding`) is logged as an error by whoever receives it.
+    An event that is handed on as a value (`ProcessorEvent`, `StalledShard`) is logged as an error by whoever receives it.
     """
     trees = {
         path: ast.parse(path.read_text(encoding="utf-8"))
@@ -78,7 +78,7 @@ def _logged(tree: ast.Module, call: ast.Call, constants: dict[str, set[str]]) ->
         for keyword in call.keywords:
             if keyword.arg == "event":
                 yield from ((text, "error") for text in _texts(tree, keyword.value, constants))
-    if name == "Finding" and call.args:
+    if name == "StalledShard" and call.args:
         level = "warning" if any(keyword.arg == "lock" for keyword in call.keywords) else "error"
         yield from ((text, level) for text in _texts(tree, call.args[0], constants))
 

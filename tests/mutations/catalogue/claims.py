@@ -4,7 +4,7 @@ from typing import Final
 
 from tests.mutations.mutation import Change, Mutation, in_mode
 
-_BATCH: Final = "consumer.dedupe.claim_batches:Batch"
+_BATCH: Final = "consumer.dedupe.claim_batches:StatementBatch"
 _CLAIMS: Final = "consumer.dedupe.deduplicator:Claims"
 
 CLAIMS: Final = in_mode(

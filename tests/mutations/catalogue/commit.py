@@ -201,7 +201,7 @@ COMMIT: Final = (
         "swallow an exception in process_records",
         Change(
             "consumer.processor.protocol:_StrictProcess._perform_action",
-            "self.processor.process_records(Batch(action, self.checkpointer))",
+            "self.processor.process_records(DeliveredBatch(action, self.checkpointer))",
             ("try:\n    OLD\nexcept Exception as exc:\n    print(exc)"),
         ),
         tests=("test_an_outage_ends_the_process_without_a_checkpoint",),

@@ -50,7 +50,9 @@ _DAYS: Final = in_mode(
     Mutation(
         "cover a shard up to its segment's last minute",
         Change(
-            "minutebook.coverage.evidence:segment_link", "minute_ms - STEP_BACK_MS", "minute_ms + 2 * STEP_BACK_MS"
+            "minutebook.coverage.evidence:segment_link",
+            "minute_ms - ARRIVAL_STEP_BACK_MS",
+            "minute_ms + 2 * ARRIVAL_STEP_BACK_MS",
         ),
         tests=("test_a_segment_reaches_to_a_minute_before_its_own",),
     ),

@@ -13,7 +13,7 @@ LIVENESS: Final = (
     ),
     Mutation(
         "a dead lock is left to KCL",
-        Change("consumer.daemon.readers.rules:ReaderWatch._dead_lock", "still < LOCK_SECONDS", "still >= 0"),
+        Change("consumer.liveness.rules:ReaderWatch._dead_lock", "still < LOCK_SECONDS", "still >= 0"),
         tests=("test_every_shard_is_read_again_and_somebody_says_so",),
     ),
     Mutation(
@@ -29,7 +29,7 @@ LIVENESS: Final = (
     Mutation(
         "a processor that was killed is not named",
         Change(
-            "consumer.daemon.processor_log:ProcessorWatch.take_killed",
+            "consumer.child_logs.processor_log:ProcessorWatch.take_killed",
             "polls > patience or pid in certain",
             "polls < 0",
         ),

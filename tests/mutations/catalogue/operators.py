@@ -12,7 +12,7 @@ _OPERATIONS: Final = in_mode(
     "operations",
     Mutation(
         "restore takes the newest minute for the tail",
-        Change("consumer.archived.chain_ends:_first", "segment.first", "(segment.minute, segment.first)"),
+        Change("consumer.archived.chain_ends:_first", "name.first", "(name.minute, name.first)"),
         tests=("test_the_tail_is_the_greatest_position_not_the_newest_minute",),
     ),
     Mutation(
@@ -66,8 +66,8 @@ _OPERATIONS: Final = in_mode(
         "expire the day that retention ends in",
         Change(
             "consumer.expire.command:newest_day",
-            "(minutebook.clock.now_ms() - older_than_ms) // _DAY_MS - 1",
-            "(minutebook.clock.now_ms() - older_than_ms) // _DAY_MS + 2",
+            "(archive.clock.now_ms() - older_than_ms) // _DAY_MS - 1",
+            "(archive.clock.now_ms() - older_than_ms) // _DAY_MS + 2",
         ),
         tests=("test_what_the_stream_may_still_hold_is_refused",),
     ),

@@ -8,7 +8,7 @@ PUBLISHING: Final = (
     Mutation(
         "take the manifest that is found for one's own",
         Change(
-            "compaction.publish.generation:DayFolder.manifest",
+            "minutebook.published.generation:DayFolder.manifest",
             "f'{self.manifests}{generation}-{writer}{_MANIFEST}'",
             "f'{self.manifests}{generation}{_MANIFEST}' if writer else ''",
         ),
@@ -25,9 +25,9 @@ PUBLISHING: Final = (
     Mutation(
         "call a generation whole without looking for its files",
         Change(
-            "compaction.publish.publisher:Publisher.is_whole",
-            "all(in_parallel(holds, manifest.files))",
-            "bool(holds) or bool(manifest)",
+            "minutebook.published.reading:PublishedReader.is_whole",
+            "self.missing_file(manifest) is None",
+            "bool(manifest)",
         ),
         tests=(
             "test_a_published_file_that_is_gone_is_made_again",
@@ -47,7 +47,7 @@ PUBLISHING: Final = (
     Mutation(
         "believe files outside of their generation",
         Change(
-            "compaction.publish.generation:contradiction",
+            "minutebook.published.generation:contradiction",
             "not all((folder.is_file(key, manifest.generation) for key in keys))",
             "False",
         ),
@@ -64,7 +64,11 @@ PUBLISHING: Final = (
     ),
     Mutation(
         "expire a day whose published files are gone",
-        Change("consumer.expire.apply:missing_file", "head is None or head.size != sizes[key]", "not sizes[key]"),
+        Change(
+            "minutebook.published.reading:PublishedReader.missing_file",
+            "head is None or head.size != sizes[key]",
+            "not sizes[key]",
+        ),
         tests=("test_a_published_file_that_is_not_there_is_refused",),
     ),
 )

@@ -45,15 +45,15 @@ _PLAIN: Final = in_mode(
     ),
     Mutation(
         "no check of the stream's name",
-        Change("consumer.archived.application:check_stream", "record.stream_arn != identity.arn", "not identity.arn"),
+        Change("minutebook.owner:check_stream", "record.stream_arn != stream.arn", "not stream.arn"),
         tests=("test_another_stream_is_refused",),
     ),
     Mutation(
         "no check of the stream's creation time",
         Change(
-            "consumer.archived.application:check_stream",
-            "record.stream_created_ms != identity.created_ms",
-            "not identity.created_ms",
+            "minutebook.owner:check_stream",
+            "record.stream_created_ms != stream.created_ms",
+            "not stream.created_ms",
         ),
         tests=("test_a_stream_made_again_under_its_name_is_refused",),
     ),

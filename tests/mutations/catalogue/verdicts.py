@@ -28,7 +28,7 @@ VERDICTS: Final = (
     ),
     Mutation(
         "believe that a shard is its own parent",
-        Change("minutebook.proof.stated:_check_kin", "shard_id in kin", "kin == shard_id"),
+        Change("minutebook.proof.statements:_check_kin", "shard_id in kin", "kin == shard_id"),
         tests=(
             "test_a_marker_that_names_its_own_shard_as_kin_is_not_believed",
             "test_a_shard_that_names_itself_as_its_parent_is_judged_whole",
@@ -101,7 +101,7 @@ VERDICTS: Final = (
     ),
     Mutation(
         "believe no read mark",
-        Change("minutebook.proof.gathered:Gathered.pieces", "self.marks.get(shard_id, {}).items()", "[]"),
+        Change("minutebook.proof.evidence_set:EvidenceSet.pieces", "self.marks.get(shard_id, {}).items()", "[]"),
         tests=("test_a_quiet_shard_with_marks_is_clean",),
     ),
     Mutation(
@@ -139,7 +139,7 @@ VERDICTS: Final = (
     ),
     Mutation(
         "audit another stream's archive",
-        Change("compaction.inventory.owner:read_owned", "not _is_same(named, owner)", "False"),
+        Change("minutebook.owner:read_owned", "not _is_same(named, owner)", "False"),
         tests=(
             "test_another_streams_archive_is_refused",
             "test_another_streams_archive_is_not_published",
@@ -154,8 +154,10 @@ VERDICTS: Final = (
         "stop at a tombstone that cannot be read",
         Change(
             "compaction.inventory.tombstones:_read",
-            ("try:\n    return decode_tombstone(stored.body, key)\nexcept FormatError as exc:\n    return exc"),
-            ("try:\n    return decode_tombstone(stored.body, key)\nexcept KeyError as exc:\n    raise exc"),
+            (
+                "try:\n    tombstone = read_tombstone(storage, prefix, day)\nexcept FormatError as exc:\n    return exc"
+            ),
+            ("try:\n    tombstone = read_tombstone(storage, prefix, day)\nexcept KeyError as exc:\n    raise exc"),
         ),
         tests=(
             "test_the_day_itself_is_never_clean",

@@ -59,7 +59,7 @@ def _events() -> set[str]:
             if not isinstance(node, ast.Call):
                 continue
             name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
-            if (name in _LEVELS and isinstance(node.func, ast.Attribute)) or name == "Finding":
+            if (name in _LEVELS and isinstance(node.func, ast.Attribute)) or name == "StalledShard":
                 found.update(text for argument in node.args[:1] for text in _texts(tree, argument, constants))
             if name == "ProcessorEvent":
                 for keyword in node.keywords:
