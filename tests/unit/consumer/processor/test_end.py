@@ -17,6 +17,8 @@ from minutebook.format.read_mark import MarkKind, ReadMark, decode_read_mark
 from tests.fakes.archive_scene import PREFIX
 from tests.fakes.daemon_double import SHARD_END
 from tests.fakes.memory_store import EndlessFault, Fault, PlannedFaults
+from tests.fakes.quiet_shard import marks
+from tests.fakes.stream import DAY_MS
 from tests.fakes.world import Worker, World
 from tests.witness.aggregate import EMPTY, aggregate
 
@@ -279,3 +281,18 @@ def test_an_end_with_nothing_undelivered_reads_as_before(world: World) -> None:
     """Earlier versions know no such field."""
     at_the_end(world).daemon.end_shard()
     assert "undelivered" not in json.loads(world.bucket.body(END_KEY))
+
+
+def test_an_end_behind_what_nobody_delivered_is_not_proven(world: World) -> None:
+    """This processor was given no record: what came behind the archived part was trimmed while it slept."""
+    world.archive_all()
+    worker = world.started()
+    for record in world.put(2):
+        last = record.position
+    world.clock.advance(2 * DAY_MS / 1000)
+    world.shard.trim_through(last)
+    world.shard.close("shardId-000000000001", "shardId-000000000002")
+    worker.daemon.end_shard()
+    [mark] = marks(world)
+    assert (mark.kind, mark.continuity) == (MarkKind.END, Continuity.UNPROVEN)
+    assert json.loads(world.bucket.body(END_KEY))["proof"] == "expired"

@@ -3,12 +3,13 @@
 from collections.abc import Callable
 
 import pytest
+from structlog.testing import capture_logs
 
 from minutebook.errors import (
     BufferTooOld,
     StoreUnavailable,
 )
-from tests.fakes.memory_store import Fault, PlannedFaults
+from tests.fakes.memory_store import EndlessFault, Fault, PlannedFaults
 from tests.fakes.world import Worker, World
 
 
@@ -74,3 +75,31 @@ def test_a_pause_while_the_claim_is_asked_for_ends_the_commit(world: World) -> N
         worker.daemon.request_shutdown()
     assert "PUT" not in worker.store.requests
     assert world.spans() == [(0, 5)]
+
+
+def test_what_the_claim_took_is_not_left_for_the_retries(world: World) -> None:
+    """A commit has one budget for all of its requests: a PUT that goes on longer may outlive the buffer's age."""
+    world.archive_all()
+    world.clock.advance(60)
+    world.put()
+    worker = world.started(store_timeout_seconds=15)
+    worker.daemon.deliver(1)
+    worker.store.faults = EndlessFault(Fault.THROTTLED, ["PUT"])
+    world.stream.on_request = lambda: world.clock.advance(5)
+    begun = world.clock.monotonic()
+    with pytest.raises(StoreUnavailable):
+        worker.daemon.request_shutdown()
+    assert "PUT" in worker.store.requests
+    assert world.clock.monotonic() - begun < 20
+
+
+def test_a_processor_tells_what_it_holds(world: World) -> None:
+    """Since when, and how much: the supervisor tells lag and memory by that."""
+    worker = world.started()
+    arrived_ms = world.clock.now_ms()
+    world.clock.advance(30)
+    with capture_logs() as logs:
+        worker.daemon.deliver()
+    last = [line for line in logs if line["event"] == "progress"][-1]
+    assert last["oldest_ms"] == arrived_ms
+    assert last["buffer_bytes"] > 6

@@ -43,6 +43,19 @@ def test_a_gap_while_the_machine_slept_is_never_passed_over(world: World) -> Non
     assert world.metadata().continuity is Continuity.UNPROVEN
 
 
+def test_a_gap_while_the_machine_slept_before_its_first_batch_is_not_passed_over(world: World) -> None:
+    """What it goes on from is what was archived before."""
+    world.archive_all()
+    worker = world.started()
+    world.put(2)
+    world.clock.advance(2 * DAY)
+    world.put(2)
+    world.shard.trim_through(world.shard.everything[5].position)
+    with pytest.raises(DeliveryDoubt):
+        worker.daemon.deliver()
+    assert "PUT" not in worker.store.requests
+
+
 def test_a_zombie_that_slept_adds_nothing_to_what_others_archived(world: World) -> None:
     """It would begin in the middle of a span that it has never heard of."""
     zombie = world.started()

@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from structlog.testing import capture_logs
 
 from minutebook.errors import (
     DeliveryDoubt,
@@ -40,6 +41,18 @@ def test_latest_is_refused() -> None:
     with pytest.raises(SettingsError):
         worker.daemon.start()
     assert not worker.store.requests
+
+
+def test_a_start_at_the_last_archived_record_is_no_break(world: World) -> None:
+    """Retention took all before it: what is left of the archived part joins what comes next: no alarm."""
+    world.archive_all()
+    world.lease.wipe()
+    world.shard.trim_through(world.shard.everything[2].position)
+    world.put()
+    with capture_logs() as logs:
+        world.archive_all()
+    assert world.spans() == [(0, 3), (4, 4)]
+    assert "resumed_past_retention" not in {entry["event"] for entry in logs}
 
 
 def test_a_start_that_is_no_position_is_refused(world: World) -> None:

@@ -2,6 +2,8 @@
 
 import json
 import random
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, cast
 
 import pytest
 
@@ -9,12 +11,15 @@ from consumer.pipe.messages import Delivery, read_message
 from consumer.pipe.pieces import WrittenPiece
 from demo.readback import StoredSegment
 from minutebook.codec.library import native_library
-from minutebook.codec.lines import new_line_writer
+from minutebook.codec.lines import LineWriter, new_line_writer
 from minutebook.errors import DeliveryDoubt
 from minutebook.format.metadata import Continuity
 from minutebook.format.minute import MINUTE_MS
 from tests.fakes.stream import DAY_MS
 from tests.fakes.world import Worker, World
+
+if TYPE_CHECKING:
+    from consumer.processor.processor import ShardProcessor
 
 needs_codec = pytest.mark.skipif(
     native_library() is None, reason="built without the native codec: no C compiler, or MINUTEBOOK_NATIVE=0"
@@ -66,6 +71,38 @@ def test_lines_that_were_delivered_before_stop_the_shard() -> None:
 
 @needs_codec
 @pytest.mark.parametrize("plainly", [True, False])
+def test_what_joins_a_buffer_fits_into_it(*, plainly: bool) -> None:
+    """As lines and as records: a segment's limit counts what is held already."""
+    world = World()
+    world.put(12, data=b"x" * 300)
+    worker = world.started(max_segment_bytes=3_000)
+    for count in (3, 9):
+        deliver(world, worker, count, plainly=plainly)
+    worker.daemon.request_shutdown()
+    assert world.spans() == [(0, 7), (8, 11)]
+
+
+@needs_codec
+@pytest.mark.parametrize("plainly", [True, False])
+def test_a_piece_never_reaches_into_a_stored_range(*, plainly: bool) -> None:
+    """Also where the range begins with its last record: somebody deleted the segment before that one."""
+    world = World()
+    world.put(6, data=b"x" * 300)
+    for _ in range(3):
+        writer = world.started()
+        deliver(world, writer, 2, plainly=plainly)
+        writer.daemon.request_shutdown()
+    world.bucket.delete(world.chain()[1].key)
+    world.lease.wipe()
+    worker = world.started()
+    for count in (2, 3, 1):
+        deliver(world, worker, count, plainly=plainly)
+    worker.daemon.request_shutdown()
+    assert world.spans() == [(0, 1), (2, 3), (4, 5)]
+
+
+@needs_codec
+@pytest.mark.parametrize("plainly", [True, False])
 def test_archived_records_that_come_again_prove_what_follows(*, plainly: bool) -> None:
     """As lines and as records: a moment later the stream may have trimmed them, and could not be asked any more."""
     world = World()
@@ -82,6 +119,42 @@ def test_archived_records_that_come_again_prove_what_follows(*, plainly: bool) -
     worker.daemon.request_shutdown()
     assert world.spans() == [(0, 3), (4, 5)]
     assert world.metadata().continuity is Continuity.PROVEN
+
+
+class LinesAlone:
+    """A delivery whose pieces are lines, and must be taken as that."""
+
+    def __init__(self, delivery: Delivery) -> None:
+        self._delivery = delivery
+        self.check_rest = delivery.check_rest
+
+    def pieces(self, writer: LineWriter | None) -> Iterator[WrittenPiece]:
+        """Yield the pieces; none may be decoded."""
+        for piece in self._delivery.pieces(writer):
+            assert isinstance(piece, WrittenPiece)
+            yield piece._replace(decode=lambda: pytest.fail("records were made of lines"))
+
+
+@needs_codec
+def test_usual_pieces_are_never_decoded() -> None:
+    """Neither those that are archived, nor the first of a minute, nor what joins it, nor what begins the next one."""
+    world = World()
+    world.put(4, data=b"x" * 100)
+    world.archive_all()
+    world.lease.wipe()
+    world.put(4, data=b"x" * 100)
+    worker = world.started()
+    archiver = cast("ShardProcessor", worker.daemon.processor)._opened().archiver
+    for _ in range(5):
+        if not worker.daemon.waiting():
+            world.clock.advance(60)
+            world.put(2, data=b"x" * 100)
+        line = worker.daemon.records_message(worker.daemon.waiting()[:2])
+        delivery = read_message(memoryview(bytearray(line)))
+        assert isinstance(delivery, Delivery)
+        archiver.take(cast("Delivery", LinesAlone(delivery)), world.clock.monotonic())
+    assert world.spans() == [(0, 3), (4, 7)]
+    assert archiver.delivered == world.shard.everything[9].position
 
 
 @needs_codec

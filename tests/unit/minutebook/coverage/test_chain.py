@@ -242,6 +242,9 @@ def test_no_mark_stands_before_a_chain_whose_start_is_not_known() -> None:
     """Start.json is there, and its segment is not: something was archived."""
     view = ChainView((), Position(1), to_the_beginning=False, to_the_end=True)
     assert not Chain(SHARD, view).begins_in_view
+    searched = view._replace(to_the_beginning=True)
+    assert Chain(SHARD, searched).begins_in_view
+    assert not Chain(SHARD, searched._replace(unread=(Interval(at(1), at(2)),))).begins_in_view
 
 
 def test_an_adopted_checkpoint_is_a_place_to_stand() -> None:
@@ -286,3 +289,16 @@ def test_a_proven_end_covers_for_ever_unless_something_follows() -> None:
     end = piece(at(2), at(9), 1, kind=Kind.END)
     assert coverage(first(1), pieces=(end,)).is_covered(at(2), at(99))
     assert not coverage(first(1), link(2, 50), pieces=(end,)).is_covered(at(2), at(9))
+
+
+@pytest.mark.parametrize(("beginning", "end"), [(False, True), (True, False)])
+def test_what_lies_between_two_links_is_missing_wherever_the_chain_begins_and_ends(
+    *, beginning: bool, end: bool
+) -> None:
+    """Whoever sees both sees this place; what lies before the first, or behind the last, they may not have seen."""
+    links = (first(1), link(4, 9, after=1, claim=UNPROVEN))
+    chain = Chain(SHARD, ChainView(links, Position(1), to_the_beginning=beginning, to_the_end=end))
+    assert chain.missing(Position(2)) is Reason.BROKEN_CHAIN
+    assert not chain.holds(Position(2))
+    assert chain.missing(Position(0)) is (Reason.BROKEN_CHAIN if beginning else Reason.NOT_SEEN)
+    assert chain.missing(Position(9)) is (Reason.BROKEN_CHAIN if end else Reason.NOT_SEEN)

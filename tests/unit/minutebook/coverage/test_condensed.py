@@ -113,6 +113,7 @@ def test_a_busy_day_becomes_some_dozens() -> None:
     assert said(found, []) == said(links, [])
     whole = [(link.first, link.last) for link in found if link not in links]
     assert len(whole) == 4
+    assert {*links[:6], *links[-6:]} <= {*found}
     assert hidden(found, whole, links[700].last)
     assert not hidden(found, whole, links[0].last)
     closer = condense(links, SCOPE, [links[700].last])

@@ -3,7 +3,7 @@
 import pytest
 
 from minutebook.coverage.chain import Reason
-from minutebook.coverage.evidence import Kind, expired_evidence
+from minutebook.coverage.evidence import Evidence, Kind, expired_evidence
 from minutebook.coverage.intervals import FOREVER, Interval
 from minutebook.coverage.shard_coverage import Gap, Skip
 from minutebook.format.metadata import ChainStart
@@ -98,6 +98,23 @@ def test_skipped_records_hold_the_times_that_they_may_belong_to() -> None:
     """From what was durable a quarter of an hour before the line, to when the marker was stored."""
     found = coverage(pieces=MARKS, skips=(Skip(at(5, 10), at(5, 20)),))
     assert found.gaps(at(1), at(8)) == (Gap(Interval(at(3), at(5, 21)), (Reason.SKIPPED,)),)
+    later = coverage(pieces=MARKS, skips=(Skip(at(6, 10), at(6, 20)),))
+    assert later.gaps(at(1), at(8)) == (Gap(Interval(at(5), at(6, 21)), (Reason.SKIPPED,)),)
+
+
+@pytest.mark.parametrize(
+    "later",
+    [
+        piece(at(3), at(4, 30), continuity=UNPROVEN, stored=at(4, 50)),
+        piece(at(3), at(4, 30), kind=Kind.END, stored=at(4, 50)),
+    ],
+)
+def test_neither_doubt_nor_an_end_lets_skipped_records_begin_later(later: Evidence) -> None:
+    """Only proven evidence of an open shard says what was durable by then."""
+    found = coverage(pieces=(*MARKS, later), skips=(Skip(at(5, 10), at(5, 20)),))
+    [gap] = found.gaps(at(1), at(5))
+    assert gap.interval == Interval(at(3), at(5))
+    assert Reason.SKIPPED in gap.reasons
 
 
 def test_evidence_of_unknown_age_lets_nothing_begin_later() -> None:

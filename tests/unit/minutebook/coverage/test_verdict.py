@@ -91,6 +91,12 @@ def test_without_a_known_shard_nothing_is_covered() -> None:
     assert (decide(ShardSources()).state, decide(ShardSources()).reasons) == (State.UNKNOWN, (Reason.NO_FRONTIER,))
 
 
+def test_a_day_of_which_no_shard_is_judged_is_not_covered() -> None:
+    """All of them began later, and nothing else is in doubt."""
+    verdict = decide(ONE, marked("p", (-99, 25)), scope=span(-200, -150))
+    assert (verdict.state, verdict.reasons) == (State.UNKNOWN, (Reason.NO_FRONTIER,))
+
+
 def test_evidence_of_strangers_covers_nothing() -> None:
     """A shard that is no first one and descends from none ended before the application began."""
     assert decide(ONE, marked("x", (-99, 25))).state is State.UNKNOWN
@@ -143,6 +149,13 @@ def test_children_that_list_shards_names_are_judged_before_their_parent_has_an_e
     sources = ONE._replace(listed=listed, closed=frozenset({"p"}))
     parent = coverage(pieces=(piece(BEGAN, at(25), kind=Kind.STREAM),), shard="p")
     assert spoiled(decide(sources, parent)) == {"c": (Reason.MISSING_SHARD,), "d": (Reason.MISSING_SHARD,)}
+
+
+def test_children_that_the_archive_names_are_judged_whatever_list_shards_says_of_their_parent() -> None:
+    """An answer from before the split still calls it open."""
+    sources = split_stream(listed=(ONLY,), ended=frozenset())
+    parent = coverage(pieces=(piece(BEGAN, at(12), kind=Kind.STREAM),), shard="p")
+    assert {"c", "d"} <= set(spoiled(decide(sources, parent)))
 
 
 def test_what_came_after_a_shard_must_be_known() -> None:
@@ -253,6 +266,16 @@ def test_an_adopted_shard_is_judged_from_its_adoption_on_and_that_is_shown() -> 
 def test_the_days_before_an_adoption_are_unknown() -> None:
     """The application had begun; this shard's records are elsewhere."""
     assert spoiled(decide(ONE, adopted(30))) == {"p": (Reason.ADOPTED,)}
+
+
+def test_an_adoption_excuses_no_child() -> None:
+    """What it received since its birth was this application's to read."""
+    parent = coverage(pieces=(piece(BEGAN, at(9)), piece(at(9), at(12), kind=Kind.END)), shard="p", ended=at(12, 1))
+    taken_over = piece(at(14), at(14), 7, kind=Kind.ADOPTED, continuity=UNPROVEN, stored=at(14, 1), shard="c")
+    child = coverage(pieces=(taken_over, piece(at(14), at(49), 7, shard="c")), shard="c")
+    verdict = decide(split_stream(), parent, child, marked("d", (0, 25)))
+    assert spoiled(verdict) == {"c": (Reason.NOT_COVERED,)}
+    assert not any(one.begins_late for one in verdict.shards)
 
 
 @pytest.mark.parametrize(
