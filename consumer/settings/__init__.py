@@ -1,1 +1,1 @@
-"""The one properties file: KCL's names and ours. Ground: imports no other room of the consumer."""
+"""The properties file: KCL's names and ours. Imports no other room of the consumer."""

@@ -1,4 +1,4 @@
-"""Settings that are right by themselves, and not together. Pure."""
+"""Settings that are valid alone and contradict each other. Pure."""
 
 import math
 from collections.abc import Mapping
@@ -10,16 +10,16 @@ _IDLE_SECONDS: Final = 60
 
 
 def setting_contradictions(values: Mapping[str, Any], kcl: Mapping[str, str]) -> list[str]:
-    """Return a sentence for each. `values` are what is set, by the names in `Settings`; `kcl` KCL's own texts."""
+    """Return one sentence each. `values`: only what is set, by the names in `Settings`; `kcl`: the texts of KCL's."""
     age = values.get("max_segment_age_seconds", 900)
     errors = []
     if age <= _IDLE_SECONDS + values.get("linger_seconds", 5):
         errors.append("minutebook.maxSegmentAgeSeconds must exceed 60 s + minutebook.lingerSeconds")
     if age <= (values.get("flush_seconds") or 0):
         errors.append("minutebook.maxSegmentAgeSeconds must exceed minutebook.flushSeconds")
-    held = min(values.get("flush_seconds") or math.inf, _IDLE_SECONDS + values.get("linger_seconds", 5))
-    if values.get("max_uncommitted_seconds", math.inf) <= held:
-        errors.append(f"minutebook.maxUncommittedSeconds must exceed {held:g} s, for which a buffer is held anyway")
+    hold_seconds = min(values.get("flush_seconds") or math.inf, _IDLE_SECONDS + values.get("linger_seconds", 5))
+    if values.get("max_uncommitted_seconds", math.inf) <= hold_seconds:
+        errors.append(f"minutebook.maxUncommittedSeconds must exceed {hold_seconds:g} s: buffers are held so long")
     silence = kcl.get("timeoutInSeconds", "")
     if silence.isdecimal() and int(silence) < values.get("store_timeout_seconds", 300) + _IDLE_SECONDS:
         errors.append(
@@ -30,7 +30,7 @@ def setting_contradictions(values: Mapping[str, Any], kcl: Mapping[str, str]) ->
 
 
 def _dedupe(values: Mapping[str, Any]) -> list[str]:
-    """Return what the mode of producer deduplication lacks, and what it would not use."""
+    """Return the settings that the deduplication mode requires and lacks, and those that it would ignore."""
     mode = values.get("dedupe")
     needs = {"claims": {"event_id"}, "watermark": {"producer_sequence"}}.get(mode or "", set())
     takes = {"claims": {"event_id", "dedupe_table"}}.get(mode or "", set())
@@ -53,7 +53,7 @@ def _dedupe(values: Mapping[str, Any]) -> list[str]:
 
 
 def _watching(values: Mapping[str, Any]) -> list[str]:
-    """Return what is set of outputs that nothing asks for."""
+    """Return the settings of outputs that are switched off."""
     pairs = {
         ("metrics_host", "metricsHost"): ("metrics_port", "metricsPort"),
         ("metrics_interval_seconds", "metricsIntervalSeconds"): ("metrics", "metrics"),
@@ -65,8 +65,8 @@ def _watching(values: Mapping[str, Any]) -> list[str]:
     ]
 
 
-def reached_by(values: Mapping[str, Any], kcl: Mapping[str, str], *, account: str) -> list[str]:
-    """Return what cannot be true together of how AWS is reached; `account` is the stream's, or empty."""
+def access_errors(values: Mapping[str, Any], kcl: Mapping[str, str], *, account: str) -> list[str]:
+    """Return the contradictions in how AWS is reached; `account` is the stream's, or empty if it is not known."""
     addresses = {
         "minutebook.s3Endpoint": values.get("s3_endpoint"),
         "kinesisEndpoint": values.get("kinesis_endpoint"),
@@ -75,7 +75,7 @@ def reached_by(values: Mapping[str, Any], kcl: Mapping[str, str], *, account: st
     access: Access = values["access"]
     errors = access_contradictions(access, addresses, account)
     provider = kcl.get("AwsCredentialsProvider")
-    # The daemon's own file says both, as one: the processors read it.
+    # The file written for the daemon has both; then the provider names this role, and the processors accept it.
     if access.stream_role_arn and provider is not None and f"|{access.stream_role_arn}|" not in provider:
         errors.append(
             "AwsCredentialsProvider and minutebook.streamRoleArn both say as whom KCL asks Kinesis: keep one "

@@ -1,8 +1,7 @@
 """KCL's own property names under the MultiLangDaemon: type, unit, range, default, and which of them do nothing.
 
-KCL ignores names it does not know and values equal to Java's default for the type, silently
-(MultiLangDaemonConfiguration and ConfigurationSettableUtils in amazon-kinesis-client-multilang). Both cost
-somebody a night, so both are errors here.
+KCL silently ignores unknown names, and values equal to Java's default for the type (MultiLangDaemonConfiguration
+and ConfigurationSettableUtils in amazon-kinesis-client-multilang). Both are errors here.
 """
 
 from collections.abc import Mapping
@@ -16,7 +15,7 @@ _DAY_MS: Final = 86_400_000
 
 
 class KclProperty(NamedTuple):
-    """One name. `zero_is_ignored`: KCL skips a 0, so its own default would apply."""
+    """One property. `zero_is_ignored`: KCL skips a 0 and uses its own default."""
 
     parse: Parse
     default: str
@@ -45,7 +44,7 @@ _BILLING: Final = KclProperty(one_of("PAY_PER_REQUEST", "PROVISIONED"), "PAY_PER
 KCL_PROPERTIES: Final[Mapping[str, KclProperty]] = {
     # identity
     "executableName": _word(),
-    # The application's name is a DynamoDB table's.
+    # The application's name becomes the name of a DynamoDB table.
     "applicationName": KclProperty(name(255, 3), "unset"),
     "streamName": KclProperty(name(128), "unset"),
     "streamArn": _word(),
@@ -144,34 +143,34 @@ KCL_PROPERTIES: Final[Mapping[str, KclProperty]] = {
 }
 
 INEFFECTIVE: Final[Mapping[str, str]] = {
-    "validateSequenceNumberBeforeCheckpointing": "KCL 3 reads it nowhere: remove the line",
-    "processingLanguage": "KCL 3 reads it nowhere: remove the line",
+    "validateSequenceNumberBeforeCheckpointing": "KCL 3 never reads it: remove the line",
+    "processingLanguage": "KCL 3 never reads it: remove the line",
     "initialLeaseTableReadCapacity": "the lease table is on demand: remove the line",
     "initialLeaseTableWriteCapacity": "the lease table is on demand: remove the line",
-    "cleanupLeasesUponShardCompletion": "the daemon drops a false and keeps true: remove the line",
+    "cleanupLeasesUponShardCompletion": "the daemon ignores false and keeps true: remove the line",
     "skipShardSyncAtWorkerInitializationIfLeasesExist": "it turns off KCL's check of aggregated records "
     "after a reshard: remove the line",
 }
-"""Names that do nothing, or not what they say, with what to do instead."""
+"""Properties without effect, or with a harmful one, each with what to do instead."""
 
 
 def refuse(key: str, text: str) -> str | None:
-    """Return what is wrong with the KCL property `key` set to `text`; None when nothing is.
+    """Return why the KCL property `key` may not be set to `text`; None if it may.
 
-    The caller has checked that the name is in `KCL_PROPERTIES` or `INEFFECTIVE`.
+    `key` must be in `KCL_PROPERTIES` or `INEFFECTIVE`.
     """
     if key in INEFFECTIVE:
         return f"{key} is ineffective: {INEFFECTIVE[key]}"
     if key == "initialPositionInStream" and text != "TRIM_HORIZON":
         return (
-            f"initialPositionInStream={text} is refused: where a shard starts would depend on who looks first; "
+            f"initialPositionInStream={text} is refused: shards would begin whenever a first worker starts; "
             "use minutebook.start=oldest, now or a time"
         )
-    known = KCL_PROPERTIES[key]
+    prop = KCL_PROPERTIES[key]
     try:
-        value = known.parse(text)
+        value = prop.parse(text)
     except ValueError as exc:
-        return f"{key} {exc} (default {known.default})"
-    if known.zero_is_ignored and value == 0:
-        return f"{key}=0 is ineffective: KCL skips a zero and takes its default {known.default}"
+        return f"{key} {exc} (default {prop.default})"
+    if prop.zero_is_ignored and value == 0:
+        return f"{key}=0 is ineffective: KCL skips a zero and takes its default {prop.default}"
     return None

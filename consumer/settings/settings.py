@@ -1,7 +1,6 @@
-"""Everything that a run is told: one frozen value, read once, checked before any I/O, and passed from then on.
+"""The settings of a run: one frozen value, read once and checked before any I/O.
 
-The file holds KCL's own names and `minutebook.*` (KCL ignores names that it does not know). All that is wrong
-with it is reported at once.
+The file holds KCL's own names and `minutebook.*` (KCL ignores unknown names). All errors are reported at once.
 """
 
 import difflib
@@ -11,7 +10,7 @@ from dataclasses import MISSING, dataclass, fields
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple
 
-from consumer.settings.contradictions import reached_by, setting_contradictions
+from consumer.settings.contradictions import access_errors, setting_contradictions
 from consumer.settings.kcl_properties import INEFFECTIVE, KCL_PROPERTIES, refuse
 from consumer.settings.values import (
     Parse,
@@ -52,10 +51,10 @@ _NO_OVERRIDES: Final = frozenset(
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Settings:
-    """What a run is told. The names carry the units; `flush_seconds` None means: by minute only.
+    """The settings of a run, with units in their names. `flush_seconds` None: segments end with their minute only.
 
-    `prefix` is empty or ends in a slash. `start` is `oldest`, `now` or epoch milliseconds. `compression` None means:
-    as the archive was begun, and gzip for a new one.
+    `prefix` is empty or ends in a slash. `start` is `oldest`, `now` or epoch milliseconds. `compression` None: the
+    one that the archive was begun with, and gzip for a new archive.
     """
 
     stream_name: str
@@ -91,10 +90,10 @@ class Settings:
     metrics_interval_seconds: float = 60
     max_uncommitted_seconds: float | None = None
     columns: str | None = None
-    """A file that the nightly job reads."""
+    """The path of a file that the nightly job reads."""
     event_time: str | None = None
     event_window: int | None = None
-    """What the nightly job takes for the time of an event, and how many days before its arrival it may lie."""
+    """Where the nightly job finds the time of an event, and how many days before its arrival that may lie."""
 
 
 OUR_PROPERTIES: Final[Mapping[str, Parse]] = {
@@ -133,29 +132,29 @@ OUR_PROPERTIES: Final[Mapping[str, Parse]] = {
 
 
 class LoadedSettings(NamedTuple):
-    """A checked file: the typed settings, and the texts behind them.
+    """A checked file: the typed settings and their texts.
 
-    `kcl` holds KCL's own names, `ours` the names after `minutebook.` with the environment's overrides applied.
+    `kcl` holds KCL's properties, `ours` the names after `minutebook.` with the environment's overrides applied.
     """
 
     settings: Settings
     kcl: Mapping[str, str]
     ours: Mapping[str, str]
     path: Path | None = None
-    """The file; None when the environment holds its text."""
+    """None if the environment holds the text of the file."""
 
 
 def load_settings(path: Path | None, environ: Mapping[str, str]) -> Settings:
-    """Read and check `path` (None: what the environment holds instead), with the environment's overrides.
+    """Read and check `path` (None: the text in the environment), with the environment's overrides.
 
     Raises:
-        SettingsError: one error that lists all that is wrong.
+        SettingsError: one for all errors in the file and the environment.
     """
     return load_with_kcl(path, environ).settings
 
 
 def load_with_kcl(path: Path | None, environ: Mapping[str, str]) -> LoadedSettings:
-    """Do what `load_settings` does, and keep KCL's own values for the daemon's file."""
+    """Do what `load_settings` does, and keep KCL's properties for the daemon's file."""
     source = read_settings(path, environ)
     errors = [*source.errors, *source.override_errors]
     texts, override_errors = _overrides(environ)
@@ -173,7 +172,7 @@ def load_with_kcl(path: Path | None, environ: Mapping[str, str]) -> LoadedSettin
     _take_kcl(kcl, values, environ, errors)
     values["access"] = Access(**{name: values.pop(name) for name in Access._fields if name in values})
     errors += _missing(values, texts) + setting_contradictions(values, kcl)
-    errors += reached_by(values, kcl, account=_account(kcl))
+    errors += access_errors(values, kcl, account=_account(kcl))
     if errors:
         raise _settings_error(source.source, errors)
     ours = {name: text for name, (_, text) in texts.items()}
@@ -190,7 +189,7 @@ def _snake(name: str) -> str:
 
 
 def _overrides(environ: Mapping[str, str]) -> tuple[dict[str, tuple[str, str]], list[str]]:
-    """Return (setting -> (where it is set, text)) of the environment, and its errors."""
+    """Return setting -> (variable, text) for the overrides in the environment, and the errors."""
     known = {environment_name(name): name for name in OUR_PROPERTIES}
     texts: dict[str, tuple[str, str]] = {}
     errors: list[str] = []
@@ -203,7 +202,7 @@ def _overrides(environ: Mapping[str, str]) -> tuple[dict[str, tuple[str, str]], 
                 + _suggestion(variable, [*known, *_NO_OVERRIDES], _OURS)
             )
         elif text != text.strip():
-            errors.append(f"environment variable {variable} begins or ends in blanks: remove them")
+            errors.append(f"environment variable {variable} begins or ends with blanks: remove them")
         else:
             texts[known[variable]] = (variable, text)
     return texts, errors
@@ -221,7 +220,7 @@ def _parse(texts: Mapping[str, tuple[str, str]], errors: list[str]) -> dict[str,
 
 
 def _default_hint(default: object) -> str:
-    """Return ` (default ...)` as the file would say it; nothing for a required name."""
+    """Return ` (default ...)` as written in a file; empty for a required setting."""
     if default is MISSING:
         return ""
     words: dict[object, str] = {None: "unset", "": "empty", (): "unset", False: "false", True: "true"}
@@ -229,7 +228,7 @@ def _default_hint(default: object) -> str:
 
 
 def _take_kcl(kcl: Mapping[str, str], values: dict[str, Any], environ: Mapping[str, str], errors: list[str]) -> None:
-    """Take what our own clients need from KCL's names, into `values`."""
+    """Copy what our own clients need from KCL's properties into `values`."""
     arn = _ARN.fullmatch(kcl.get("streamArn", ""))
     if "streamArn" in kcl and arn is None:
         errors.append(f"streamArn must be arn:aws:kinesis:<region>:<account>:stream/<name>, not {kcl['streamArn']!r}")
@@ -238,14 +237,14 @@ def _take_kcl(kcl: Mapping[str, str], values: dict[str, Any], environ: Mapping[s
     if arn and kcl.get("regionName", arn[1]) != arn[1]:
         errors.append(f"regionName={kcl['regionName']}, and streamArn lies in {arn[1]}: remove regionName")
     region = arn[1] if arn else environ.get("AWS_REGION") or environ.get("AWS_DEFAULT_REGION")
-    found = {
+    ours = {
         "stream_name": kcl.get("streamName") or (arn[3] if arn else None),
         "application_name": kcl.get("applicationName"),
         "region": kcl.get("regionName") or region,
         "kinesis_endpoint": kcl.get("kinesisEndpoint"),
         "dynamodb_endpoint": kcl.get("dynamoDBEndpoint"),
     }
-    values.update({name: value for name, value in found.items() if value})
+    values.update({name: value for name, value in ours.items() if value})
     if "start" not in values and "initialPositionInStreamExtended" in kcl:
         seconds_text = kcl["initialPositionInStreamExtended"]
         usable = refuse("initialPositionInStreamExtended", seconds_text) is None
@@ -263,7 +262,7 @@ def _missing(values: Mapping[str, Any], texts: Mapping[str, tuple[str, str]]) ->
 
 
 def _account(kcl: Mapping[str, str]) -> str:
-    """Return the stream's account, where the file names it; else nothing."""
+    """Return the stream's account from its ARN; empty without one."""
     arn = _ARN.fullmatch(kcl.get("streamArn", ""))
     return arn[2] if arn else ""
 
@@ -276,7 +275,7 @@ def _unknown(name: str) -> str:
 
 
 def _suggestion(name: str, known: Iterable[str], prefix: str) -> str:
-    """Return how a message about an unknown name ends; `prefix` is one that people leave out."""
+    """Return the end of a message about an unknown name; people may leave `prefix` out."""
     by_fold: dict[str, str] = {}
     for candidate in known:
         by_fold[candidate.lower()] = candidate
@@ -287,7 +286,6 @@ def _suggestion(name: str, known: Iterable[str], prefix: str) -> str:
 
 
 def _settings_error(path: str, errors: list[str]) -> SettingsError:
-    """Return one error for all that is wrong with a file."""
     count = "1 error" if len(errors) == 1 else f"{len(errors)} errors"
     return SettingsError(
         "\n  - ".join([f"{path}: {count} in the settings", *errors]),

@@ -1,7 +1,7 @@
-"""What comes with the package beside its code: the file to start from, the daemon's log configuration, the pages.
+"""Data files of the package: the properties file to start from, the daemon's log configuration, the docs pages.
 
-In a checkout they lie where people edit them (`properties/`, `docs/`), in an installed package below
-`consumer/shipped/`: pyproject.toml copies them there.
+In a checkout they lie in `properties/` and `docs/`, in an installed package below `consumer/shipped/`, where
+pyproject.toml copies them.
 """
 
 import re
@@ -16,7 +16,7 @@ _PAGES: Final = ("*.md", "how-to/*.md", "explanation/*.md")
 
 
 def logback() -> Path:
-    """Return the daemon's log configuration."""
+    """Return the path of the daemon's log configuration."""
     return _shipped("logback.xml", "properties")
 
 
@@ -28,15 +28,15 @@ def production_properties() -> str:
 def page_names() -> list[str]:
     """Return the names of the documentation's pages: `operations`, `how-to/restore`."""
     folder = _INSTALLED / "docs" if _INSTALLED.is_dir() else _CHECKOUT / "docs"
-    found = [path for pattern in _PAGES for path in folder.glob(pattern)]
-    return sorted(path.relative_to(folder).with_suffix("").as_posix() for path in found)
+    paths = [path for pattern in _PAGES for path in folder.glob(pattern)]
+    return sorted(path.relative_to(folder).with_suffix("").as_posix() for path in paths)
 
 
 def page(name: str, section: str | None = None) -> str:
-    """Return a page of the documentation, or of it the section with this heading.
+    """Return a page of the documentation, or only its section with this heading.
 
     Raises:
-        SettingsError: there is none of this name.
+        SettingsError: there is no such page or section.
     """
     if name not in page_names():
         raise SettingsError(f"there is no page {name!r}", next_step=f"name one of {', '.join(page_names())}")

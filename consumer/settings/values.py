@@ -1,6 +1,6 @@
-"""The kinds of values that a properties file holds, each with the one sentence that refuses a wrong one.
+"""Parsers of the values in a properties file.
 
-A kind turns text into a value or raises `ValueError` with what is wrong, without the property's name.
+Each turns text into a value, or raises `ValueError` with what is wrong, without the property's name.
 """
 
 import datetime as dt
@@ -23,7 +23,7 @@ _FEW_THREADS = 100
 
 
 Start = Literal["oldest", "now"] | int
-"""Where a new application begins: a word, or a time in epoch milliseconds."""
+"""Where a new application begins; a number is a time in epoch milliseconds."""
 
 
 def whole(low: int, high: int, unit: str) -> Parse:
@@ -90,22 +90,22 @@ def name(longest: int, shortest: int = 1) -> Parse:
 
 
 def region(text: str) -> str:
-    """Parse the name of an AWS region; whether there is such a region is for whoever asks it."""
+    """Parse the name of an AWS region, without checking that it exists."""
     if not re.fullmatch(r"[a-z0-9-]{1,63}", word(text)):
         raise ValueError(f"must be a region such as us-east-1, not {text!r}")
     return text
 
 
 def threads(text: str) -> int:
-    """Parse the daemon's number of threads: 0 (as many as are needed), or enough that shards do not wait in line."""
+    """Parse the daemon's number of threads: 0 (as many as needed), or enough that shards do not block each other."""
     whole(0, 100_000, "threads")(text)
     if 0 < int(text) < _FEW_THREADS:
-        raise ValueError("must be 0 (as many as are needed): a small pool lets shards block each other for ever")
+        raise ValueError("must be 0 (as many as are needed): in a small pool shards block each other for ever")
     return int(text)
 
 
 def endpoint(text: str) -> str:
-    """Parse an http or https address without a path, as AWS clients take it."""
+    """Parse an http or https address, as AWS clients take it."""
     try:
         parts = urlsplit(text)
         usable = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
@@ -155,7 +155,7 @@ def start(text: str) -> Start:
 
 
 def start_text(value: Start) -> str:
-    """Return `value` as a properties file says it: the inverse of `start`."""
+    """Return `value` as written in a properties file: the inverse of `start`."""
     if isinstance(value, str):
         return value
     moment = dt.datetime.fromtimestamp(value / 1000, dt.UTC)
@@ -173,5 +173,5 @@ def jmespath_expression(text: str) -> str:
     except jmespath.exceptions.JMESPathError as exc:
         raise ValueError(f"is not a JMESPath expression: {' '.join(str(exc).split())}") from exc
     except RecursionError as exc:
-        raise ValueError("is not a JMESPath expression that anyone can follow: too deeply nested") from exc
+        raise ValueError("is not a usable JMESPath expression: too deeply nested") from exc
     return text

@@ -171,8 +171,11 @@ NO_SETTING = "is not a setting of KCL or Minutebook"
         ("minutebook.logLevel=info\nminutebook.logLevel=info", "minutebook.logLevel is given twice: keep one"),
         ("minutebook.maxSegmentAgeSeconds=100\nminutebook.lingerSeconds=50", "must exceed 60 s + minutebook.linger"),
         ("minutebook.maxSegmentAgeSeconds=100\nminutebook.flushSeconds=200", "must exceed minutebook.flushSeconds"),
-        ("minutebook.maxUncommittedSeconds=65", "maxUncommittedSeconds must exceed 65 s, for which a buffer is held"),
-        ("minutebook.flushSeconds=20\nminutebook.maxUncommittedSeconds=20", "must exceed 20 s, for which a buffer"),
+        ("minutebook.maxUncommittedSeconds=65", "maxUncommittedSeconds must exceed 65 s: buffers are held so long"),
+        (
+            "minutebook.flushSeconds=20\nminutebook.maxUncommittedSeconds=20",
+            "must exceed 20 s: buffers are held so long",
+        ),
         ("minutebook.metricsHost=0.0.0.0", "minutebook.metricsHost has no effect without minutebook.metricsPort"),
         ("minutebook.metricsIntervalSeconds=5", "has no effect without minutebook.metrics"),
         ("minutebook.metrics=statsd", "minutebook.metrics must be one of emf, not 'statsd'"),
