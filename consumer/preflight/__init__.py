@@ -1,1 +1,1 @@
-"""`minutebook doctor`, and what `consume` checks first. Imports `archived`; imported by `daemon`."""
+"""The checks of `minutebook doctor` and before `consume`. Imports `archived`; imported by `daemon`."""

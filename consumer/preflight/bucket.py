@@ -1,4 +1,4 @@
-"""The pre-flight's checks of the bucket: there, reachable, permitted, and with the same clock as we have."""
+"""Pre-flight checks of the bucket: it exists, answers, permits our requests, and its clock agrees with ours."""
 
 from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Final
@@ -17,7 +17,7 @@ _NAME: Final = "bucket"
 _BODY: Final = b"minutebook doctor\n"
 _SKEW_WARN_SECONDS: Final = 5
 _SKEW_LIMIT_SECONDS: Final = 240
-"""Minutes are LISTed up to five minutes around the start of a processor; a minute of that is kept in reserve."""
+"""A starting processor LISTs up to five minutes around its clock; one of them is kept in reserve."""
 
 
 def check_reachable(probe: Probe) -> Check:
@@ -41,33 +41,33 @@ def check_reachable(probe: Probe) -> Check:
                 next_step="set regionName to the bucket's region",
                 exit_code=exc.exit_code,
             )
-        if status != 403:  # noqa: PLR2004 - HTTP: HEAD needs s3:ListBucket; the requests below say what is missing
+        if status != 403:  # noqa: PLR2004 - HTTP: HEAD needs s3:ListBucket; the checks after this one name what is missing
             raise
     return Check.ok(_NAME, f"{bucket} answers")
 
 
 def check_stale_clock(probe: Probe) -> Check:
-    """Compare this machine's clock with the Date header of S3's answer."""
+    """Compare this machine's clock with the Date header of S3's response."""
     before_ms = probe.clock.now_ms()
     try:
         headers: Mapping[str, str] = probe.s3.head_bucket(Bucket=probe.settings.bucket)["ResponseMetadata"][
             "HTTPHeaders"
         ]
     except ClientError as exc:
-        headers = exc.response["ResponseMetadata"]["HTTPHeaders"]  # a refusal has a date as well
+        headers = exc.response["ResponseMetadata"]["HTTPHeaders"]  # S3 dates an error response, too
     except BotoCoreError as exc:
         raise translate(exc, "HEAD of the bucket") from exc
     middle_ms = (before_ms + probe.clock.now_ms()) / 2
     date = headers.get("date")
     if date is None:
         return Check.unknown("clock", "the bucket's answers carry no Date")
-    # The header has whole seconds: half a second is the middle of what it may mean.
+    # The header is cut to whole seconds: on average S3's clock was half a second further.
     skew = (middle_ms - parsedate_to_datetime(date).timestamp() * 1000) / 1000 - 0.5
     sentence = f"this machine's clock is {abs(skew):.0f} s {'ahead of' if skew > 0 else 'behind'} the bucket's"
     if abs(skew) > _SKEW_LIMIT_SECONDS:
         return Check.failed("clock", sentence, next_step="set the clock (chrony, systemd-timesyncd)", exit_code=6)
     if abs(skew) > _SKEW_WARN_SECONDS:
-        return Check.warn("clock", sentence, next_step="let it be kept by chrony or systemd-timesyncd")
+        return Check.warn("clock", sentence, next_step="let chrony or systemd-timesyncd keep it")
     return Check.ok("clock", "within 5 s of the bucket's")
 
 
@@ -79,15 +79,15 @@ def check_listing(probe: Probe) -> Check:
 
 
 def check_requests(probe: Probe) -> Check:
-    """Send the four requests of the protocol under the prefix; raises StoreRefused or StoreUnavailable."""
+    """Send the protocol's four kinds of request under the prefix; raises StoreRefused or StoreUnavailable."""
     store, key = probe.store, probe.new_key()
     store.put_if_absent(key, _BODY, {"minutebook-doctor": "1"}, PROBE_TYPE)
-    head, found = store.head(key), store.get(key)
-    if head is None or found is None or key not in store.keys(probe.folder):
+    head, stored = store.head(key), store.get(key)
+    if head is None or stored is None or key not in store.keys(probe.folder):
         return Check.failed(
             _NAME, "an object that was just written is not found", next_step="use a store that is S3", exit_code=6
         )
-    if found.body != _BODY or head.metadata.get("minutebook-doctor") != "1":
+    if stored.body != _BODY or head.metadata.get("minutebook-doctor") != "1":
         return Check.failed(
             _NAME,
             "bytes or metadata do not come back as written",

@@ -1,6 +1,6 @@
-"""The pre-flight's checks of what else may happen to objects in the bucket: expiry, replication, versions.
+"""Pre-flight checks of the bucket's own rules: expiry, replication, versioning.
 
-Asked with rights that the consumer itself does not need, so a refusal is "unknown", not a failure.
+They need permissions that the consumer does not, so a refused request gives "unknown", not a failure.
 """
 
 from collections.abc import Iterator, Mapping
@@ -18,7 +18,7 @@ _EXPIRY_STEP: Final = "take the prefix out of the rule; minutebook expire delete
 
 
 def check_lifecycle(probe: Probe) -> Check:
-    """Refuse rules that delete objects under the prefix: each deletion re-opens a slot."""
+    """Fail if lifecycle rules delete objects under the prefix: each deletion frees a slot again."""
     name, bucket = "lifecycle", probe.settings.bucket
     try:
         answer = probe.ask_s3(
@@ -40,7 +40,7 @@ def check_lifecycle(probe: Probe) -> Check:
 def expiring_rules(rules: list[dict[str, Any]], prefix: str) -> Iterator[str]:
     """Yield the ids of the rules that delete current objects under `prefix`.
 
-    A rule for `<prefix>_doctor/` alone is welcome; a rule with a tag applies to none of our objects.
+    A rule for `<prefix>_doctor/` alone is allowed; one that selects by tag matches none of our objects.
     """
     for number, rule in enumerate(rules):
         selection = rule.get("Filter") or {}
@@ -54,11 +54,11 @@ def expiring_rules(rules: list[dict[str, Any]], prefix: str) -> Iterator[str]:
 
 
 def check_replication(probe: Probe) -> Check:
-    """Refuse a prefix into which another bucket is replicated: such writes ask no condition."""
+    """Fail if another bucket is replicated into the prefix: replication overwrites without a condition."""
     name = "replication"
     prefix = probe.settings.prefix
-    found = [row.key for row in probe.store.first_objects(prefix, _SAMPLE)]
-    archived = [key for key in found if not key.startswith(f"{prefix}_doctor/")]
+    sample = [row.key for row in probe.store.first_objects(prefix, _SAMPLE)]
+    archived = [key for key in sample if not key.startswith(f"{prefix}_doctor/")]
     for key in archived:
         head: Mapping[str, Any] = probe.ask_s3(
             partial(probe.s3.head_object, Bucket=probe.settings.bucket, Key=key), f"HEAD {key}"
@@ -74,7 +74,7 @@ def check_replication(probe: Probe) -> Check:
 
 
 def check_versioning(probe: Probe) -> Check:
-    """Note whether the bucket keeps versions."""
+    """Report whether the bucket keeps versions."""
     name, bucket = "versioning", probe.settings.bucket
     try:
         answer = probe.ask_s3(

@@ -1,4 +1,4 @@
-"""What a check of the pre-flight says."""
+"""The result of one pre-flight check."""
 
 import enum
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from typing import Self
 
 
 class CheckOutcome(enum.StrEnum):
-    """How a check ended. `UNKNOWN` is never taken for `OK`."""
+    """How a check ended. `UNKNOWN`: it could not be made, and never counts as `OK`."""
 
     OK = "ok"
     WARN = "warn"
@@ -16,7 +16,7 @@ class CheckOutcome(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One check: its subject, how it ended, a sentence, and what to do; `exit_code` counts when it failed."""
+    """One check: its subject, outcome, a sentence, and what to do; `exit_code` counts if it failed."""
 
     name: str
     outcome: CheckOutcome
@@ -31,12 +31,12 @@ class Check:
 
     @classmethod
     def warn(cls, name: str, sentence: str, *, next_step: str) -> Self:
-        """It works, and somebody should look at it."""
+        """It works, but a person should look at it."""
         return cls(name, CheckOutcome.WARN, sentence, next_step)
 
     @classmethod
     def failed(cls, name: str, sentence: str, *, next_step: str, exit_code: int) -> Self:
-        """It must be put right before anything starts."""
+        """It must be corrected before a daemon may start."""
         return cls(name, CheckOutcome.FAIL, sentence, next_step, exit_code)
 
     @classmethod

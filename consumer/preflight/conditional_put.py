@@ -1,10 +1,10 @@
-"""The pre-flight's checks that If-None-Match means what the protocol needs it to mean.
+"""Pre-flight checks that the bucket implements If-None-Match as the protocol needs it.
 
-Everything rests on one sentence of S3: of all PUTs with `If-None-Match: *` of one key, one succeeds. Servers that
-check first and write later break it only under a race, so the writers of a key are released together.
+The protocol rests on one guarantee of S3: of all PUTs of one key with `If-None-Match: *`, exactly one succeeds.
+Servers that check first and write later break it only under a race, so all writers of a key start at a barrier.
 
-Doctor asks with fresh keys, which it removes again. A worker, which may not delete, asks with the object that is
-there in any case: the record of the application.
+`minutebook doctor` uses fresh keys and removes them. A worker may not delete, so it uses an object that exists
+anyway: the application's record.
 """
 
 import threading
@@ -22,11 +22,7 @@ _NEXT_STEP: Final = "use Amazon S3, or a server whose conditional PUTs are exact
 
 
 def check_one_winner(probe: Probe, *, keys: int, writers: int) -> Check:
-    """Let `writers` PUT each of `keys` fresh keys at once; then once more, when the object exists.
-
-    Raises:
-        StoreRefused, StoreUnavailable: the bucket.
-    """
+    """Let `writers` PUT each of `keys` fresh keys at once, then PUT each once more; raises as the store does."""
     with ThreadPoolExecutor(writers) as pool:
         for _ in range(keys):
             key = probe.new_key()
@@ -38,19 +34,19 @@ def check_one_winner(probe: Probe, *, keys: int, writers: int) -> Check:
                     next_step=_NEXT_STEP,
                     exit_code=6,
                 )
-            again = probe.store.put_if_absent(key, b"late\n", content_type=PROBE_TYPE)
-            if again is PutOutcome.CREATED and created:
+            late = probe.store.put_if_absent(key, b"late\n", content_type=PROBE_TYPE)
+            if late is PutOutcome.CREATED and created:
                 return Check.failed(
                     _NAME, "a PUT over an existing object was accepted", next_step=_NEXT_STEP, exit_code=6
                 )
-            found = probe.store.get(key)
-            if found is None or (created and found.body == b"late\n"):
+            stored = probe.store.get(key)
+            if stored is None or (created and stored.body == b"late\n"):
                 return Check.failed(_NAME, "the winner's object was replaced", next_step=_NEXT_STEP, exit_code=6)
     return Check.ok(_NAME, f"one winner among {writers} writers, {keys} time{'s' if keys > 1 else ''}")
 
 
 def check_delete_then_put(probe: Probe) -> Check:
-    """Delete an object, then PUT its key conditionally: it must succeed, also in a versioned bucket."""
+    """Check that a conditional PUT succeeds after a DELETE of its key, also in a versioned bucket."""
     key = probe.new_key()
     probe.store.put_if_absent(key, b"first\n", content_type=PROBE_TYPE)
     try:
@@ -74,11 +70,10 @@ def check_delete_then_put(probe: Probe) -> Check:
 
 
 def check_record_stays(probe: Probe) -> Check:
-    """PUT the application's record over itself: it must be refused. The same bytes, so it changes nothing anywhere.
+    """Check that S3 refuses a PUT of the application's record over itself; the bytes are the same.
 
     Raises:
-        ObjectVanished: there is no record; the start is to be settled before.
-        StoreRefused, StoreUnavailable: the bucket.
+        ObjectVanished: there is no record; the caller must have written or read it before.
     """
     key = application_key(probe.settings.prefix)
     stored = probe.store.get(key)
@@ -90,7 +85,7 @@ def check_record_stays(probe: Probe) -> Check:
 
 
 def _race(probe: Probe, pool: ThreadPoolExecutor, key: str, writers: int) -> int:
-    """Return how many of the writers were told 200. 409 and errors in passing count as no."""
+    """Return how many writers got a 200; 409 and retryable errors do not count."""
     gate = threading.Barrier(writers)
 
     def write(number: int) -> bool:

@@ -1,4 +1,4 @@
-"""`minutebook doctor`: the whole pre-flight, shown to a person or printed as JSON."""
+"""`minutebook doctor`: the whole pre-flight, as a table or as JSON."""
 
 import json
 from collections.abc import Iterator, Mapping

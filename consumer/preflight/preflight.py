@@ -1,7 +1,7 @@
-"""The pre-flight: what must be true before a daemon is started, found out in a second or two.
+"""The pre-flight: what must be true before a daemon starts, checked in a second or two.
 
-`consume` runs the necessary part, `minutebook doctor` all of it: only doctor writes objects of its own, and removes
-them. Checks that build on one that failed are not run; they are reported as unknown, never as fine.
+`consume` runs the necessary checks, `minutebook doctor` all of them; only doctor writes objects, and removes them.
+Checks that depend on a failed one are not run: they are reported as unknown, never as ok.
 """
 
 import random
@@ -26,7 +26,7 @@ from minutebook.clock import Clock, IdSource
 from minutebook.errors import MinutebookError
 
 _SEVERITY: Final = (6, 2, 5, 1)
-"""Which failure names the exit code when several checks failed: what a person must decide comes first."""
+"""The order in which the exit code is chosen from several failures: what a person must decide comes first."""
 
 
 def preflight(
@@ -39,7 +39,7 @@ def preflight(
     new_id: IdSource,
     patience_seconds: float = PATIENCE_SECONDS,
 ) -> Iterator[Check]:
-    """Yield the checks as they are done. `whole`: also those that only doctor has the time or rights for."""
+    """Yield each check when it is done. `whole`: include those that only doctor has the time or permissions for."""
     yield from _group("java", [lambda: check_machine_java(environ), check_jars])
     if whole:
         yield check_codec()
@@ -64,13 +64,13 @@ def preflight(
 
 
 def settled(loaded: LoadedSettings, clock: Clock, rng: random.Random, new_id: IdSource) -> Check:
-    """Make the check of `consume` that needs the application's record: does this bucket heed If-None-Match?"""
+    """Check that the bucket implements If-None-Match, once `consume` has read or written the application's record."""
     probe = Probe(loaded, clock, rng, new_id)
     return _run("If-None-Match", lambda: check_record_stays(probe))
 
 
 def failed_checks_code(checks: Sequence[Check]) -> int:
-    """Return the code that the failed checks ask for; 0 when none failed."""
+    """Return the exit code of the failed checks; 0 if none failed."""
     codes = {check.exit_code for check in checks if check.outcome is CheckOutcome.FAIL}
     return next((code for code in _SEVERITY if code in codes), 0)
 
@@ -92,7 +92,7 @@ def _bucket_checks(probe: Probe, *, whole: bool) -> list[Callable[[], Check]]:
 
 
 def _group(name: str, steps: list[Callable[[], Check]]) -> Iterator[Check]:
-    """Yield the checks of one subject, up to the first that failed."""
+    """Run the checks of one subject in order; after a failure, report the rest as not run."""
     for number, step in enumerate(steps):
         check = _run(name, step)
         yield check

@@ -1,4 +1,4 @@
-"""What the pre-flight's checks share: clients, the probe's own keys, and their removal."""
+"""What the pre-flight checks share: clients, probe objects, and their removal."""
 
 import random
 from collections.abc import Callable
@@ -23,13 +23,13 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 PATIENCE_SECONDS: Final = 10
-"""How long a service may stay unavailable before the pre-flight says so."""
+"""How long a service may be unavailable before its check fails."""
 
 PROBE_TYPE: Final = "text/plain"
 
 
 class Probe:
-    """The services of one properties file, asked with short patience; probe objects lie under `_doctor/<id>/`."""
+    """The services of one properties file, with a short retry budget; probe objects lie under `_doctor/<id>/`."""
 
     def __init__(
         self,
@@ -56,7 +56,7 @@ class Probe:
 
     @cached_property
     def store(self) -> RetryingStore:
-        """The bucket as the protocol sees it."""
+        """The bucket as the protocol uses it."""
         return RetryingStore(S3Store(self.s3, self.settings.bucket), self.backoff)
 
     @cached_property
@@ -77,21 +77,17 @@ class Probe:
         )
 
     def backoff(self) -> Backoff:
-        """Return a fresh budget of `patience_seconds`."""
+        """Return a fresh retry budget of `patience_seconds`."""
         return Backoff(self.clock, self.rng, budget_seconds=self.patience_seconds)
 
     def new_key(self) -> str:
-        """Return a key that nobody has used; it is removed at the end."""
+        """Return an unused key; `clean_up` deletes its object."""
         key = f"{self.folder}{self.new_id()}"
         self.written.add(key)
         return key
 
     def ask_s3(self, request: Callable[[], T], what: str) -> T:
-        """Send a request of boto3 until its outcome is known.
-
-        Raises:
-            StoreRefused, StoreUnavailable: as for the store.
-        """
+        """Repeat a boto3 request until its outcome is known; raises StoreRefused or StoreUnavailable."""
 
         def attempt() -> T:
             try:
@@ -102,12 +98,12 @@ class Probe:
         return until_known(attempt, self.backoff(), what)
 
     def delete(self, key: str) -> None:
-        """Remove a probe object; raises as `ask_s3`."""
+        """Delete a probe object; raises as `ask_s3`."""
         self.ask_s3(lambda: self.s3.delete_object(Bucket=self.settings.bucket, Key=key), f"DELETE {key}")
         self.written.discard(key)
 
     def clean_up(self) -> Check | None:
-        """Remove what the checks wrote; return a warning when some of it stays."""
+        """Delete the probe objects; return a warning if some could not be deleted."""
         for key in sorted(self.written):
             try:
                 self.s3.delete_object(Bucket=self.settings.bucket, Key=key)

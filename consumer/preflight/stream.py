@@ -1,4 +1,4 @@
-"""The pre-flight's checks of the stream, of whose archive the prefix is, and of the lease table."""
+"""Pre-flight checks of the stream, of the archive under the prefix, and of the lease table."""
 
 from typing import TYPE_CHECKING
 
@@ -58,12 +58,12 @@ def _is_of_role(error: BaseException | None) -> bool:
 
 
 def check_reading(probe: Probe) -> Check:
-    """Read from one shard, as KCL will."""
+    """Read one record of one shard, as KCL will."""
     name, kinesis = probe.settings.stream_name, probe.kinesis
     shard = next(iter(probe.stream.shards())).shard_id
     try:
-        found = kinesis.get_shard_iterator(StreamName=name, ShardId=shard, ShardIteratorType="TRIM_HORIZON")
-        kinesis.get_records(ShardIterator=found["ShardIterator"], Limit=1)
+        iterator = kinesis.get_shard_iterator(StreamName=name, ShardId=shard, ShardIteratorType="TRIM_HORIZON")
+        kinesis.get_records(ShardIterator=iterator["ShardIterator"], Limit=1)
     except ClientError as exc:
         if is_retryable(exc):
             return Check.unknown(
@@ -86,7 +86,7 @@ def check_reading(probe: Probe) -> Check:
 
 
 def check_owner(probe: Probe) -> Check:
-    """Check that the prefix belongs to this stream or to nobody; raises SafetyRefusal or FormatError."""
+    """Check that the prefix is empty or holds this stream's archive; raises SafetyRefusal or FormatError."""
     settings = probe.settings
     record = read_application(probe.store, settings.prefix)
     if record is None:
@@ -97,7 +97,7 @@ def check_owner(probe: Probe) -> Check:
         return Check.warn(
             "prefix",
             f"begun by the application {record.application}, not {settings.application_name}",
-            next_step="two applications may archive into one prefix without harm, and without use",
+            next_step="two applications may archive into one prefix: harmless, but of no use",
         )
     if settings.compression not in {None, record.compression}:
         return Check.warn(
@@ -109,14 +109,14 @@ def check_owner(probe: Probe) -> Check:
 
 
 def check_table(probe: Probe) -> Check:
-    """Describe the lease table; that it is missing is fine, KCL makes it."""
+    """Describe the lease table; a missing one is ok, KCL creates it."""
     table = next(iter(tables_of(probe.loaded)))
     client = _dynamodb(probe)
     try:
         status = client.describe_table(TableName=table)["Table"].get("TableStatus", "unknown")
     except ClientError as exc:
         if error_code(exc) == "ResourceNotFoundException":
-            return Check.ok("table", f"{table} does not exist yet: KCL makes it")
+            return Check.ok("table", f"{table} does not exist yet: KCL creates it")
         exit_code = 5 if is_retryable(exc) else 2
         return Check.failed(
             "table",
