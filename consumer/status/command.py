@@ -1,4 +1,4 @@
-"""`minutebook status`: what the stream, the archive and the lease table say, without touching any of them."""
+"""`minutebook status`: the state of the stream, the archive and the lease table, read-only."""
 
 import sys
 from collections.abc import Iterator, Mapping
@@ -27,24 +27,24 @@ from minutebook.store.retrying import RetryingStore
 from minutebook.store.s3 import S3Store
 
 _PATIENCE_SECONDS: Final = 10
-"""How long one service is asked before it is called unavailable."""
-_LOOKS_APART: Final = 0.4
-"""The two looks at the leases lie this part of the failover time apart: a living worker renews every third of it."""
+"""How long requests to one service are retried."""
+_READS_APART: Final = 0.4
+"""The part of the failover time between two reads of the leases; a living worker renews every third of it."""
 
 
 def run_status(request: StatusRequest, environ: Mapping[str, str]) -> int:
     """Print one report, or with `watch` one after the other until interrupted; return the exit code.
 
-    The code is 0 also when the table, the bucket or the archive does not exist; a service that could not be asked
-    gives its own code; `limit.judge` says the codes of `max_behind`.
+    The code is 0 also when the table, the bucket or the archive does not exist; a service that failed gives the code
+    of its error; `limit.judge_limit` says the codes of `max_behind`.
 
     Raises:
-        SettingsError: the file itself is wrong, or what is asked for.
+        SettingsError: the file or an argument is wrong.
     """
     if request.max_behind is not None:
         parse_span(request.max_behind)
         if request.watch:
-            raise SettingsError("--max-behind asks for one look", next_step="leave --watch out")
+            raise SettingsError("--max-behind works for one report only", next_step="leave --watch out")
     loaded = load_with_kcl(request.file, environ)
     configure_logging("error")
     console, clock = Console(), SystemClock()
@@ -68,17 +68,17 @@ def run_status(request: StatusRequest, environ: Mapping[str, str]) -> int:
 
 
 def iter_reports(sources: StatusSources, failover: float) -> Iterator[StatusReport]:
-    """Yield a report for each time it is asked for; the leases' ages grow more exact from one to the next."""
+    """Yield one report after the other; the leases' ages become more exact with each."""
     watch, clock, settings = LeaseWatch(failover), sources.clock, sources.settings
     while True:
         begun = clock.monotonic()
         observation, problems = observe(sources)
         if observation.leases is not None:
             watch.note(observation.leases.leases, begun)
-            clock.sleep(max(0.0, begun + failover * _LOOKS_APART - clock.monotonic()))
-            # Only the counters are taken: a checkpoint of now may lie beyond the archive of a moment ago.
-            again = ask_or_note(sources.table.read, problems, "lease table")
-            watch.note(again.leases if again else {}, clock.monotonic())
+            clock.sleep(max(0.0, begun + failover * _READS_APART - clock.monotonic()))
+            # Only the counters are used: a checkpoint read now may lie beyond the archive read a moment ago.
+            rows = ask_or_note(sources.table.read, problems, "lease table")
+            watch.note(rows.leases if rows else {}, clock.monotonic())
         shards = shard_statuses(observation, watch, clock.monotonic())
         yield StatusReport(
             at_ms=clock.now_ms(),
@@ -93,12 +93,12 @@ def iter_reports(sources: StatusSources, failover: float) -> Iterator[StatusRepo
 
 
 def unasked_services_code(report: StatusReport) -> int:
-    """Return the code of the first service that could not be asked; 0 when all answered."""
+    """Return the code of the first service that failed; 0 when all answered."""
     return next((problem.exit_code for problem in report.problems if problem.exit_code), 0)
 
 
 def _conclude(console: Console, report: StatusReport, max_behind: str | None, *, as_json: bool) -> int:
-    """Return the code: a service that could not be asked comes before the limit."""
+    """Return the exit code: that of a failed service comes before that of the limit."""
     if max_behind is None:
         return unasked_services_code(report)
     judged = judge_limit(report, max_behind)

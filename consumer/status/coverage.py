@@ -1,4 +1,4 @@
-"""Up to when the archive is proven: by the same judgement that the nightly audit gives of a day."""
+"""Up to when the archive is proven complete, by the rules of the nightly audit."""
 
 from collections.abc import Iterator, Mapping
 from typing import Final
@@ -22,11 +22,11 @@ from minutebook.store.retrying import RetryingStore
 
 _HOUR_MS: Final = 60 * MINUTE_MS
 _FRESH_SECONDS: Final = 60.0
-"""With `--watch`, the archive is judged anew once a minute: a judgement asks S3 about every segment of the time."""
+"""With `--watch`, the archive is judged once a minute: that takes a request to S3 for every segment in the scope."""
 
 
 class Unproven(msgspec.Struct, frozen=True, kw_only=True):
-    """A time that is not proven. `shard` is empty where it is the stream's shape that is in doubt."""
+    """A time that is not proven. `shard` is empty if the stream's shards themselves are in doubt."""
 
     shard: str
     begins: str
@@ -35,11 +35,11 @@ class Unproven(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ProvenTime(msgspec.Struct, frozen=True, kw_only=True):
-    """From `since` on, every record that arrived until `until` is archived once; times are UTC in ISO 8601.
+    """Every record that arrived from `since` until `until` is archived once; times are UTC in ISO 8601.
 
-    `until` is None where something is open from the beginning on. `shards` says the same of each shard that is
-    judged. `unproven` are open times that began more than 80 minutes ago: later ones are not due yet. `unreadable`
-    are objects that cannot be believed, with the reason: what they would prove is not.
+    `until` is None if nothing is proven. `shards` holds the same per judged shard. `unproven` are the open times that
+    began more than 80 minutes ago; later ones are not due yet. `unreadable` are objects that are ignored as evidence,
+    each with the reason.
     """
 
     since: str
@@ -50,7 +50,7 @@ class ProvenTime(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CoverageWatch:
-    """Judges the last hours of an archive, at most once a minute."""
+    """Judges the last `hours` of an archive, at most once a minute."""
 
     def __init__(self, store: RetryingStore, prefix: str, clock: Clock, *, hours: float) -> None:
         self._store = store
@@ -62,11 +62,7 @@ class CoverageWatch:
     def look(
         self, application: ApplicationRecord, shards: Mapping[str, ShardInfo], leases: Mapping[str, Lease]
     ) -> ProvenTime | None:
-        """Return what is proven; None when nothing is asked for, or the application begins later.
-
-        Raises:
-            StoreUnavailable, StoreRefused: the store.
-        """
+        """Return what is proven; None when `hours` is 0 or the application begins later. Raises as the store does."""
         now = self._clock.monotonic()
         if self._last is None or now - self._last[0] >= _FRESH_SECONDS:
             self._last = now, self._judge(application, known_stream(shards, leases))
@@ -84,11 +80,11 @@ class CoverageWatch:
 
 
 def proven_time(verdict: Verdict) -> ProvenTime:
-    """Return a verdict as how far it reaches. Pure."""
+    """Return how far a verdict reaches. Pure."""
     scope = verdict.scope
     reached = {shard.shard_id: _reached(shard) for shard in verdict.shards}
-    # Only what is open holds the stream back: a shard that has ended is required, and reached, no farther.
-    begins = (verdict.inside(one.interval).from_ms for one in verdict.open_times)
+    # Only open times limit the stream: an ended shard reaches its required end, which is earlier.
+    begins = (verdict.inside(open_time.interval).from_ms for open_time in verdict.open_times)
     until_ms = min(begins, default=scope.until_ms)
     late_ms = scope.until_ms - SO_FAR_MARGIN_MS
     return ProvenTime(
@@ -100,17 +96,17 @@ def proven_time(verdict: Verdict) -> ProvenTime:
 
 
 def _reached(shard: ShardVerdict) -> int | None:
-    """Return up to when a shard is proven without a gap; None: it is open from the beginning on."""
+    """Return up to when a shard is proven without a gap; None if its beginning is a gap."""
     until_ms = shard.gaps[0].interval.from_ms if shard.gaps else shard.required.until_ms
     return None if until_ms <= shard.required.from_ms else until_ms
 
 
 def _unproven(verdict: Verdict, late_ms: int) -> Iterator[Unproven]:
-    for one in verdict.open_times:
-        if one.interval.from_ms < late_ms:
-            begins, ends = map(iso_time, verdict.inside(one.interval))
-            reasons = [f"{reason}: {reason.meaning}" for reason in one.reasons]
-            yield Unproven(shard=one.shard_id or "", begins=begins, ends=ends, reasons=reasons)
+    for open_time in verdict.open_times:
+        if open_time.interval.from_ms < late_ms:
+            begins, ends = map(iso_time, verdict.inside(open_time.interval))
+            reasons = [f"{reason}: {reason.meaning}" for reason in open_time.reasons]
+            yield Unproven(shard=open_time.shard_id or "", begins=begins, ends=ends, reasons=reasons)
 
 
 def _time(ms: int | None) -> str | None:
@@ -118,7 +114,7 @@ def _time(ms: int | None) -> str | None:
 
 
 def known_stream(shards: Mapping[str, ShardInfo], leases: Mapping[str, Lease]) -> Stream:
-    """Return what is known besides the archive. Without an answer to ListShards, nothing is made of its silence."""
+    """Return the shards from ListShards and from the leases. An empty `shards` means that ListShards failed."""
     listed = tuple(
         ShardRow(name, _range(row.starting_hash_key, row.ending_hash_key), frozenset(row.parents))
         for name, row in shards.items()

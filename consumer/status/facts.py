@@ -1,4 +1,4 @@
-"""One look at the stream, the archive and the lease table; whatever cannot be asked becomes a problem, not an end."""
+"""Read the stream, the archive and the lease table once. A service that fails becomes a problem in the report."""
 
 from collections.abc import Callable, Mapping
 from typing import Final, NamedTuple, TypeVar
@@ -30,7 +30,7 @@ _ABSENT: Final = frozenset({"NoSuchBucket", "ResourceNotFoundException"})
 
 
 class StatusSources(NamedTuple):
-    """Whom to ask. `days` bounds how far back a chain's end is looked for."""
+    """The services to read. `days` limits how far back the end of a chain is searched."""
 
     settings: Settings
     store: RetryingStore
@@ -44,7 +44,7 @@ class StatusSources(NamedTuple):
 
 
 def observe(sources: StatusSources) -> tuple[Observation, list[StatusProblem]]:
-    """Ask everybody once."""
+    """Read every source once; return the observation and the problems met."""
     problems: list[StatusProblem] = []
     identity = ask_or_note(sources.describe, problems, "stream")
     shards = (ask_or_note(sources.all_shards, problems, "stream") if identity else None) or {}
@@ -83,7 +83,7 @@ def observe(sources: StatusSources) -> tuple[Observation, list[StatusProblem]]:
 
 
 class _Archive(NamedTuple):
-    """What the archive says. `unread_ends` tells of a shard why its chain's end is not in `ends`."""
+    """What was read of the archive. `unread_ends`: per shard, why the end of its chain is not in `ends`."""
 
     shards: Mapping[str, ArchivedShard]
     ends: Mapping[str, ChainEnd]
@@ -125,7 +125,7 @@ def _observe_archive(
 
 
 def _tails(shards: Mapping[str, ShardInfo], archive: _Archive) -> dict[str, Position | KclStart]:
-    """Return from where each shard that is not archived to its end has to be read."""
+    """Return where to read the lag of each shard that is not archived to its end."""
     unfinished = [name for name in shards if archive.shards.get(name, ArchivedShard(None, None)).end is None]
     return {
         name: archive.ends[name].tail.last if name in archive.ends else archive.start
@@ -135,7 +135,7 @@ def _tails(shards: Mapping[str, ShardInfo], archive: _Archive) -> dict[str, Posi
 
 
 def ask_or_note(request: Callable[[], T], problems: list[StatusProblem], what: str) -> T | None:
-    """Return the answer; None, and one more problem, when there was none."""
+    """Return the answer to `request`; if it fails, add a problem and return None."""
     try:
         return request()
     except MinutebookError as exc:

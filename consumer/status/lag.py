@@ -1,9 +1,8 @@
-"""How far the archive of each open shard is behind the stream: one GetRecords after the tail, of one record.
+"""How far the archive of each open shard is behind the stream: one GetRecords of one record after the tail.
 
-The age of the oldest record that is not archived is the lag, exactly. An idle shard that is archived to its last
-record has none, however old that record is: the age of the tail would say otherwise, so it is not used. Costs two
-requests a shard and look; a shard takes five GetRecords a second, KCL's own included, so a throttled look is left
-out rather than repeated.
+The lag is the age of the oldest record that is not archived. The age of the tail would be wrong: an idle shard that
+is archived to its last record has no lag, however old that record is. A report costs two requests per shard. A shard
+serves five GetRecords a second, KCL's included, so a throttled request is not repeated.
 """
 
 from collections.abc import Mapping
@@ -25,7 +24,7 @@ _THROTTLED: Final = "ProvisionedThroughputExceededException"
 
 
 class LagReader(NamedTuple):
-    """Reads the lag of shards of one stream."""
+    """Reads the lag of the shards of one stream."""
 
     client: "KinesisClient"
     stream_name: str
@@ -39,12 +38,12 @@ class LagReader(NamedTuple):
     def _lag(self, shard_id: str, tail: Position | KclStart, now_ms: int) -> Lag:
         request: dict[str, Any] = {"StreamName": self.stream_name, "ShardId": shard_id, **_iterator(tail)}
         try:
-            found = self.client.get_shard_iterator(**request)
-            answer = self.client.get_records(ShardIterator=found["ShardIterator"], Limit=1)
+            iterator = self.client.get_shard_iterator(**request)["ShardIterator"]
+            answer = self.client.get_records(ShardIterator=iterator, Limit=1)
         except ClientError as exc:
             return Lag(None, None, _why(exc))
         except BotoCoreError as exc:
-            return Lag(None, None, f"the stream was not asked: {exc}")
+            return Lag(None, None, f"lag unknown: the stream could not be asked: {exc}")
         if answer["Records"]:
             arrival_ms = int(answer["Records"][0]["ApproximateArrivalTimestamp"].timestamp() * 1000)
             return Lag(max(0.0, (now_ms - arrival_ms) / 1000), "record")

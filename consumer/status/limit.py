@@ -1,4 +1,4 @@
-"""How far behind a shard may be before a script is told: `--max-behind`. Pure."""
+"""`--max-behind`: the exit code when a shard is too far behind. Pure."""
 
 import re
 from typing import Final, NamedTuple
@@ -13,7 +13,7 @@ _SPAN: Final = re.compile(r"([0-9]+(?:\.[0-9]+)?)([smhd]?)")
 
 
 class LimitVerdict(NamedTuple):
-    """The exit code, and the sentence that goes with it."""
+    """The exit code and its sentence."""
 
     exit_code: int
     sentence: str
@@ -23,18 +23,18 @@ def parse_span(text: str) -> float:
     """Return the seconds of a span such as 5m, 300s, 1.5h or 90.
 
     Raises:
-        SettingsError: it is none.
+        SettingsError: `text` is not a span.
     """
-    found = _SPAN.fullmatch(text)
-    if found is None:
+    match = _SPAN.fullmatch(text)
+    if match is None:
         raise SettingsError(f"not a span of time: {text!r}", next_step="write it as --max-behind 5m, 300s or 2h")
-    return float(found[1]) * _UNITS[found[2]]
+    return float(match[1]) * _UNITS[match[2]]
 
 
 def judge_limit(report: StatusReport, limit: str) -> LimitVerdict:
-    """Return 7 when a shard is farther behind than the limit, else 4 when it is not known of one, else 0.
+    """Return 7 if a shard is farther behind than the limit, else 4 if the lag of one is not known, else 0.
 
-    Where nothing is known at all, that is not known either.
+    Without any shard the result is 4, too.
     """
     seconds = parse_span(limit)
     late = [shard.shard for shard in report.shards if (shard.behind_seconds or 0) > seconds]

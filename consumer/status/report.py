@@ -1,4 +1,4 @@
-"""What `minutebook status` says: one value, and the rules that make it from what was observation. No I/O."""
+"""The report of `minutebook status`, and the rules that make it from an observation. No I/O."""
 
 from collections.abc import Mapping, Sequence
 from typing import Final, Literal, NamedTuple
@@ -20,7 +20,7 @@ LeaseState = Literal["held", "expired", "unknown", "free", "done", "missing"]
 
 
 class StatusProblem(msgspec.Struct, frozen=True, kw_only=True):
-    """Something that could not be asked, or must be looked at. `exit_code` 0: it is merely absent."""
+    """A service that failed, or something to look at. `exit_code` 0: it is merely absent."""
 
     sentence: str
     next_step: str = ""
@@ -30,12 +30,12 @@ class StatusProblem(msgspec.Struct, frozen=True, kw_only=True):
 class ShardStatus(msgspec.Struct, frozen=True, kw_only=True):
     """One shard. Positions are `<sequence>:<sub>`, times seconds; None means not known.
 
-    `state`: "open", "closed", or "unlisted" for a shard that the stream does not name (any more).
-    `lease`: "held" (renewed while we looked), "expired" (not renewed for longer than KCL allows), "free" (without an
-    owner), "done" (SHARD_END), "missing" (no row), "unknown" (not looked at for long enough).
+    `state`: "open", "closed", or "unlisted" for a shard that ListShards does not return (any more).
+    `lease`: "held" (renewed between our reads), "expired" (not renewed for longer than KCL allows), "free" (without
+    an owner), "done" (SHARD_END), "missing" (no row), "unknown" (not observed for long enough).
     `lease_age_seconds`: the last renewal is no older than this. `tail` is the end of the archive, `behind_seconds`
     the age of the oldest record that is not archived, by `behind_source`: "record" (that record was read),
-    "stream" (MillisBehindLatest: GetRecords came back empty), "end" (the shard is archived to its end).
+    "stream" (MillisBehindLatest: GetRecords returned no record), "end" (the shard is archived to its end).
     `gaps`: positions after which a segment is missing, and records whose continuity was recorded as doubtful.
     """
 
@@ -56,7 +56,7 @@ class ShardStatus(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class StatusReport(msgspec.Struct, frozen=True, kw_only=True):
-    """One look at everything; `at_ms` is epoch milliseconds. `coverage` is None where nothing could be judged."""
+    """One report; `at_ms` is epoch milliseconds. `coverage` is None if nothing could be judged."""
 
     format: int = FORMAT
     at_ms: int
@@ -70,7 +70,7 @@ class StatusReport(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Lag(NamedTuple):
-    """How far the archive of a shard is behind, see `ShardStatus`; `note` says why it is not known."""
+    """How far the archive of a shard is behind, see `ShardStatus`; `note`: why that is not known."""
 
     seconds: float | None
     source: Literal["record", "stream"] | None
@@ -78,7 +78,7 @@ class Lag(NamedTuple):
 
 
 class Observation(NamedTuple):
-    """What one look found. `leases` is None when the table could not be read or does not exist."""
+    """All that was read for a report. `leases` is None if the table could not be read or does not exist."""
 
     shards: Mapping[str, ShardInfo]
     archived: Mapping[str, ArchivedShard]
@@ -90,10 +90,10 @@ class Observation(NamedTuple):
 
 
 class LeaseWatch:
-    """What two and more looks at the lease counters say about the age of leases.
+    """Derives the age of leases from two or more reads of their counters.
 
-    A worker renews every third of the failover time. A counter that moved between two looks was renewed after the
-    first of them; one that did not move for longer than the failover time belongs to nobody any more.
+    A worker renews every third of the failover time. A counter that moved between two reads was renewed after the
+    first of them; a lease whose counter stands still for longer than the failover time has no living owner.
     """
 
     def __init__(self, failover_seconds: float) -> None:
@@ -101,21 +101,21 @@ class LeaseWatch:
         self._counters: dict[str, int] = {}
         self._still_since: dict[str, float] = {}
         self._renewed_after: dict[str, float] = {}
-        self._last_look = 0.0
+        self._last_read = 0.0
 
     def note(self, leases: Mapping[str, Lease], now: float) -> None:
-        """Take the counters as they are at `now`, seconds on a monotonic clock."""
+        """Record the counters read at `now`, in seconds on a monotonic clock."""
         for shard_id, lease in leases.items():
-            known = self._counters.get(shard_id)
-            if known is not None and known != lease.counter:
-                self._renewed_after[shard_id] = self._last_look
-            if known != lease.counter:
+            last = self._counters.get(shard_id)
+            if last is not None and last != lease.counter:
+                self._renewed_after[shard_id] = self._last_read
+            if last != lease.counter:
                 self._still_since[shard_id] = now
             self._counters[shard_id] = lease.counter
-        self._last_look = now
+        self._last_read = now
 
     def state(self, lease: Lease, now: float) -> tuple[LeaseState, float | None]:
-        """Return the state of a lease, and the age that its last renewal cannot exceed."""
+        """Return the state of a lease, and the greatest possible age of its last renewal."""
         if lease.checkpoint == "SHARD_END":
             return "done", None
         if lease.owner is None:
@@ -139,23 +139,23 @@ def shard_statuses(observation: Observation, watch: LeaseWatch, now: float) -> l
 
 
 def unread(statuses: Sequence[ShardStatus]) -> list[StatusProblem]:
-    """Name the shards that nobody reads: their leases are nobody's, or their owners are gone.
+    """Report the shards that no worker reads: their leases are free, or their owners are gone.
 
-    The workers that do not lead stay healthy then (docs/operations.md): only the leader gives leases away, and it may
-    be none of ours. A shard whose parents are not finished waits for them.
+    Workers that do not lead stay healthy then (docs/operations.md): only the leader assigns leases, and it may be
+    none of ours. A shard whose parents are not finished is left out: it waits for them.
     """
     leases = {status.shard: status.lease for status in statuses}
-    left = [
+    shards = [
         f"{status.shard} ({'free' if status.lease == 'free' else f'{status.owner} does not renew it'})"
         for status in statuses
         if status.lease in {"free", "expired"}
         and all(leases.get(parent, "done") in {"done", "missing"} for parent in status.parents)
     ]
-    if not left:
+    if not shards:
         return []
     return [
         StatusProblem(
-            sentence=f"lease table: nobody reads {some_of(left, _SHOWN)}",
+            sentence=f"lease table: nobody reads {some_of(shards, _SHOWN)}",
             next_step="nothing within two minutes of a start or a stop; else minutebook docs runbook "
             "shard_without_reader, and look at the worker that leads",
         )

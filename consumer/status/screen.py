@@ -1,4 +1,4 @@
-"""How a status report looks on a terminal."""
+"""Render a status report for a terminal."""
 
 from collections.abc import Iterator, Mapping
 
@@ -12,15 +12,15 @@ from consumer.status.report import ShardStatus, StatusReport
 
 _DIGITS = 8
 _WIDE = 132
-"""Columns of the whole table, with remarks that are short."""
+"""Columns that the whole table takes with short remarks."""
 _MOST_GAPS = 5
 _LEASE_STYLES = {"held": "green", "expired": "bold red", "missing": "yellow", "free": "yellow"}
 _LATE_SECONDS = 180
-"""A minute, its linger, and a minute of grace: from here on the lag is shown in red."""
+"""A lag above this is shown in red: a minute, its linger, and a minute of grace."""
 
 
 def render(report: StatusReport) -> RenderableType:
-    """Return the problems, then the shards; positions are shortened to their last digits."""
+    """Return the problems, then the coverage, then the shards; positions are cut to their last digits."""
     parts: list[RenderableType] = [
         Text(f"{report.application}: {report.stream} -> s3://{report.bucket}/{report.prefix}", style="bold")
     ]
@@ -37,7 +37,7 @@ def render(report: StatusReport) -> RenderableType:
 
 
 class _Shards:
-    """The shards: a table where there is room for one, else a row and a line of details for each."""
+    """The shards as a table if the terminal is wide enough, else a row and a line of details for each."""
 
     def __init__(self, shards: list[ShardStatus], proven: Mapping[str, str | None]) -> None:
         self._shards = shards
@@ -51,11 +51,11 @@ class _Shards:
 
 
 def _rows(shards: list[ShardStatus], proven: Mapping[str, str | None]) -> Iterator[RenderableType]:
-    """Yield what fits into 80 columns: a row of what is looked for first, the rest indented below it."""
+    """Yield the shards in 80 columns: the most wanted values in a row, the rest indented below it."""
     yield Text(_row("shard", "state", "archived to", "proven to", "behind"), style="bold")
     for shard in shards:
-        known = (shard.shard, shard.state, _clock(shard.tail_minute or "-"), _clock(proven.get(shard.shard) or "-"))
-        yield Text(_row(*known, "")) + _behind(shard)
+        cells = (shard.shard, shard.state, _clock(shard.tail_minute or "-"), _clock(proven.get(shard.shard) or "-"))
+        yield Text(_row(*cells, "")) + _behind(shard)
         yield Padding(_details(shard), (0, 0, 0, 2))
 
 
@@ -71,15 +71,15 @@ def _details(shard: ShardStatus) -> Text:
         *(f"from {_number(name)}" for name in shard.parents),
         *(f"to {_number(name)}" for name in shard.children),
     ]
-    said = [f"checkpoint {short(shard.checkpoint)}", f"end {short(shard.tail)}", *family]
-    text.append(f"{owner}; {', '.join(said)}", style="dim")
+    details = [f"checkpoint {short(shard.checkpoint)}", f"end {short(shard.tail)}", *family]
+    text.append(f"{owner}; {', '.join(details)}", style="dim")
     for remark in (*shard.gaps, *shard.notes):
         text.append(f"\n! {remark}", style="bold red" if remark in shard.gaps else "")
     return text
 
 
 def _proven(coverage: ProvenTime) -> Text:
-    """Return up to when everything is proven, and each time before that is open for longer than it should be."""
+    """Return up to when everything is proven, and the open times that are overdue."""
     since = f"since {_clock(coverage.since)}"
     if coverage.until is None:
         text = Text(f"proven: nothing {since}", style="yellow")
