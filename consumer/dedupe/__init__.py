@@ -1,1 +1,1 @@
-"""Producer duplicates: claims and watermarks. Ground: imports no other room of the consumer."""
+"""Producer deduplication: claims and watermarks. Imports no other room of the consumer."""

@@ -1,19 +1,18 @@
-"""Claims of up to 25 events in one request: PartiQL statements, each of which succeeds or fails by itself.
+"""Claims on up to 25 events in one request: PartiQL statements that succeed or fail one by one.
 
                         INSERT                             UPDATE ... WHERE id = me AND owner = me
-    what it claims      an event that nobody has claimed   an event that we have: an earlier delivery, a lost answer
-    no Error            ours: the item was not there       ours: the item was there, and has its new expiry
+    what it claims      an event without a claim           an event that we own: an earlier delivery, a lost answer
+    no Error            ours: there was no item            ours: the item exists, and has its new expiry
     its own Error       DuplicateItem: OTHERWISE           ConditionalCheckFailed, and the item: its owner, unless it
-                                                           has run out or is no claim: OTHERWISE
+                                                           has expired or is no claim: OTHERWISE
     throttled, 500      AGAIN                              AGAIN: it may have been applied
-    any other Error     OTHERWISE, and it is told          OTHERWISE, and it is told
+    any other Error     OTHERWISE, and it is logged        OTHERWISE, and it is logged
 
-These are the first two clauses of the condition of a claim (`consumer.dedupe.table`): a statement that succeeds is a
-claim by the whole of it. Where neither says whose an event is, nothing is guessed: OTHERWISE ends at the conditional
-PutItem, which judges by all three clauses.
+INSERT and UPDATE are the first two clauses of the condition of a claim (`consumer.dedupe.table`), so a statement that
+succeeds is a valid claim. Claims that neither decides are OTHERWISE: a PutItem with all three clauses decides them.
 
-Which errors a statement may have: "BatchStatementError", DynamoDB API reference. The entries are in the order of the
-statements ("BatchExecuteStatement", same place), and a success names its table: one that says nothing is no claim.
+The errors of a statement: "BatchStatementError", DynamoDB API reference. Entries come in the order of the statements
+("BatchExecuteStatement", ibid.), and a success names its table: an entry without error and table is no claim.
 """
 
 from collections.abc import Mapping, Sequence
@@ -26,10 +25,10 @@ if TYPE_CHECKING:
     from mypy_boto3_dynamodb.type_defs import BatchStatementRequestTypeDef
 
 MOST_STATEMENTS: Final = 25
-"""In one request ("Running batch operations with PartiQL for DynamoDB", developer guide)."""
+"""Limit of one request ("Running batch operations with PartiQL for DynamoDB", developer guide)."""
 Verb: TypeAlias = Literal["INSERT", "UPDATE"]
 VERBS: Final[tuple[Verb, ...]] = ("INSERT", "UPDATE")
-"""In the order in which they are tried: nearly every event is new."""
+"""INSERT is tried first: nearly every event is new."""
 _TAKEN: Final = {"INSERT": "DuplicateItem", "UPDATE": "ConditionalCheckFailed"}
 _MISSING: Final = "ResourceNotFound"
 _PASSING: Final = frozenset(
@@ -52,14 +51,14 @@ class EventClaim(NamedTuple):
 
 
 class Owner(NamedTuple):
-    """Who keeps an event; `digest` is None where the claim was written without one."""
+    """The owner of an event; `digest` is None if the claim was written without one."""
 
     position: str
     digest: str | None
 
 
 class Undecided(Enum):
-    """What to do about a claim that a batch did not decide."""
+    """How to go on with a claim that a batch did not decide."""
 
     AGAIN = "the same request"
     OTHERWISE = "another one"
@@ -77,10 +76,10 @@ class StatementBatch(NamedTuple):
     now: int
 
     def statements(self, table: str) -> "list[BatchStatementRequestTypeDef]":
-        """Return what is sent; values travel as parameters, so an id needs no quotes.
+        """Return the statements. Values are parameters, so ids need no quoting.
 
         Raises:
-            ValueError: these are not 1 to 25 claims, each on another event. DynamoDB refuses a request that names an
+            ValueError: these are not 1 to 25 claims on different events. DynamoDB refuses a request that names an
                 item twice, and may have applied a part of it by then.
         """
         claims = self.claims
@@ -107,14 +106,14 @@ class StatementBatch(NamedTuple):
         """Return the answers, in the order of the claims.
 
         Raises:
-            OutcomeUnknown: there is not an entry for each of them.
+            OutcomeUnknown: the number of entries is not that of the claims.
         """
         if len(entries) != len(self.claims):
             raise OutcomeUnknown(f"{len(entries)} answers to {len(self.claims)} claims")
         return [self._answer(claim, entry) for claim, entry in zip(self.claims, entries, strict=True)]
 
     def refusal(self, entries: Sequence[Mapping[str, Any]]) -> str | None:
-        """Return why statements of this kind are refused for good; None when they are not, or the table is gone."""
+        """Return why DynamoDB refuses statements of this kind for good; None if it does not, or the table is gone."""
         expected = _PASSING | {_TAKEN[self.verb], _MISSING}
         for entry in entries:
             if "Error" in entry and (code := entry["Error"].get("Code", "")) not in expected:
@@ -133,10 +132,10 @@ class StatementBatch(NamedTuple):
         try:
             return owner_in(item, claim.event_id)
         except FormatError:
-            return Undecided.OTHERWISE  # the claim alone names it
+            return Undecided.OTHERWISE  # a claim by PutItem raises this error
 
-    def _has_run_out(self, item: Any) -> bool:  # noqa: ANN401 - what the service says
-        """Tell whether an item may be taken over, or is none."""
+    def _has_run_out(self, item: Any) -> bool:  # noqa: ANN401 - any JSON of the service
+        """Return whether an item is an expired claim, or none at all."""
         try:
             return int(item["expires"]["N"]) < self.now
         except (KeyError, TypeError, ValueError):
@@ -144,7 +143,7 @@ class StatementBatch(NamedTuple):
 
 
 def _is_on(item: object, claim: EventClaim) -> bool:
-    """Tell whether an item is that of the claim's event: entries out of order would name other events' owners."""
+    """Return whether an item is that of the claim's event: entries out of order would give owners of other events."""
     return isinstance(item, dict) and item.get("id") == _key(claim)
 
 
@@ -152,7 +151,7 @@ def owner_in(item: object, event_id: str) -> Owner:
     """Return the owner that an item names.
 
     Raises:
-        FormatError: it is not a claim's.
+        FormatError: the item is not a claim.
     """
     has_digest = isinstance(item, dict) and "digest" in item
     return Owner(_text(item, "owner", event_id), _text(item, "digest", event_id) if has_digest else None)
@@ -163,7 +162,7 @@ def _text(item: object, name: str, what: str) -> str:
     if not isinstance(value, str) or not value:
         raise FormatError(
             f"the dedupe table's item of {what} has no {name!r}",
-            next_step="the table holds items of somebody else: set minutebook.dedupeTable to a table of its own",
+            next_step="something else writes to this table: set minutebook.dedupeTable to a table of its own",
         )
     return value
 

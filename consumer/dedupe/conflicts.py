@@ -1,4 +1,4 @@
-"""Conflicts of ids: events that name the id of another one. Both are kept, and somebody should know."""
+"""Id conflicts: different events with the same id. Both are kept, and a warning is logged."""
 
 from typing import Final
 
@@ -11,7 +11,7 @@ _TELL_SECONDS: Final = 60.0
 
 
 class IdConflicts:
-    """Counts the conflicts of one shard, and tells of them once a minute at most."""
+    """Counts the conflicts of one shard, and logs them at most once a minute."""
 
     def __init__(self, shard_id: str, clock: Clock) -> None:
         self._clock = clock
@@ -21,12 +21,12 @@ class IdConflicts:
         self._told_at: float | None = None
 
     def add(self, claim: EventClaim, owner: Owner) -> None:
-        """Count a record whose id is held by a record of another payload."""
+        """Count a record whose id is claimed by a record with another payload."""
         self._untold += 1
         self._last = (claim, owner)
 
     def tell(self, *, is_last: bool = False) -> None:
-        """Log how many there were since the last line, unless that is younger than a minute and another may come."""
+        """Log the conflicts since the last line, at most once a minute; at once if `is_last`."""
         now = self._clock.monotonic()
         is_young = self._told_at is not None and now - self._told_at < _TELL_SECONDS
         if self._last is None or (is_young and not is_last):

@@ -1,8 +1,8 @@
-"""Producer deduplication: which of the delivered records are a producer's second copy of an archived one.
+"""Producer deduplication: which delivered records are a producer's second copy of an archived one.
 
-Two modes behind one port. A deduplicator follows one shard's chain: it judges records in order, says what must travel
-with a segment, and is told when the chain's tail moved. Judging twice, on a replay or by a zombie, gives the same
-answer; so it may happen before the commit.
+Two modes behind one port. A deduplicator follows one shard's chain: it judges records in order, returns what must be
+stored with a segment, and is called when the chain's tail moved. Judging again, on a replay or by a zombie, gives the
+same answer, so records may be judged before the commit.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -32,7 +32,7 @@ B = TypeVar("B")
 
 
 class ClaimMap(Protocol):
-    """A `map` that may run its calls at once; results in order."""
+    """A `map` that may run its calls in parallel; results in order."""
 
     def __call__(self, call: Callable[[A], B], given: Iterable[A], /) -> Iterable[B]:
         """Return the result of each call."""
@@ -43,33 +43,33 @@ class Deduplicator(Protocol):
     """Follows one shard's chain."""
 
     def judge(self, records: Sequence[Record]) -> Sequence[str | None]:
-        """Return, per record, None to keep it or what it is a duplicate of. Records come in chain order."""
+        """Return, per record, None to keep it, or what it duplicates. Records come in chain order."""
         ...
 
     def watermarks(self) -> Watermarks | None:
-        """Return the state behind the last judged record, to travel with the segment; None for none."""
+        """Return the state after the last judged record, to be stored with the segment; None for none."""
         ...
 
     def committed(self, metadata: SegmentMetadata) -> None:
-        """Our segment was committed; called before any checkpoint at its end."""
+        """Take note that our segment was committed; called before any checkpoint at its end."""
         ...
 
     def adopt(self, metadata: SegmentMetadata, watermarks: Watermarks | None) -> None:
-        """The chain's tail is another writer's segment now, and its state is ours."""
+        """Take over the state of another writer's segment, which is the chain's tail now."""
         ...
 
     def tick(self, *, is_last: bool = False) -> None:
-        """Tell what waits to be told; all of it when nothing more is judged."""
+        """Log what is due; with `is_last`, everything: no record will be judged any more."""
         ...
 
 
 class Claims:
-    """Mode `claims`: the first position that claims an event id in the table keeps the event, for ever after.
+    """Mode `claims`: the first position that claims an event id in the table owns the event until the claim expires.
 
-    A record is a copy when its payload is the owner's, too. One with the same id and another payload is an event of
-    its own, kept and counted: else a producer that names the ids of others would make their events disappear.
-    `shard` is `<stream>/<shardId>`: with it a position is the name of an owner.
-    The table is asked for all records of a call at once; throttling holds the processor back.
+    A record is a copy if its payload, too, is the owner's. A record with the same id and another payload is kept and
+    counted: otherwise a producer could suppress the events of others by using their ids.
+    `shard` is `<stream>/<shardId>`: followed by a position, it names an owner.
+    All records of a call are claimed together; throttling by DynamoDB holds the processor back.
     """
 
     def __init__(
@@ -94,7 +94,7 @@ class Claims:
         self._conflicts = IdConflicts(shard.rpartition("/")[2], clock)
 
     def judge(self, records: Sequence[Record]) -> Sequence[str | None]:
-        """Claim each event id once; a record is kept when the claim is its own, or another payload's."""
+        """Claim each event id once. A record is kept if it owns the claim, or if the owner has another payload."""
         claims = [self._claim_of(record) for record in records]
         wanted: dict[str, EventClaim] = {}
         for claim in claims:
@@ -109,17 +109,17 @@ class Claims:
         return verdicts
 
     def watermarks(self) -> None:
-        """Claims live in the table: nothing travels with the segment."""
+        """Return None: claims are in the table, not with the segment."""
 
-    def committed(self, metadata: SegmentMetadata) -> None:  # noqa: ARG002 - the port's
+    def committed(self, metadata: SegmentMetadata) -> None:  # noqa: ARG002 - part of the port
         """Nothing to write: claims precede the commit."""
         self._conflicts.tell()
 
     def adopt(self, metadata: SegmentMetadata, watermarks: Watermarks | None) -> None:
-        """Nothing to do: the winner's records hold their own claims."""
+        """Do nothing: the winner's records have their own claims."""
 
     def tick(self, *, is_last: bool = False) -> None:
-        """Tell of conflicts."""
+        """Log conflicts."""
         self._conflicts.tell(is_last=is_last)
 
     def _claim_of(self, record: Record) -> EventClaim | None:
@@ -138,21 +138,23 @@ class Claims:
         return owner.position
 
     def _owners(self, wanted: Sequence[EventClaim]) -> Mapping[str, Owner]:
-        """Claim each event: what nobody has claimed, what we have, and one by one what is neither."""
+        """Claim each event: by INSERT, by UPDATE, and what both leave undecided one by one."""
         owners: dict[str, Owner] = {}
         left = wanted
         for verb in VERBS:
             batches = [left[start : start + MOST_STATEMENTS] for start in range(0, len(left), MOST_STATEMENTS)]
-            # A claim that is alone is decided at once, by the whole condition.
-            for found in self._map_claims(partial(self._decide, verb), [each for each in batches if len(each) > 1]):
-                owners |= found
+            # A batch of one would save no request: the PutItem below decides it.
+            for decided in self._map_claims(
+                partial(self._decide, verb), [batch for batch in batches if len(batch) > 1]
+            ):
+                owners |= decided
             left = [claim for claim in wanted if claim.event_id not in owners]
         for claim, owner in zip(left, self._map_claims(self._claim, left), strict=True):
             owners[claim.event_id] = owner
         return owners
 
     def _decide(self, verb: Verb, claims: Sequence[EventClaim]) -> Mapping[str, Owner]:
-        """Return the owners of those events of a batch that statements of one kind decide."""
+        """Return the owners of those events of a batch that statements of this kind decide."""
         now = self._clock.now_ms() // 1000
         batch = StatementBatch(verb, claims, now + self._lifetime_seconds(), now)
         owners: dict[str, Owner] = {}
@@ -166,13 +168,13 @@ class Claims:
                 batch = batch._replace(claims=again)
                 raise OutcomeUnknown(f"{len(again)} of {len(answers)} claims were not decided")
 
-        # Safe to repeat: what an earlier attempt claimed is there by the second, under its own position.
+        # Safe to repeat: a claim of an earlier attempt names this record's position, so the UPDATE succeeds.
         until_known(ask, self._backoff(), "claims")
         return owners
 
     def _claim(self, wanted: EventClaim) -> Owner:
         now, lifetime = self._clock.now_ms() // 1000, self._lifetime_seconds()
-        # Safe to repeat: the second attempt finds its own position as the owner.
+        # Safe to repeat: the second attempt finds this record's position as the owner.
         return until_known(
             lambda: self._table.claim(wanted, expires=now + lifetime, now=now),
             self._backoff(),
@@ -181,7 +183,7 @@ class Claims:
 
 
 class WatermarkPaths(NamedTuple):
-    """Where payloads hold the producer's number and, when several producers share a shard, its key."""
+    """Where payloads hold the producer's sequence number and, if several producers share a shard, its key."""
 
     sequence: PayloadPath
     key: PayloadPath | None
@@ -189,7 +191,7 @@ class WatermarkPaths(NamedTuple):
 
 
 class WatermarkDedupe:
-    """Mode `watermark`: numbers that the chain has seen are duplicates. `state` is that of the chain's tail."""
+    """Mode `watermark`: numbers that the chain already holds are duplicates. `state`: at the chain's tail."""
 
     def __init__(
         self,
@@ -207,7 +209,7 @@ class WatermarkDedupe:
         self._log = structlog.get_logger().bind(place=shard)
 
     def judge(self, records: Sequence[Record]) -> Sequence[str | None]:
-        """Compare with the state, and move it."""
+        """Look each number up in the state, and add it."""
         verdicts: list[str | None] = []
         missing = 0
         for record in records:
@@ -224,7 +226,7 @@ class WatermarkDedupe:
         return verdicts
 
     def watermarks(self) -> Watermarks:
-        """Return the state behind the last judged record."""
+        """Return the state after the last judged record."""
         return self._state
 
     def committed(self, metadata: SegmentMetadata) -> None:
@@ -233,7 +235,7 @@ class WatermarkDedupe:
         until_known(lambda: self._table.write_tail(self._shard, tail), self._backoff(), "the watermarks' tail row")
 
     def adopt(self, metadata: SegmentMetadata, watermarks: Watermarks | None) -> None:
-        """Take the winner's state. A segment without one was written in another mode: what it holds is unknown."""
+        """Take the winner's state; begin an empty one after a segment of another mode, whose numbers are unknown."""
         if watermarks is None:
             self._log.warning(
                 "watermarks_missing",
@@ -243,4 +245,4 @@ class WatermarkDedupe:
         self._state = watermarks or Watermarks()
 
     def tick(self, *, is_last: bool = False) -> None:
-        """Nothing waits to be told."""
+        """Do nothing."""

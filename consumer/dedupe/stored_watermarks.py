@@ -1,4 +1,4 @@
-"""Watermarks as they travel with a segment: in its metadata, or beside it when they are too long for that."""
+"""Watermarks stored with a segment: in its metadata, or in an object beside it if they are too long."""
 
 from typing import Final
 
@@ -10,13 +10,13 @@ from minutebook.store.retrying import RetryingStore
 
 WATERMARKS_LIMIT: Final = 1000
 WATERMARKS_BESIDE: Final = "beside"
-"""The value of the metadata field `watermarks` when they have an object of their own."""
+"""The metadata field `watermarks` if they have an object of their own."""
 
 
 def store_watermarks(store: RetryingStore, key: str, watermarks: Watermarks) -> str:
-    """Return the metadata field of a segment to come; what does not fit into it is written to `key` first.
+    """Return the metadata field for a segment; what does not fit is written to `key` first.
 
-    The key carries the segment's writer, so it is ours alone: when it exists, an earlier attempt was applied.
+    The key contains the segment's writer, so only an earlier attempt of ours can have written it.
     """
     text = watermarks.encode()
     if len(text) <= WATERMARKS_LIMIT:
@@ -26,7 +26,7 @@ def store_watermarks(store: RetryingStore, key: str, watermarks: Watermarks) -> 
 
 
 def load_watermarks(store: RetryingStore, prefix: str, metadata: SegmentMetadata) -> Watermarks | None:
-    """Return the watermarks that travel with a stored segment; None when it carries none.
+    """Return the watermarks stored with a segment; None if it has none.
 
     Raises:
         ObjectVanished: they were written beside the segment and are gone.
@@ -37,7 +37,7 @@ def load_watermarks(store: RetryingStore, prefix: str, metadata: SegmentMetadata
     if metadata.watermarks != WATERMARKS_BESIDE:
         return Watermarks.decode(metadata.watermarks)
     key = watermarks_key(prefix, metadata.shard_id, metadata.minute, metadata.first, metadata.writer)
-    found = store.get(key)
-    if found is None:
+    stored = store.get(key)
+    if stored is None:
         raise ObjectVanished(f"{key} is gone", next_step="find out who deletes objects under the prefix")
-    return Watermarks.decode(found.body)
+    return Watermarks.decode(stored.body)

@@ -1,23 +1,23 @@
 """The dedupe table in DynamoDB: claims on event ids, and the watermarks at each shard's tail.
 
     item              attributes
-    e:<event id>      owner S, digest S, expires N   a claim: the position that keeps this event, and its payload
+    e:<event id>      owner S, digest S, expires N   a claim: the position that owns this event, and its payload
     t:<stream>/<shard>  the end of the shard's chain and the producer watermarks there: `consumer.dedupe.tail_rows`
 
 The condition of a claim, clause by clause:
 
-    attribute_not_exists(id)    nobody has claimed the event
-    OR #owner = :me             we have, on an earlier delivery or in a request whose answer got lost
-    OR expires < :now           the claim has run out; DynamoDB deletes expired items late, so we look ourselves
+    attribute_not_exists(id)    the event has no claim
+    OR #owner = :me             we own it: an earlier delivery, or a request whose answer was lost
+    OR expires < :now           the claim has expired; DynamoDB deletes expired items late, so we compare the time
 
-An owner is a *position*, not a process: the same record claims under the same name on every delivery and by every
-writer. So there is no lock, no in-progress state and no window (docs/decisions/0010-producer-duplicates.md).
+An owner is a *position*, not a process: on every delivery and by every writer, a record claims under the same name.
+So there is no lock, no in-progress state and no window (docs/decisions/0010-producer-duplicates.md).
 
-The digest is that of the owner's payload, so that a record is dropped only for one that says the same: an id alone
-would let any producer suppress the events of another. Claims written before there were digests have none.
+The digest is that of the owner's payload: a record is dropped only if its payload is the same. With ids alone, any
+producer could suppress the events of another. Claims of versions before digests have none.
 
-Claims are made 25 at a time where that decides them, clause by clause (`consumer.dedupe.claim_batches`); the few that
-are left are made one by one with the whole condition (docs/decisions/0029-cheap-claims.md).
+Claims are sent 25 at a time (`consumer.dedupe.claim_batches`); the few that this does not decide are sent one by one
+with the whole condition (docs/decisions/0029-cheap-claims.md).
 """
 
 from collections.abc import Callable, Sequence
@@ -44,31 +44,31 @@ _MISSING = "ResourceNotFoundException"
 
 
 class DedupeTable(Protocol):
-    """The requests that deduplication sends. All raise `OutcomeUnknown` (ask again) or `StoreRefused`."""
+    """The requests of deduplication. All raise `OutcomeUnknown` (repeat the request) or `StoreRefused`."""
 
     def claim(self, claim: EventClaim, *, expires: int, now: int) -> Owner:
-        """Claim an event; returns who owns it now. Times are epoch seconds."""
+        """Claim an event; return its owner afterwards. Times are epoch seconds."""
         ...
 
     def claim_batch(self, batch: StatementBatch) -> Sequence[Answer]:
-        """Make up to 25 claims by statements of one kind; returns, in their order, what is known of each.
+        """Send up to 25 claims as statements of one kind; return an answer for each, in order.
 
-        Safe to repeat: ours stay ours. `claim` decides what is left.
+        Safe to repeat: ours stay ours. `claim` decides what is left undecided.
         """
         ...
 
     def read_tail(self, shard: str) -> ShardTail | None:
-        """Return what is stored of a shard's tail, None for nothing readable. `shard` is `<stream>/<shardId>`."""
+        """Return the stored tail of a shard; None if it is missing or unreadable. `shard` is `<stream>/<shardId>`."""
         ...
 
     def write_tail(self, shard: str, tail: ShardTail) -> None:
-        """Store a shard's tail; the watermarks go with it unless they are too long for an item."""
+        """Store a shard's tail, with the watermarks unless they are too long for an item."""
         ...
 
 
 def make_claims_client(region: str, endpoint: str | None, access: Access) -> "DynamoDBClient":
-    """Return a client for many claims in flight."""
-    # Parameters are ours and typed; validating each of a thousand claims a second costs more than signing them.
+    """Return a client for `CLAIM_CONNECTIONS` parallel requests."""
+    # Our parameters are typed; to validate each of a thousand claims a second would cost more than to sign them.
     config = client_config(read_timeout=20, connections=CLAIM_CONNECTIONS, validate=False)
     return make_dynamodb_client(region, endpoint, access, config)
 
@@ -82,9 +82,9 @@ class DynamoDedupeTable:
         self._refused: set[Verb] = set()
 
     def ensure(self) -> bool:
-        """Ask for the table to be there: on-demand billing, time to live on `expires`; True once it is usable.
+        """Create the table if it is missing (on-demand, time to live on `expires`); return whether it is usable.
 
-        Call again until True. A table that somebody else makes at the same moment is as good as ours.
+        Repeat until True. A table that another process creates at the same time is fine.
         """
         status = self._status()
         if status is None:
@@ -101,7 +101,7 @@ class DynamoDedupeTable:
                     TableName=self._name, TimeToLiveSpecification={"Enabled": True, "AttributeName": "expires"}
                 ),
                 f"UpdateTimeToLive {self._name}",
-                pass_codes=("ValidationException",),  # somebody else enabled it between the two requests
+                pass_codes=("ValidationException",),  # another process enabled it between the two requests
             )
         return True
 
@@ -132,8 +132,8 @@ class DynamoDedupeTable:
     def claim_batch(self, batch: StatementBatch) -> Sequence[Answer]:
         """Send one BatchExecuteStatement; see `consumer.dedupe.claim_batches`.
 
-        What is refused for good is sent no more in this process: the role may lack the right to such statements, the
-        server may not know them. That says nothing of the claims: one by one they succeed, or tell why not.
+        Once refused for good, statements of that kind are not sent any more in this process: the role may lack the
+        permission, or the server may not support them. The claims are then sent one by one.
         """
         statements = batch.statements(self._name)
         undecided = [Undecided.OTHERWISE] * len(statements)
@@ -170,12 +170,12 @@ class DynamoDedupeTable:
                 "tail_row_unreadable",
                 place=shard,
                 error=str(exc),
-                next_step="nothing is lost, the archive holds the same; find out who else writes to the table",
+                next_step="nothing is lost, the archive holds the same; find out what else writes to the table",
             )
             return None
 
     def write_tail(self, shard: str, tail: ShardTail) -> None:
-        """Send one PutItem. Unconditional: the row is a hint, checked against the chain's position when read."""
+        """Send one PutItem, without a condition: the row is a hint, compared with the chain's position when read."""
         item = tail_item(shard, tail)
         self._ask(
             lambda: self._client.put_item(TableName=self._name, Item=item),
@@ -184,7 +184,7 @@ class DynamoDedupeTable:
 
     def _refuse(self, verb: Verb, error: str) -> None:
         if verb in self._refused:
-            return  # another of the requests in flight has told it
+            return  # a parallel request has logged it
         self._refused.add(verb)
         structlog.get_logger().warning(
             "claims_one_by_one",
@@ -212,7 +212,7 @@ class DynamoDedupeTable:
         )
 
     def _ask(self, request: Callable[[], T], what: str, *, pass_codes: tuple[str, ...] = ()) -> T | None:
-        """Send one request; None for an error that `pass_codes` expects."""
+        """Send one request; return None for an error whose code is in `pass_codes`."""
         try:
             return request()
         except ClientError as exc:
@@ -225,5 +225,5 @@ class DynamoDedupeTable:
 
 def _translated(error: ClientError | BotoCoreError, what: str) -> StoreError:
     if error_code(error) == _MISSING:
-        return StoreRefused(f"{what}: {error}", next_step="the table was deleted: restart to have it made again")
+        return StoreRefused(f"{what}: {error}", next_step="the table was deleted: a restart creates it again")
     return translate(error, what)

@@ -1,13 +1,13 @@
-"""The tail row: what the dedupe table says of the end of a shard's chain. A hint, whatever it holds.
+"""The tail row: the end of a shard's chain in the dedupe table. It is only a hint.
 
     t:<stream>/<shard>   position S     the end of the chain's last segment
                          minute N       the minute of that segment, and
                          first S        its first position: with the shard they are its key
                          watermarks S   the producer watermarks there, unless they are too long
 
-DynamoDB refuses items above 400 KB, names and values together ("Service quotas", DynamoDB Developer Guide); some 690
-producers with 32 intervals each get there. The state is in the archive all the same: the row then only says where. A
-row that cannot be read is an absent one, for the same reason.
+DynamoDB refuses items above 400 KB, names and values together ("Service quotas", DynamoDB Developer Guide): about 690
+producers with 32 intervals each. The archive holds the state, too, so a row without it only says where; for the same
+reason an unreadable row counts as absent.
 """
 
 from collections.abc import Mapping
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
     from mypy_boto3_dynamodb.type_defs import AttributeValueTypeDef
 
 LONGEST_STATE_BYTES: Final = 350_000
-"""Up to here the watermarks go into the row."""
+"""Longer watermarks are left out of the row."""
 
 
 class ShardTail(NamedTuple):
     """The end of a shard's chain.
 
-    `watermarks` are those at `position`; None: only the archive has them. `slot` is minute and first position of the
-    segment that ends there; None in rows of versions that did not write it.
+    `watermarks` are those at `position`; None if only the archive has them. `slot` is the minute and the first
+    position of the segment that ends there; None in rows of older versions.
     """
 
     position: Position
@@ -52,7 +52,7 @@ def tail_item(shard: str, tail: ShardTail) -> "dict[str, AttributeValueTypeDef]"
 
 
 def decode_tail(item: Mapping[str, Any]) -> ShardTail:
-    """Read an item; raises FormatError when it is not what `tail_item` writes."""
+    """Read an item that `tail_item` wrote; raises FormatError for any other."""
     try:
         position = Position.parse(item["position"]["S"])
         state = Watermarks.decode(item["watermarks"]["S"]) if "watermarks" in item else None

@@ -1,12 +1,12 @@
 """Producer watermarks: which of a producer's own sequence numbers a shard's chain has archived.
 
-Per producer the numbers seen are kept as intervals: the highest end is the high watermark, the holes between the
-intervals are the open gaps. PutRecords can fail for one record and succeed for the next, so a number below the
-watermark may be new: it is dropped only when it lies in an interval.
+The numbers of a producer are stored as intervals: the highest end is the high watermark, the holes between intervals
+are open gaps. PutRecords can fail for one record and succeed for the next, so a number below the watermark may be
+new: it is dropped only if it lies in an interval.
 
-**Doubt keeps.** What is not known to be archived is not dropped: numbers before the first one seen, numbers of
-intervals or producers that were forgotten because there were too many. Forgetting follows the records alone, so every
-replay of the same chain decides the same.
+**In doubt, keep.** A number that is not known to be archived is kept: one before the first interval, one of an
+interval or producer that was forgotten because there were too many. What is forgotten depends on the records alone,
+so every replay of a chain decides the same.
 """
 
 import json
@@ -27,37 +27,36 @@ class Watermarks:
     """The state of one shard's chain at one position. Producers are ordered by their last record."""
 
     def __init__(self) -> None:
-        self._seen: dict[str, list[tuple[int, int]]] = {}
+        self._intervals: dict[str, list[tuple[int, int]]] = {}
 
     def take(self, producer: str, number: int, *, ordered: bool) -> bool:
-        """Record `number`; returns True when it is new, False when it is a duplicate.
+        """Add `number`; return whether it is new.
 
-        `ordered` is the producer's promise that numbers never come late: then everything up to the watermark is a
-        duplicate.
+        `ordered`: the producer guarantees ascending numbers, so everything up to the watermark is a duplicate.
         """
-        intervals = self._seen.pop(producer, [])
-        self._seen[producer] = intervals
+        intervals = self._intervals.pop(producer, [])
+        self._intervals[producer] = intervals
         if ordered:
             if intervals and number <= intervals[-1][1]:
                 return False
             intervals[:] = [(number, number)]
         elif not _add(intervals, number):
             return False
-        if len(self._seen) > MAX_PRODUCERS:
-            del self._seen[next(iter(self._seen))]
+        if len(self._intervals) > MAX_PRODUCERS:
+            del self._intervals[next(iter(self._intervals))]
         return True
 
     def merge(self, other: "Watermarks") -> None:
-        """Take over what `other` has seen as well: a shard that was merged from two inherits both."""
-        for producer, theirs in other._seen.items():  # noqa: SLF001 - same class
-            ours = self._seen.pop(producer, [])
-            self._seen[producer] = _union(ours, theirs)
-        while len(self._seen) > MAX_PRODUCERS:
-            del self._seen[next(iter(self._seen))]
+        """Add the numbers of `other`: a shard that was merged from two inherits both."""
+        for producer, theirs in other._intervals.items():  # noqa: SLF001 - same class
+            ours = self._intervals.pop(producer, [])
+            self._intervals[producer] = _union(ours, theirs)
+        while len(self._intervals) > MAX_PRODUCERS:
+            del self._intervals[next(iter(self._intervals))]
 
     def encode(self) -> str:
         """Return the state as ASCII JSON: [[producer, [[low, high], ...]], ...]."""
-        return json.dumps(list(self._seen.items()), separators=(",", ":"))
+        return json.dumps(list(self._intervals.items()), separators=(",", ":"))
 
     @classmethod
     def decode(cls, text: str | bytes) -> "Watermarks":
@@ -75,12 +74,12 @@ class Watermarks:
             flat = [number for interval in intervals for number in interval]
             if not intervals or flat != sorted(flat) or any(a[1] >= b[0] for a, b in pairwise(intervals)):
                 raise FormatError(f"producer watermarks: intervals of {producer!r} are not in order")
-            state._seen[producer] = list(intervals)
+            state._intervals[producer] = list(intervals)
         return state
 
 
 def _add(intervals: list[tuple[int, int]], number: int) -> bool:
-    """Add a number to sorted, disjoint, non-touching intervals; False when it is in one already."""
+    """Add a number to sorted, disjoint, non-touching intervals; return False if one holds it already."""
     index = bisect_right(intervals, (number, number)) - 1
     # bisect compares tuples: an interval that begins at `number` and is longer lies one to the right.
     if index + 1 < len(intervals) and intervals[index + 1][0] == number:
