@@ -1,4 +1,4 @@
-"""What comes down the daemon's pipe: how much it holds, lines in bounded memory, messages and records in them.
+"""The pipe from the daemon: its capacity, lines in bounded memory, messages and their records.
 
-Imports nothing of the consumer; `processor` takes what is read here.
+Imports nothing of the consumer; imported by `processor`.
 """

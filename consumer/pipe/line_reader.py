@@ -1,8 +1,8 @@
-"""Lines of the daemon's pipe, in one piece of memory that grows with the longest line and is given back behind it.
+"""Read lines from the daemon's pipe into one mmap buffer that grows for a long line and shrinks after it.
 
-Python's own `readline` puts a long line together from pieces of 8 KB: it takes twice the CPU time, and holds the line
-twice; what `malloc` held for it once, the process keeps. Here the memory is mapped by ourselves: it grows in place,
-pages that were never written cost nothing, and what is given back is gone at once.
+Python's `readline` assembles a long line from pieces of 8 KB: that takes twice the CPU time and holds the line twice,
+and the process keeps what `malloc` allocated for it. An mmap grows in place, pages that were never written cost
+nothing, and released memory returns to the system at once.
 """
 
 import ctypes
@@ -17,34 +17,33 @@ from minutebook.codec.library import native_library
 from minutebook.codec.pipe import PipeReading
 
 LEAST_BYTES: Final = 64 << 10
-"""What is kept between short lines."""
+"""The size of the buffer between long lines."""
 _LINE_BREAK: Final = ord("\n")
 _memchr: Final = ctypes.CDLL(None).memchr
 _memchr.restype, _memchr.argtypes = ctypes.c_void_p, (ctypes.c_void_p, ctypes.c_int, ctypes.c_size_t)
 
 
 class _StreamReading:
-    """Reads any stream, a piece at a time: the twin of `minutebook.codec.pipe`, and what it does."""
+    """Reads any stream, a piece at a time: the twin of `minutebook.codec.pipe` in Python."""
 
     def __init__(self, stream: BinaryIO) -> None:
         self._stream = stream
 
     def read(self, memory: mmap.mmap, filled: int) -> tuple[int, int]:
-        """Read once behind what is filled; see `PipeReading.read`."""
+        """Read once into the free part of `memory`; see `PipeReading.read`."""
         with memoryview(memory) as whole, whole[filled:] as free:
             got = self._stream.readinto(free)  # type: ignore[attr-defined] # FileIO and BytesIO have it
-        if got is None:  # a descriptor that does not block
+        if got is None:  # a non-blocking descriptor without data
             raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN))
         return filled + got, _find_break(memory, filled, filled + got)
 
 
 class LineReader:
-    """The lines of a stream. Each is a view that the next call takes back: nothing of it may be kept.
+    """The lines of a stream, of at most `most_bytes`. Each is a view that the next call releases: keep no part of it.
 
-    `most_bytes` is the longest line that is read; `library` gives the native codec, None where there is none.
-
-    Read is what is there, and never more than once for that: the daemon waits for an answer behind each line. A
-    `BufferedReader` is read beneath its buffer, whose `readinto1` asks for more although it holds the end of a line.
+    `next_line` returns as soon as a line is complete and never reads on: the daemon sends nothing more until it gets
+    an answer. A `BufferedReader` is read below its buffer, because its `readinto1` reads on after a complete line.
+    `library` returns the native codec, None if there is none.
     """
 
     def __init__(
@@ -58,19 +57,18 @@ class LineReader:
 
     @property
     def mapped_bytes(self) -> int:
-        """Return how much memory is held for lines now."""
+        """Return the current size of the buffer."""
         return len(self._memory)
 
     def next_line(self) -> memoryview:
-        """Return the next line with its break; empty at the end of input.
+        """Return the next line with its line break; empty at the end of input.
 
-        Without a break where the input ended in the middle of it, or where it is longer than may be: then as far as
-        it was read.
+        A line without a break was cut off, by the end of input or by `most_bytes`.
 
         Raises:
             OSError: the pipe cannot be read.
         """
-        self._take_back()
+        self._release()
         size = _find_break(self._memory, 0, self._filled)
         while not size:
             before = self._filled
@@ -82,25 +80,25 @@ class LineReader:
         self._line = memoryview(self._memory)[:size]
         return self._line
 
-    def _take_back(self) -> None:
-        """Drop the line that was handed out last, and the memory that only a longer one than it needed."""
+    def _release(self) -> None:
+        """Drop the last line. After a short one, shrink a buffer that an earlier long line has enlarged."""
         size = len(self._line)
         self._line.release()
         self._filled -= size
         is_long = self._filled or size > LEAST_BYTES
-        # Of one size, too: where anybody kept a part of the line, this fails (BufferError).
+        # Resize even to the same size: it raises BufferError if a caller kept a part of the line.
         self._resize(len(self._memory) if is_long else LEAST_BYTES)
-        if self._filled:  # the daemon waits for an answer to each message: so never, but for stray bytes
+        if self._filled:  # never, except for stray bytes: the daemon waits for an answer to each message
             self._memory.move(0, size, self._filled)
 
     def _resize(self, size: int) -> None:
         try:
             self._memory.resize(size)
-        except OSError as exc:  # of mremap(2): told as every other lack of memory is
+        except OSError as exc:  # mremap(2) has no memory
             raise MemoryError(f"{size} bytes for a line: {exc.strerror}") from exc
 
     def _read_on(self) -> int:
-        """Read what is there; returns the index behind the line break, 0 when none came."""
+        """Read once; return the index after the line break, 0 if none was read."""
         if self._filled == len(self._memory):
             self._resize(min(2 * self._filled, self._most_bytes))
         self._filled, behind = self._reading.read(self._memory, self._filled)
@@ -114,10 +112,10 @@ def _reading(stream: BinaryIO | io.RawIOBase, library: ctypes.CDLL | None) -> Pi
 
 
 def _find_break(memory: mmap.mmap, begin: int, end: int) -> int:
-    """Return the index behind the first line break between both; 0 when there is none."""
-    # `mmap.find` of Python 3.11 compares byte by byte, and a copy to search in takes a fifth of the reading.
+    """Return the index after the first line break in [begin, end); 0 if there is none."""
+    # `mmap.find` of Python 3.11 compares byte by byte; searching a copy would cost a fifth of the reading.
     source = ctypes.c_char.from_buffer(memory)
     at = ctypes.addressof(source)
-    del source  # it holds the memory, which is given back and grows
-    found = _memchr(at + begin, _LINE_BREAK, end - begin)
-    return 0 if found is None else int(found) - at + 1
+    del source  # it exports the buffer, which could not be resized
+    address = _memchr(at + begin, _LINE_BREAK, end - begin)
+    return 0 if address is None else int(address) - at + 1

@@ -1,15 +1,15 @@
-"""The daemon's messages, decoded. A batch becomes `minutebook.format.record.Record`s, some hundred at a time.
+"""Decode the daemon's messages. A batch becomes `minutebook.format.record.Record`s, some hundred at a time.
 
 The daemon writes (MultiLangProtocol.java, ProcessRecordsMessage.java, JsonFriendlyRecord.java):
 
     {"action":"processRecords","records":[{"action":"record",...},...,{"action":"record",...}],"millisBehindLatest":0}
 
-Ten megabytes of payload are a line of fourteen. Decoded as a whole they would be held twice more. So a long line of
-just this shape is cut before records, where `},{"action":"record",` stands: nothing that a producer writes can look
-like that, because no string holds a quote that is not escaped. Any other line, and one of whose pieces is not a list
-of records, is decoded as a whole: what is taken, and what is refused and how it is named, depends on nothing else.
+Ten megabytes of payload are a line of fourteen. Decoding it as a whole would hold them twice more. So a long line of
+exactly this shape is cut before records, at `},{"action":"record",`. A producer cannot forge a cut, because quotes in
+strings are escaped. Any other line, and one with a piece that is not a list of records, is decoded as a whole: which
+lines are accepted, and the error of those that are not, does not depend on the cuts.
 
-Who wants lines and no records gives a writer: pieces that are plainly as they always are then become lines at once.
+With a writer, pieces of the usual shape become lines of a segment directly, without records.
 """
 
 import re
@@ -25,10 +25,10 @@ from minutebook.errors import DeliveryDoubt
 from minutebook.format.record import Record, SubSequenceNumber
 
 PIECE_BYTES: Final = 192 << 10
-"""A longer line is decoded in pieces of about this length. What one of them takes, its records and their lines too,
-is below what makes malloc map memory, or give its heap's end back, with each of them (`consumer.forks.memory`)."""
+"""A longer line is decoded in pieces of about this length. All memory for a piece, its records and their lines stays
+below the sizes at which malloc would map memory or trim its heap for every piece (`consumer.forks.memory`)."""
 _SHORT_BYTES: Final = 512
-"""A line that is not longer, a record or two, is decoded as a whole."""
+"""A line up to this length, a record or two, is decoded as a whole."""
 _HEAD: Final = b'{"action":"processRecords","records":['
 _CUT: Final = b'},{"action":"record",'
 _TAIL: Final = re.compile(rb'\],"millisBehindLatest":(null|0|[1-9][0-9]{0,17})\}\n\Z', re.ASCII)
@@ -72,7 +72,7 @@ class ShutdownRequested(Action, tag="shutdownRequested"):
 
 
 class CheckpointAnswer(Action, tag="checkpoint"):
-    """The answer to a request of ours; `error` is the simple name of KCL's exception."""
+    """The answer to our checkpoint request; `error` is the simple name of KCL's exception."""
 
     sequence_number: str | None = None
     sub_sequence_number: int | None = None
@@ -88,17 +88,17 @@ _FAULTS: Final = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 
 
 class _Place(NamedTuple):
-    """Where the next piece begins in the line, and how many records are before it."""
+    """Where the next piece begins in the line, and the number of records before it."""
 
     at: int
     decoded: int = 0
 
 
 class Delivery:
-    """The records of one `processRecords`, in pieces that are decoded as they are asked for, once.
+    """The records of one `processRecords`, in pieces that are decoded lazily, once.
 
     `first` is the first record, None when there is none. `millis_behind_latest` is None when KCL does not know.
-    It reads in the line's memory, which must be writable: all of it must be read before the next line.
+    The pieces are decoded in the line's memory, which must be writable: read all of them before the next line.
     """
 
     action: Final = "processRecords"
@@ -117,7 +117,7 @@ class Delivery:
 
     @classmethod
     def of(cls, records: list[Record], millis_behind_latest: int | None) -> "Delivery":
-        """Return one whose records are decoded already."""
+        """Return a delivery of records that are already decoded."""
         delivery = cls(memoryview(b""), 0, 0, millis_behind_latest)
         delivery._whole = make_piece(records)
         delivery.first = _first(delivery._whole)
@@ -125,7 +125,7 @@ class Delivery:
 
     @property
     def decoded(self) -> int:
-        """Return how many records were read so far: all, once all were asked for."""
+        """Return how many records have been read so far."""
         return self._place.decoded
 
     def __iter__(self) -> Iterator[RecordPiece]:
@@ -133,7 +133,7 @@ class Delivery:
             yield piece if isinstance(piece, RecordPiece) else piece.decode()
 
     def pieces(self, writer: LineWriter | None) -> Iterator[RecordPiece | WrittenPiece]:
-        """Yield the pieces, as lines where `writer` takes them. Who asks for the next one is done with the last."""
+        """Yield the pieces, as lines if `writer` accepts them. A piece is valid until the next one is requested."""
         whole, self._whole = self._whole, _NOTHING
         if whole.records:
             self._place = _Place(0, len(whole.records))
@@ -150,9 +150,9 @@ class Delivery:
                 yield WrittenPiece(written, partial(self._piece_at, place, behind))
 
     def check_rest(self) -> None:
-        """Raise DeliveryDoubt where anything that is still to come is malformed.
+        """Raise DeliveryDoubt if a piece that is not read yet is malformed.
 
-        Whoever is about to make something durable of the pieces before asks: a message is refused as a whole.
+        Call this before making earlier pieces durable: a malformed message must be refused as a whole.
         """
         place = self._place
         while place.at < self._end:
@@ -162,7 +162,7 @@ class Delivery:
         return self._read(place, behind)[1]
 
     def _read(self, place: _Place, behind: int) -> tuple[_Place, RecordPiece]:
-        """Decode the piece from there to `behind`; returns where the next one begins."""
+        """Decode the piece from `place` to `behind`; return where the next one begins, and the piece."""
         if place.at >= self._end:
             return place, _NOTHING
         try:
@@ -172,14 +172,14 @@ class Delivery:
         try:
             piece = make_piece(records)
         except DeliveryDoubt:
-            _decode_line(self._line)  # what else is wrong with the line would be named first
+            _decode_line(self._line)  # another error of the line takes precedence
             raise
         return _Place(behind + 1, place.decoded + len(records)), piece
 
     def _rest_of_whole(self, place: _Place) -> list[Record]:
         """Decode the line as a whole, and return the records that are not decoded yet.
 
-        JSON's readers take the last of two fields of one name: a second `records` would be others than were decoded.
+        A JSON decoder takes the last of two fields with one name, so a second `records` could differ from the first.
         """
         whole = _decode_line(self._line)
         records = whole.records if isinstance(whole, _ProcessRecords) else []
@@ -188,7 +188,7 @@ class Delivery:
         return records[place.decoded :]
 
     def _decode(self, begin: int, end: int) -> list[Record]:
-        """Decode the records that stand there, without a copy: brackets take the places around them for that long."""
+        """Decode the records in place: the bytes around them are brackets for the time of the call."""
         line, before, behind = self._line, self._line[begin - 1], self._line[end]
         line[begin - 1], line[end] = _OPEN, _CLOSE
         try:
@@ -198,12 +198,12 @@ class Delivery:
             line[begin - 1], line[end] = before, behind
 
     def _next_cut(self, at: int, piece_bytes: int) -> int:
-        """Return the index behind the piece of about `piece_bytes` that begins at `at`."""
+        """Return the index after the piece of about `piece_bytes` that begins at `at`."""
         for start in range(at + piece_bytes, self._end, _WINDOW_BYTES):
             with self._line[start : min(start + _WINDOW_BYTES + len(_CUT), self._end)] as window:
-                found = bytes(window).find(_CUT)
-            if found >= 0:
-                return start + found + 1
+                offset = bytes(window).find(_CUT)
+            if offset >= 0:
+                return start + offset + 1
         return self._end
 
 
@@ -212,7 +212,7 @@ def _first(piece: RecordPiece) -> Record | None:
 
 
 def read_message(line: memoryview, piece_bytes: int = PIECE_BYTES) -> Control | Delivery:
-    """Decode one line; a batch that is not short in pieces of about `piece_bytes`.
+    """Decode one line; a long batch lazily, in pieces of about `piece_bytes`.
 
     Raises:
         DeliveryDoubt: the line is not a message of the protocol; the error names the field.

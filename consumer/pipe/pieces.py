@@ -1,7 +1,7 @@
-"""Pieces of a delivery: some hundred records whose sequence numbers were looked at, once and all together.
+"""Pieces of a delivery: some hundred records whose sequence numbers were validated together.
 
-Whoever takes a record later may rely on its number being one. Looking at them one by one would take a quarter of the
-time that decoding them takes: they are looked at as one text, in a few passes in C.
+Later code relies on valid numbers. Validating them one by one would take a quarter of the time of decoding, so they
+are joined into one text that a few passes in C validate.
 """
 
 from collections.abc import Callable
@@ -18,27 +18,24 @@ _DIGITS: Final = b"0123456789"
 
 
 class RecordPiece(NamedTuple):
-    """Records as they were delivered.
-
-    `ascends`: each of them plainly lies behind the one before; False decides nothing.
-    """
+    """Records in the order of delivery. `ascends`: each lies after the one before; False means not known."""
 
     records: list[Record]
     ascends: bool
 
 
 class WrittenPiece(NamedTuple):
-    """A piece whose records were written as lines without being made. `decode` makes them all the same."""
+    """A piece that was written as lines without creating its records; `decode` creates them."""
 
     written: WrittenLines
     decode: Callable[[], RecordPiece]
 
 
 def make_piece(records: list[Record]) -> RecordPiece:
-    """Look at the sequence numbers of records.
+    """Validate the sequence numbers of records.
 
     Raises:
-        DeliveryDoubt: one is not decimal as Kinesis writes it.
+        DeliveryDoubt: one is not a decimal number as Kinesis writes it.
     """
     numbers = [record.sequence_number for record in records]
     if _are_usual(numbers):
@@ -53,10 +50,10 @@ def make_piece(records: list[Record]) -> RecordPiece:
 
 
 def _are_usual(numbers: list[str]) -> bool:
-    """Tell whether all are of digits, of one usual length, and without leading zeros, as those of one shard are.
+    """Return whether all consist of digits, have one usual length and no leading zeros, as those of one shard.
 
-    Without its digits, what is left of the numbers and the commas between them is the commas. Each of them stands
-    where it must for numbers of one length, and the digits at the same distance are the first of each number.
+    They are joined by commas: without digits only the commas are left, each of them stands where numbers of one
+    length put it, and the first digits of the numbers are at the same distance.
     """
     size, commas = len(numbers[0]) if numbers else 0, "," * (len(numbers) - 1)
     together = ",".join(numbers)
@@ -71,7 +68,7 @@ def _are_usual(numbers: list[str]) -> bool:
 
 
 def _ascends(records: list[Record], numbers: list[str]) -> bool:
-    """Tell whether each lies behind the one before. The order of numbers of one length is that of their texts."""
+    """Return whether each lies after the one before. Numbers of one length sort like their texts."""
     if all(map(lt, numbers, numbers[1:])):
         return True
     places = [(record.sequence_number, record.sub_sequence_number) for record in records]
