@@ -1,1 +1,1 @@
-"""One shard, from protocol line to segment to checkpoint. Imports `archived` and `dedupe`; only `main` imports it."""
+"""One shard, from protocol line to segment to checkpoint."""

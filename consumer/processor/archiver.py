@@ -1,7 +1,7 @@
-"""From records to segments: how a shard's records become buffers, and how each buffer is committed.
+"""Collect a shard's records in buffers, and commit each buffer as a segment.
 
-Records are taken in position order and never sorted: arrival times may step back inside a shard, buffers then end
-sooner. `buffer` says when, `chain_tail` what the next segment follows.
+Records stay in position order: arrival times may step back inside a shard, and a buffer then ends earlier. `buffer`
+decides when a buffer ends, `chain_tail` holds what the next segment follows.
 """
 
 from collections.abc import Callable, Sequence
@@ -27,17 +27,17 @@ from minutebook.format.record import Measured, Record, WrittenLines
 from minutebook.store.commit import Committed
 
 _JUDGED_AT_ONCE: Final = 250
-"""Records whose claims are asked for together: a table that holds them back must not hold a buffer beyond its age."""
+"""Records whose claims are sent together: a throttling table must not delay a buffer beyond its age."""
 
 _LAST: Final = frozenset[Reason]({"shutdown", "shard_end"})
-"""Nothing is judged behind a commit for one of these reasons."""
+"""After a commit for one of these reasons, no more records are judged."""
 
 
 class Archiver:
-    """One shard's chain, as this processor extends it.
+    """Extends one shard's chain.
 
-    `delivered` is the last position that KCL handed over. `on_chain_start` is called with the first position before
-    the very first segment of the shard is committed, `on_piece` behind each piece of a batch that is taken.
+    `delivered` is the last position that KCL delivered. `on_chain_start` is called with the first position before the
+    very first segment of the shard is committed, `on_piece` after each piece of a batch.
     """
 
     def __init__(
@@ -65,30 +65,30 @@ class Archiver:
         self._unread: Delivery | None = None
         self._fresh_at = 0.0
         self._minute: int | None = None
-        # Who judges records needs them; without a judge their lines are enough.
+        # Deduplication needs records; without it their lines are enough.
         self._writer = new_line_writer(shard_id) if dedupe is None else None
         self._log = structlog.get_logger().bind(shard=shard_id)
 
     @property
     def reached(self) -> Position | None:
-        """The last position that was delivered, else the last one archived before; None while there is neither."""
+        """The last delivered position, else the last archived one; None if there is neither."""
         return self.delivered or self.chain.archived_through
 
     @property
     def is_empty(self) -> bool:
-        """Tell whether nothing is held."""
+        """Return whether no records are held."""
         return self._buffer is None
 
     @property
     def held(self) -> tuple[int | None, int]:
-        """When the oldest record that is held arrived, in epoch milliseconds, and how many bytes are held."""
+        """The arrival of the oldest held record, in epoch milliseconds, and the number of bytes held."""
         return (None, 0) if self._buffer is None else (self._buffer.oldest_ms, self._buffer.segment.raw_bytes)
 
     def take(self, delivery: Delivery, received_at: float) -> None:
-        """Take a batch in the shard's order; commits the buffers that end in it, once all of it could be read.
+        """Take a batch in the shard's order; commit the buffers that end in it, once all of it could be read.
 
         `received_at` is when the daemon's message came, on the monotonic clock. The age of a buffer counts from
-        there: any request between may take hours of somebody's suspended machine.
+        there: during any later request, the machine may be suspended for hours.
 
         Raises:
             DeliveryDoubt: a record does not lie after the one before it, or the message is malformed.
@@ -105,7 +105,7 @@ class Archiver:
         self._unread = None
 
     def _take_written(self, written: WrittenLines) -> bool:
-        """Take a piece whose records are lines already; False unless all of it goes at once, as nearly always."""
+        """Take a piece of lines; False if it cannot go into one buffer as a whole, which is rare."""
         (first, last), measured = written.span, written.measured
         minute = minute_of(measured.arrival_min_ms)
         if minute != minute_of(measured.arrival_max_ms):
@@ -146,7 +146,7 @@ class Archiver:
             self._on_piece()
 
     def _commit_before(self, position: Position, minute: int, payload_bytes: int) -> None:
-        """Commit the buffer that ends before `position`, and pass the stored ranges that begin by then."""
+        """Commit a buffer that ends before `position`, and adopt the stored ranges that begin at or before it."""
         reason: Reason | None = None
         if self._buffer is not None:
             reason = self._buffer.ends_before(minute, payload_bytes)
@@ -165,7 +165,7 @@ class Archiver:
                 self._adopt_tail(stored)
 
     def _bound(self, *, is_archived: bool) -> tuple[int, int] | None:
-        """Return where what comes next must end: behind the archived part, or where the next stored range begins."""
+        """Return where the next slice must end: after the archived part, or where the next stored range begins."""
         through = self.chain.archived_through
         if is_archived and through is not None:
             return (through.sequence, through.sub + 1)
@@ -176,19 +176,19 @@ class Archiver:
         return self._services.settings.max_segment_bytes if self._buffer is None else self._buffer.room
 
     def _saw_archived(self) -> None:
-        """A record of the archived part is still in the stream: nothing behind it has been trimmed."""
+        """Note that the stream still holds an archived record, so nothing after it has been trimmed."""
         self.chain.continuity = Continuity.PROVEN
         self._evidence.saw_archived()
 
     def _open_buffer(self, minute: int, arrival_ms: int) -> Buffer:
-        """Return the buffer, begun with a record of this minute that arrived then, where there is none."""
+        """Return the buffer; if there is none, begin one with a record of this minute and arrival."""
         if self._buffer is None:
             settings, compression = self._services.settings, self._sequences.compression
             self._buffer = Buffer(self.shard_id, minute, settings, self._fresh_at, arrival_ms, compression)
         return self._buffer
 
     def _hold(self, buffer: Buffer, records: Sequence[Record], measured: Measured | None = None) -> None:
-        """Judge records, and add them to a buffer, the producer duplicates among them beside it."""
+        """Judge records and add them to a buffer; producer duplicates go beside it."""
         buffer.hold(records, () if self._dedupe is None else self._dedupe.judge(records), measured)
 
     def _extend_tail(self, metadata: SegmentMetadata) -> None:
@@ -206,7 +206,7 @@ class Archiver:
             self._dedupe.adopt(other, self._sequences.watermarks_of(other))
 
     def tick(self, *, is_fed: bool, near_retention: bool) -> None:
-        """End a callback, which brought records where `is_fed`: commit what has waited long enough.
+        """End a callback (`is_fed`: it brought records): commit a buffer that has waited long enough.
 
         Raises:
             BufferTooOld, StoreError, FormatError: as `take`.
@@ -223,10 +223,10 @@ class Archiver:
             self.commit(reason)
 
     def commit(self, reason: Reason, *, budget_seconds: float | None = None) -> None:
-        """Commit what is held, however many slots that takes. Does nothing when nothing is held.
+        """Commit the held records, in as many slots as that takes.
 
-        After a slot was lost to a longer or shorter segment, the records that the winner already holds are
-        dropped and the rest goes to the next slot, which is contested again.
+        After another writer has won a slot, the records in its segment are dropped; the rest goes to the next slot,
+        which may be lost again.
         """
         budget = self._services.settings.store_timeout_seconds if budget_seconds is None else budget_seconds
         deadline = self._services.clock.monotonic() + budget
@@ -240,7 +240,7 @@ class Archiver:
         self._tell(is_last=reason in _LAST)
 
     def drop(self) -> int:
-        """Throw away what is held; returns the number of records."""
+        """Drop the held records; return their number."""
         buffer, self._buffer = self._buffer, None
         self._tell(is_last=True)
         return 0 if buffer is None else buffer.segment.records
@@ -250,7 +250,7 @@ class Archiver:
             self._dedupe.tick(is_last=is_last)
 
     def _commit_once(self, buffer: Buffer, reason: Reason, now: float, budget_seconds: float) -> Buffer | None:
-        # The age bounds the retries too: a slot may have been expired once the buffer is older than that.
+        # The age limits the retries, too: the slot of an older buffer may have been expired.
         budget = min(budget_seconds, buffer.seconds_left(now))
         segment = buffer.segment
         claim, budget = self._claim(buffer, now, budget)
@@ -266,7 +266,7 @@ class Archiver:
         log = self._log.bind(key=key, minute=minute_text(segment.minute), reason=reason, first=first, last=last)
         self.chain.continuity = Continuity.PROVEN
         if isinstance(outcome, Committed):
-            # Our slot was free when the PUT arrived, so nothing behind it had been archived, let alone expired.
+            # Our slot was free when the PUT arrived, so nothing after it had been archived or expired.
             self._fresh_at = max(self._fresh_at, now)
             self._extend_tail(metadata)
             seconds = self._services.clock.monotonic() - now
@@ -277,18 +277,18 @@ class Archiver:
         return self._recut(buffer, outcome.winner.last)
 
     def _claim(self, buffer: Buffer, now: float, budget: float) -> tuple[EvidenceClaim, float]:
-        """Announce the shard's first segment, and decide what this one claims; returns what is left of the budget."""
+        """Write start.json before a first segment; return what this segment claims, and the rest of the budget."""
         tail = self.chain.tail
         if isinstance(tail, ChainStart):
             self.chain.doubt(self._on_chain_start(buffer.segment.span.first, tail, budget))
         claim = self._evidence.claim(tail, self.chain.continuity, budget_seconds=budget)
-        # Its requests may have taken a day of a suspended machine: nothing may come between guard and PUT.
+        # The machine may have been suspended during these requests: check the age right before the PUT.
         later = self._services.clock.monotonic()
         buffer.check_age(later)
         return claim, budget - (later - now)
 
     def _recut(self, buffer: Buffer, winner_last: Position) -> Buffer | None:
-        """Return the part of a buffer behind the winner's end, judged again behind it; None when there is none."""
+        """Return the part of a buffer after the winner's end, judged again; None if there is none."""
         if buffer.segment.span.last <= winner_last:
             return None
         rest = buffer.rest()

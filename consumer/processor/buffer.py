@@ -1,7 +1,7 @@
-"""A buffer: a segment in the making, that is the records of one minute that are held, and since when.
+"""A buffer: the held records of one minute, which become a segment.
 
-It is a contiguous part of the shard. Where it ends never matters for correctness, only that its slot is named by its
-first record and that it follows the chain's tail (docs/decisions/0003).
+It is a contiguous part of the shard. Where it ends does not matter for correctness, only that its first record names
+its slot and that it follows the chain's tail (docs/decisions/0003).
 """
 
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ Reason = Literal["minute", "size", "stored_range", "near_retention", "flush", "a
 
 
 class Buffer:
-    """Records on their way to a slot, held since `since` on the monotonic clock; the last came at `last_arrival`.
+    """Records of one minute. `since` and `last_arrival`: when the first and the last came, on the monotonic clock.
 
     `oldest_ms` is when the first of them arrived at the stream.
     """
@@ -40,9 +40,9 @@ class Buffer:
     def hold(
         self, records: Sequence[Record], duplicates: Sequence[str | None], measured: Measured | None = None
     ) -> None:
-        """Add records; those that `duplicates` names as copies of something go beside. Without verdicts all stay.
+        """Add records; those with an entry in `duplicates`, the verdicts, go beside. No verdicts: all are kept.
 
-        `measured` are they, where the caller did.
+        `measured`: the sizes of these records, if the caller has them.
         """
         start = 0
         for index, duplicate_of in enumerate(duplicates):
@@ -64,13 +64,13 @@ class Buffer:
         )
 
     def ends_before(self, minute: int, payload_bytes: int) -> Reason | None:
-        """Return why a record of this minute and payload cannot be added; None when it can."""
+        """Return why a record of this minute and payload cannot be added; None if it can."""
         if minute != self.segment.minute:
             return "minute"
         return "size" if payload_bytes > self.room else None
 
     def due(self, now: float, now_ms: int, *, near_retention: bool) -> Reason | None:
-        """Return why the buffer must wait no longer; None while it may."""
+        """Return why the buffer must be committed now; None if it may wait."""
         settings, age = self._settings, now - self.since
         if near_retention:
             return "near_retention"
@@ -82,19 +82,19 @@ class Buffer:
         return "idle" if is_over and now - self.last_arrival >= settings.linger_seconds else None
 
     def is_aged(self, now: float) -> bool:
-        """Tell whether half of the time is over for which it may be held.
+        """Return whether half of the time for which it may be held is over.
 
-        A minute may still be delivered then: in a slow catch-up, or while claims are held back. Thrown away at the
-        end of that time it would be read again, as slowly, and thrown away again, for ever.
+        Its minute may still be in delivery, in a slow catch-up or with throttled claims. Without this commit, the
+        buffer would be dropped at the end of that time, read again as slowly, and dropped again for ever.
         """
         return self.seconds_left(now) <= self._settings.max_segment_age_seconds / 2
 
     def seconds_left(self, now: float) -> float:
-        """Return how long it may still be sent: once it is older, its slot may have been expired."""
+        """Return for how long it may still be sent: after that, its slot may have been expired."""
         return self._settings.max_segment_age_seconds - (now - self.since)
 
     def check_age(self, now: float) -> None:
-        """Raise BufferTooOld when the buffer has outlived its guarantee."""
+        """Raise BufferTooOld if the buffer is older than maxSegmentAgeSeconds."""
         age, segment = now - self.since, self.segment
         if age > self._settings.max_segment_age_seconds:
             raise BufferTooOld(

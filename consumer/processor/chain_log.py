@@ -1,4 +1,4 @@
-"""What the log says of a shard's chain: its commits, and a start that leaves doubts."""
+"""Log events of a shard's chain."""
 
 from typing import TYPE_CHECKING
 
@@ -18,7 +18,7 @@ def log_committed(
     seconds: float,
     covered_until_ms: int | None,
 ) -> None:
-    """Say that a segment is stored, and what it took."""
+    """Log that a segment is stored."""
     log.info(
         "segment_committed",
         records=metadata.records,
@@ -33,7 +33,7 @@ def log_committed(
 
 
 def log_lost_slot(log: "FilteringBoundLogger", winner: SegmentMetadata) -> None:
-    """Say that another writer's segment has the slot."""
+    """Log that another writer's segment has the slot."""
     log.warning(
         "slot_lost",
         winner_last=str(winner.last),
@@ -42,9 +42,9 @@ def log_lost_slot(log: "FilteringBoundLogger", winner: SegmentMetadata) -> None:
 
 
 def doubt_start(chain: ChainTail, log: "FilteringBoundLogger", stored_last: Position, oldest: Position) -> None:
-    """Report that a start without a checkpoint came upon the chain's middle, and no record of the archived part.
+    """Mark the chain unproven: a start without a checkpoint met its middle, and no record of the archived part.
 
-    Retention trimmed those records, and perhaps records behind them that nobody archived.
+    Retention trimmed those records, and perhaps records after them that were never archived.
     """
     chain.doubt(Continuity.UNPROVEN)
     log.error(

@@ -1,4 +1,4 @@
-"""Interval checkpoints: KCL's position in DynamoDB follows the archive, never leads it.
+"""Interval checkpoints: KCL's position in DynamoDB never lies beyond the archive.
 
 A checkpoint is only ever the end of a committed segment, and only after KCL has delivered that position: KCL
 accepts a number between the last checkpoint and the largest delivered one (ShardRecordProcessorCheckpointer.java).
@@ -20,7 +20,7 @@ _LEASE_LOST = "ShutdownException"
 
 
 class IntervalCheckpoints:
-    """At most one checkpoint per `checkpointIntervalSeconds`; `last` is the one that the shard was opened with."""
+    """At most one checkpoint per `checkpointIntervalSeconds`; `last` is the one at the shard's start."""
 
     def __init__(self, services: Services, shard_id: str, *, last: Position | None) -> None:
         self._clock = services.clock
@@ -32,26 +32,26 @@ class IntervalCheckpoints:
         self._log = structlog.get_logger().bind(shard=shard_id)
 
     def offer(self, checkpointer: Checkpointer, tail: Predecessor, delivered: Position | None) -> None:
-        """Checkpoint `tail` when the interval has passed and KCL would accept it; see `now`."""
+        """Checkpoint `tail` if the interval has passed; see `now`."""
         if self._clock.monotonic() - self._last_at >= self._interval_seconds:
             self.now(checkpointer, tail, delivered, budget_seconds=self._budget_seconds)
 
     def now(
         self, checkpointer: Checkpointer, tail: Predecessor, delivered: Position | None, *, budget_seconds: float
     ) -> None:
-        """Checkpoint `tail` unless there is nothing new, or its end has not been delivered yet.
+        """Checkpoint `tail`, unless it is checkpointed already or KCL has not delivered it yet.
 
         Raises:
             LeaseLost: KCL says that a newer owner exists.
             StoreUnavailable: DynamoDB kept failing for the whole budget.
-            CheckpointFailed: anything else.
+            CheckpointFailed: any other exception of KCL.
         """
         if not isinstance(tail, Position) or tail == self._last or delivered is None or tail > delivered:
             return
         self._ask(checkpointer, (str(tail.sequence), tail.sub), budget_seconds)
         self._last = tail
         self._last_at = self._clock.monotonic()
-        # Not for a person to read: the supervisor counts it.
+        # For the supervisor, which counts it.
         self._log.debug("checkpoint_written", position=str(tail))
 
     def shard_end(self, checkpointer: Checkpointer, *, budget_seconds: float) -> None:

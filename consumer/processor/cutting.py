@@ -1,7 +1,7 @@
-"""Cutting: how far a batch goes in one piece, and what is left of a segment behind a position.
+"""Cut a batch into slices, and a segment after a position.
 
-A slice becomes a part of a segment at once: its records ascend within one minute, and nothing that is stored lies
-among them. Where it ends for want of room never matters for correctness; the caller goes on behind it.
+A slice is added to a segment as a whole: its records ascend within one minute, and no stored range begins among them.
+Where lack of room ends it does not matter for correctness; the caller continues after it.
 """
 
 from collections.abc import Iterator, Sequence
@@ -17,15 +17,15 @@ from minutebook.format.record import Measured, Record
 from minutebook.format.segment import SegmentWriter, measure_records, read_dropped, read_records
 
 _SLICE_BYTES = 1 << 20
-"""Payload that is encoded in one go: bounds what a large batch adds to the process's memory."""
+"""Payload that is encoded at once: limits what a large batch adds to the process's memory."""
 _SLICE_RECORDS = 500
-"""The same, where records are read back one by one."""
+"""The same for records that are read back one by one."""
 
 
 class BatchSlice(NamedTuple):
-    """Records of a batch that are taken in one piece: the index behind them, and the last one's position.
+    """Records of a batch that are added together: the index after them, and the position of the last one.
 
-    `measured` are they where that was needed to find it.
+    `measured`: their sizes, if they were needed to find the slice.
     """
 
     end: int
@@ -34,7 +34,7 @@ class BatchSlice(NamedTuple):
 
 
 def check_order(shard_id: str, position: Position, delivered: Position | None) -> None:
-    """Raise DeliveryDoubt unless a record lies behind what was delivered before it."""
+    """Raise DeliveryDoubt unless a record lies after the last delivered one."""
     if delivered is not None and position <= delivered:
         raise DeliveryDoubt(
             f"record {position} of {shard_id} was delivered after {delivered}",
@@ -52,10 +52,10 @@ def find_slice(
     room: int,
     most: int | None = None,
 ) -> BatchSlice:
-    """Find how far the records from `start` on, the first of `minute`, go in one piece; the first is always in.
+    """Return the slice of records that begins at `start`, whose record is of `minute` and always included.
 
-    They end before the position `bound`, and where their payload would exceed `room` bytes or one MiB, or where they
-    would be more than `most`. `ascends`: each is known to lie behind the one before.
+    It ends before the position `bound`, before its payload exceeds `room` bytes or one MiB, and after `most` records.
+    `ascends`: each record is known to lie after the one before.
     """
     room = min(room, _SLICE_BYTES)
     part = records[start:] if most is None else records[start : start + most]
@@ -87,9 +87,9 @@ def find_slice(
 def _measured_together(
     records: Sequence[Record], minute: int, bound: tuple[int, int] | None, room: int
 ) -> Measured | None:
-    """Measure records that ascend, where all of them go in one piece, as nearly always; None decides nothing.
+    """Measure ascending records; None if they may not form one slice, which is rare.
 
-    A few passes in C, a fifth of the time of the loop.
+    A few passes in C take a fifth of the time of the loop.
     """
     measured = measure_records(records)
     if (
@@ -103,10 +103,10 @@ def _measured_together(
 
 
 def slices_behind(segment: SegmentWriter, position: Position) -> Iterator[list[Record]]:
-    """Yield what a segment holds behind a position, the producer duplicates among it, some hundred records at a time.
+    """Yield the records of a segment after a position, with its producer duplicates, some hundred at a time.
 
     Raises:
-        FormatError: the segment cannot be read back; never seen.
+        FormatError: the segment cannot be read back.
     """
     how = segment.shard_id, segment.compression
     kept = read_records(segment.body(), *how)

@@ -1,8 +1,8 @@
-"""How producer deduplication goes on where a shard's chain ends.
+"""Continue producer deduplication at the end of a shard's chain.
 
-Watermarks of the chain's tail come from, in this order: the tail row of the dedupe table, when it names the very
-position and holds them; the segment that ends there, found in the archive (where the row says it is, else by search);
-else nothing is known and doubt keeps. A child shard begins with what its parents had seen, after a merge with both.
+The watermarks of the chain's tail come from, in this order: the tail row of the dedupe table, if it is of that
+position and holds them; the segment that ends there, at the key that the row names or found by search; else they are
+empty, and records in doubt are kept. A child shard begins with the watermarks of its parents, after a merge of both.
 """
 
 from collections.abc import Callable
@@ -43,11 +43,11 @@ def open_dedupe_table(settings: Settings) -> DynamoDedupeTable | None:
 
 
 def await_table(table: DynamoDedupeTable, services: Services) -> None:
-    """Make the table when it is missing, and wait until it is usable.
+    """Create the table if it is missing, and wait until it is usable.
 
     Raises:
         StoreUnavailable: it does not become usable within two minutes.
-        StoreRefused: permissions.
+        StoreRefused: a permission is missing.
     """
     deadline = services.clock.monotonic() + _TABLE_SECONDS
     while not until_known(table.ensure, services.backoff(), "the dedupe table"):
@@ -61,8 +61,8 @@ def await_table(table: DynamoDedupeTable, services: Services) -> None:
 class DedupeStarter:
     """Opens the deduplicator of one shard.
 
-    `retention_ms` tells the stream's retention as it is now: an operator may raise it while a processor lives.
-    `map_claims` runs the claims, in threads unless told. `compression` is that of the prefix.
+    `retention_ms` returns the stream's current retention: an operator may raise it while a processor runs.
+    `map_claims` runs the claims, by default in threads. `compression` is that of the prefix.
     """
 
     def __init__(
@@ -107,16 +107,16 @@ class DedupeStarter:
         return WatermarkDedupe(self._table, paths, shard, state, self._services.backoff)
 
     def _inherited(self, shard_id: str) -> Watermarks:
-        """Return what a shard's parents had seen at their ends, together; empty for a shard without parents.
+        """Return the merged watermarks at the ends of a shard's parents; empty without parents.
 
-        A parent that ended without a record passes on what it had inherited itself.
+        A parent that ended without a record passes on what it inherited itself.
         """
         state = Watermarks()
         info = self._services.stream.shard(shard_id)
         for parent in () if info is None else info.parents:
             end = self._end_of(parent)
             if end is None:
-                # The parent was never archived here: the application began behind it.
+                # The parent was never archived here: the application began after it.
                 continue
             last = end.last_position()
             state.merge(self._inherited(parent) if last is None else self._at(parent, last))
@@ -146,7 +146,7 @@ class DedupeStarter:
         return state or Watermarks()
 
     def _named(self, shard_id: str, position: Position, row: ShardTail | None) -> SegmentMetadata | None:
-        """Return the segment that ends at `position` when a tail row says where it is: that saves the search."""
+        """Return the segment that ends at `position` if a tail row names its key, which saves the search."""
         if row is None or row.slot is None:
             return None
         services = self._services
@@ -159,7 +159,7 @@ class DedupeStarter:
 
     def _find(self, shard_id: str, position: Position) -> SegmentMetadata | None:
         store, prefix, now_ms = self._services.store, self._services.settings.prefix, self._services.clock.now_ms()
-        # A position that KCL can still resume from lies within the retention, or just behind it.
+        # A position that KCL can still resume from lies within the retention, or shortly before it.
         oldest = day_of_ms(now_ms - self._retention_ms() - _MARGIN_MS)
         name = ArchiveIndex(store, prefix).nearest_at(shard_id, position, day_of_ms(now_ms).shift(1), oldest)
         found = None if name is None else stored_segment(store, prefix, name.key)

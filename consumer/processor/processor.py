@@ -1,13 +1,13 @@
 """The record processor of one shard: KCL's callbacks, in the order that exactly-once needs.
 
     initialize          check where the chain ends
-    process_records     take records, commit what is due, then perhaps checkpoint; or mark a quiet shard as read
-    shutdown_requested  commit what is held, checkpoint
-    shard_ended         commit what is held, prove the end, mark it, checkpoint SHARD_END
-    lease_lost          fall silent: no request to any service, now or later
+    process_records     take records, commit what is due, checkpoint if due; write read marks for a quiet shard
+    shutdown_requested  commit the buffer, checkpoint
+    shard_ended         commit the buffer, prove the end, mark it, checkpoint SHARD_END
+    lease_lost          fall silent: send no request to any service any more
 
-Nothing is caught here but the loss of the lease. Every other exception leaves the process, and the daemon and its
-supervisor start it again from the last checkpoint.
+Only the loss of the lease is caught here. Every other exception ends the process, and the daemon and its supervisor
+start it again from the last checkpoint.
 """
 
 import random
@@ -38,13 +38,13 @@ from minutebook.format.keys import check_shard_id
 from minutebook.store.objects import ObjectStore
 
 SHUTDOWN_SECONDS = 22.0
-"""What a stop may take: `shutdownGraceMillis` is 25 s, a graceful hand-over waits 30 s."""
+"""The time for a stop: `shutdownGraceMillis` is 25 s, a graceful hand-over waits 30 s."""
 SHARD_END_BUDGET_SECONDS = 120.0
 _NEAR_RETENTION_LOG_SECONDS = 60.0
 
 
 class ShardProcessor:
-    """kclpy's v3 interface for one shard. All I/O comes in as arguments."""
+    """kclpy's v3 interface for one shard. All I/O is passed in."""
 
     version = 3
 
@@ -63,13 +63,13 @@ class ShardProcessor:
         self._lock = lock or NoLock()
         self._dedupe_table = dedupe_table
         self._map_claims = map_claims
-        # One process serves one shard once: whoever reads a segment sees by its writer who wrote the one before.
+        # A process serves one shard once: readers of a segment compare its writer id with that of its predecessor.
         self._services = Services(settings, store, stream, clock, rng, numbered_ids(new_id()))
         self._shard: _Shard | None = None
         self._silent = False
 
     def initialize(self, initialize_input: Initialize) -> None:
-        """Check the stream, the archive and the checkpoint; see `shard_start` for what is refused."""
+        """Check the stream, the archive and the checkpoint; `shard_start` says what is refused."""
         shard_id = check_shard_id(initialize_input.shard_id)
         services = self._services
         starter = ShardStarter(services, shard_id)
@@ -118,7 +118,7 @@ class ShardProcessor:
         )
 
     def process_records(self, process_records_input: DeliveredBatch) -> None:
-        """Take a batch. Returns only when every record of it is committed or held; raises otherwise."""
+        """Take a batch. When this returns, every record of it is committed or held."""
         if self._silent:
             return
         shard = self._opened()
@@ -128,7 +128,7 @@ class ShardProcessor:
         received_at = self._services.clock.monotonic()
         if first is not None:
             shard.progress.received(first.arrival_ms)
-        # At every call: one without records that says "caught up" is no proof after an outage longer than retention.
+        # Also without records: after an outage longer than retention, "caught up" proves nothing.
         if archiver.chain.is_unbroken or archiver.delivered is not None:
             shard.retention.check_unbroken(archiver.reached)
         left = None
@@ -152,11 +152,11 @@ class ShardProcessor:
             shard.read_marks.tick(archiver.chain.tail)
 
     def lease_lost(self, _lease_lost_input: LeaseLostMessage) -> None:
-        """Drop what is held. The new owner reads it again from the checkpoint."""
+        """Drop the held records. The new owner reads them again from the checkpoint."""
         self._fall_silent("KCL says that the lease is lost")
 
     def shutdown_requested(self, shutdown_requested_input: ShutdownInput) -> None:
-        """Commit what is held and checkpoint it, within the grace that the daemon gives."""
+        """Commit the held records and checkpoint them, within the daemon's grace period."""
         if self._silent:
             return
         shard = self._opened()
@@ -176,10 +176,10 @@ class ShardProcessor:
             self._fall_silent(str(exc))
 
     def shard_ended(self, shard_ended_input: ShutdownInput) -> None:
-        """Commit what is held, prove the end, write its marker, checkpoint SHARD_END.
+        """Commit the held records, prove the end, write its marker, checkpoint SHARD_END.
 
-        Answering without that checkpoint would make KCL ask for ever, so whatever prevents it is raised. But for a
-        lease that is lost: its new owner ends the shard, and KCL asks no more once it has seen that.
+        KCL repeats the call for ever if it is answered without that checkpoint, so every error is raised, except for
+        a lost lease: its new owner ends the shard, and KCL then stops calling.
         """
         if self._silent:
             return
@@ -215,7 +215,7 @@ class ShardProcessor:
 
 @dataclass
 class _Shard:
-    """What one opened shard is made of."""
+    """The parts of an opened shard."""
 
     archiver: Archiver
     checkpoints: IntervalCheckpoints
@@ -226,7 +226,7 @@ class _Shard:
     warned_at: float | None = None
 
     def warn(self, left: TimeLeft, now: float) -> None:
-        """Report, once a minute, that what is delivered is about to be trimmed."""
+        """Log, at most once a minute, that the stream is about to trim records that are still being delivered."""
         if not left.is_near or (self.warned_at is not None and now - self.warned_at < _NEAR_RETENTION_LOG_SECONDS):
             return
         self.warned_at = now

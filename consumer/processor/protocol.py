@@ -1,12 +1,12 @@
-"""The MultiLangDaemon's protocol: kclpy's process loop, with a typed decoder and nothing swallowed.
+"""The MultiLangDaemon's protocol: kclpy's process loop with a typed decoder, in which no exception is swallowed.
 
 The daemon writes one JSON object per line and waits for one `status` line per action; in between the processor
-may ask for a checkpoint. kclpy's loop and checkpointer are kept. Three things are replaced:
+may request a checkpoint. kclpy's loop and checkpointer are kept. Three things are replaced:
 
-- reading and decoding: `consumer.pipe`, in a fraction of the time and memory;
-- errors: kclpy catches whatever a callback raises, prints it and still answers OK, which skips the records
-  (amazon_kclpy/kcl.py, `_perform_action`). Here every exception leaves the loop, and the process with it;
-- the end of input in the middle of a checkpoint is an error of its own.
+- reading and decoding: `consumer.pipe` takes a fraction of the time and memory;
+- errors: kclpy catches what a callback raises, prints it and still answers OK, which skips the records
+  (amazon_kclpy/kcl.py, `_perform_action`). Here every exception ends the loop and the process;
+- the end of input in the middle of a checkpoint has its own error.
 """
 
 import sys
@@ -32,7 +32,7 @@ from minutebook.errors import DaemonGone, DeliveryDoubt
 
 _LINE_BREAK: Final = ord("\n")
 MAX_MESSAGE_BYTES: Final = 512 << 20
-"""Longest message that is read. One GetRecords answer (10 MB) makes 20 MB of JSON, a dense KPL aggregate far more."""
+"""The longest message. One GetRecords answer (10 MB) makes 20 MB of JSON, a dense KPL aggregate far more."""
 
 
 class Checkpointer(Protocol):
@@ -47,14 +47,14 @@ class Checkpointer(Protocol):
 
 
 class DeliveredBatch(NamedTuple):
-    """What `process_records` is given: the records, which are read once, and who checkpoints."""
+    """The argument of `process_records`. The delivery can be read once."""
 
     delivery: Delivery
     checkpointer: Checkpointer
 
 
 class ShutdownInput(NamedTuple):
-    """What `shard_ended` and `shutdown_requested` are given."""
+    """The argument of `shard_ended` and `shutdown_requested`."""
 
     checkpointer: Checkpointer
 
@@ -81,12 +81,12 @@ class Processor(Protocol):
         ...
 
     def shutdown_requested(self, shutdown_requested_input: ShutdownInput) -> None:
-        """Commit what is held and checkpoint."""
+        """Commit the held records and checkpoint."""
         ...
 
 
 class _Channel:
-    """The two ends of the pipe, in the shape of kclpy's I/O handler."""
+    """Both directions of the pipe, with the interface of kclpy's I/O handler."""
 
     def __init__(self, stdin: BinaryIO, stdout: BinaryIO, error_file: IO[str]) -> None:
         self._lines = LineReader(stdin, MAX_MESSAGE_BYTES)
@@ -94,7 +94,7 @@ class _Channel:
         self.error_file = error_file
 
     def read_line(self) -> memoryview:
-        """Return the next line, or nothing at the end of input. The one before is taken back.
+        """Return the next line, empty at the end of input, and release the last one.
 
         Raises:
             DaemonGone: the pipe cannot be read.
@@ -133,10 +133,10 @@ class _Channel:
         )
 
     def write_action(self, response: dict[str, Any]) -> None:
-        """Send one message, surrounded by line breaks as kclpy does: a stray half line cannot swallow it.
+        """Send one message between line breaks, as kclpy does, so that a stray half line cannot merge with it.
 
         Raises:
-            DaemonGone: it could not be sent whole.
+            DaemonGone: it could not be sent completely.
         """
         message = b"\n" + msgspec.json.encode(response) + b"\n"
         try:
@@ -144,7 +144,7 @@ class _Channel:
             self._stdout.flush()
         except OSError as exc:
             raise _gone("takes no answer", exc) from exc
-        if sent != len(message):  # of a pipe that does not block, None or less; the daemon's does
+        if sent != len(message):  # only a non-blocking pipe takes less, or returns None
             raise _gone(f"took {sent or 0} bytes of {len(message)}", "it was set to O_NONBLOCK")
 
 
@@ -165,7 +165,7 @@ class _StrictProcess(kcl.KCLProcess):  # type: ignore[misc] # kclpy is untyped
         self.checkpointer = kcl.Checkpointer(channel)
 
     def run(self) -> None:
-        """Serve until the end of input. Kclpy looks at a line again behind its turn, when it has been taken back."""
+        """Serve until the end of input. kclpy's own loop would use a line after it was released."""
         while line := self.io_handler.read_line():
             self._handle_a_line(line)
 
@@ -194,7 +194,7 @@ def run_process(
     *,
     after_batch: Callable[[], None] = lambda: None,
 ) -> None:
-    """Serve the daemon until it closes the input. Whatever the processor raises comes out of here.
+    """Serve the daemon until it closes the input. Exceptions of the processor are raised from here.
 
     `stdout` carries the protocol and nothing else.
     """

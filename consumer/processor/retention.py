@@ -1,4 +1,4 @@
-"""The guard against retention: Kinesis trims what nobody has read, without a word to the reader."""
+"""Detect gaps made by retention: Kinesis trims unread records without telling the reader."""
 
 import math
 from collections.abc import Callable
@@ -15,7 +15,7 @@ from minutebook.format.record import Record
 
 RETENTION_MARGIN_SECONDS: Final = 300.0
 FLIGHT_SECONDS: Final = 900.0
-"""A PUT may arrive so long after it was sent: S3 refuses a signature that is older (RequestTimeTooSkewed)."""
+"""A PUT may arrive this long after it was sent: S3 refuses older signatures (RequestTimeTooSkewed)."""
 STALE_DELIVERY_MS: Final = 12 * 3_600_000
 """Half of the day that `minutebook expire` adds to retention (docs/decisions/0011-restore-and-expire.md)."""
 _RETENTION_REREAD_SECONDS: Final = 3600.0
@@ -24,7 +24,7 @@ _RETENTION_REREAD_SECONDS: Final = 3600.0
 class TimeLeft(NamedTuple):
     """How long a record stays in the stream.
 
-    Until `far_until`, on the monotonic clock, it is far from its end; once it `is_near`, no buffer may hold it back.
+    Until `far_until`, on the monotonic clock, it is far from being trimmed; if `is_near`, no buffer may hold it.
     """
 
     left_ms: int
@@ -33,12 +33,12 @@ class TimeLeft(NamedTuple):
 
 
 class RetentionGuard:
-    """Tells when the reader comes close to what retention trims.
+    """Watches how close the reader is to the records that retention trims.
 
-    A writer's buffer must be younger than what has been trimmed already: else its slot's records could be
-    re-read by nobody. Close to the edge every call commits what it brought. `retention_ms` is the stream's retention
-    as it was an hour of work ago at most; `asked_at` is when `identity` was asked for, on the monotonic clock.
-    `is_young` tells whether nothing behind the shard's last evidence can have been trimmed, by the service's time.
+    Buffered records must still be in the stream, or they could not be read again. Close to trimming, every call
+    commits what it brought. `retention_ms` is at most an hour of work old; `asked_at` is when `identity` was
+    requested, on the monotonic clock. `is_young` returns whether nothing after the shard's last evidence can have
+    been trimmed, by the service's time.
     """
 
     def __init__(
@@ -58,17 +58,17 @@ class RetentionGuard:
         self._margin_ms = int(margin_seconds * 1000)
         self._shard_id = shard_id
         self._read_at = asked_at
-        # The first batch may come long after the start looked, so it proves its link again where anything is trimmed.
+        # The first batch may come long after the start: in a stream that has trimmed records, check its link again.
         self._read_up_to = -math.inf if identity.may_have_trimmed(clock.now_ms()) else clock.monotonic()
         self._held_at: float | None = None
-        self._far_until = -math.inf  # until a batch says how old the last delivered record is
+        self._far_until = -math.inf  # until a batch shows the age of the last delivered record
         self._log = structlog.get_logger().bind(shard=shard_id)
 
     def caught_up(self, behind_ms: int | None, received_at: float, oldest: TimeLeft | None) -> None:
-        """Note how far the reader is: all that arrived until `behind_ms` before `received_at` has been delivered.
+        """Note that everything that arrived until `behind_ms` before `received_at` has been delivered.
 
-        `received_at` is when the call began, on the monotonic clock: a machine may sleep for days in the middle.
-        `oldest` is the time left to the first record that the call brought.
+        `received_at` is when the call began, on the monotonic clock: the machine may sleep for days during the call.
+        `oldest` is the time left for the first record of the call.
         """
         if oldest is not None:
             self._far_until = oldest.far_until
@@ -76,13 +76,13 @@ class RetentionGuard:
             self._read_up_to = received_at - behind_ms / 1000
 
     def check_unbroken(self, delivered: Position | None) -> None:
-        """Raise when records between `delivered` (or what the start follows) and the next batch may be trimmed.
+        """Raise if records between `delivered` (or what the start follows) and the next batch may be trimmed.
 
-        Kinesis goes on at its trim horizon without a word, whether the reader was slow or the machine asleep. Only a
-        new start can go on from here: it looks for what others archived meanwhile, and marks the gap.
+        Kinesis silently continues at its trim horizon, whether the reader was slow or the machine asleep. Only a new
+        start can continue from here: it looks for what others archived meanwhile, and marks the gap.
 
         Raises:
-            DeliveryDoubt: that record is no longer held, and what followed it may be gone, too.
+            DeliveryDoubt: the stream no longer holds that record, so records after it may be gone, too.
         """
         if not self.is_unbroken(delivered):
             raise DeliveryDoubt(
@@ -91,12 +91,12 @@ class RetentionGuard:
             )
 
     def is_unbroken(self, delivered: Position | None) -> bool:
-        """Tell whether nothing behind `delivered` can have been trimmed unread; asks the stream only in doubt."""
+        """Return whether nothing after `delivered` can have been trimmed unread; asks the stream only in doubt."""
         unread_seconds = self._clock.monotonic() - self._read_up_to
         if delivered is None or unread_seconds * 1000 <= SURELY_KEPT_MS - self._margin_ms or self._is_young():
             return True
-        # A record that was held a moment ago, and is known to be far from its end, holds everything behind it for a
-        # while. So a reader that catches up over days asks every few minutes, not with every batch.
+        # While a record is far from being trimmed, so is everything after it. So a reader that catches up over days
+        # asks every few minutes, not with every batch.
         now = self._clock.monotonic()
         lately = self._held_at is not None and now - self._held_at < RETENTION_MARGIN_SECONDS
         if not lately or now >= self._far_until:
@@ -104,14 +104,14 @@ class RetentionGuard:
         return self._held_at is not None
 
     def check_delivery(self, oldest: Record) -> None:
-        """Raise when a batch waited in a pipe, or on a sleeping host, until the archive may have expired its slot.
+        """Raise if a batch waited in a pipe, or on a sleeping host, until the archive may have expired its slot.
 
-        No other clock has seen such a pause: for this process the batch has just come. A wrong wall clock cannot hide
-        it, because S3 refuses requests that are signed a quarter of an hour off.
+        The monotonic clock does not see such a pause: for this process the batch has just come. A wrong wall clock
+        cannot hide it, because S3 refuses requests whose signature is a quarter of an hour off.
 
         Raises:
             DeliveryDoubt: the record is long past retention, and the stream no longer holds it.
-            FormatError: its arrival time is none.
+            FormatError: its arrival time is invalid.
         """
         arrived_ms = minute_of(oldest.arrival_ms) * MINUTE_MS
         past_ms = self._clock.now_ms() - arrived_ms - self.retention_ms
@@ -123,14 +123,14 @@ class RetentionGuard:
             )
 
     def time_left(self, arrival_ms: int) -> TimeLeft:
-        """Return how long a record of this arrival time stays in the stream, by the retention as it is known."""
+        """Return how long a record of this arrival time stays in the stream, by the last known retention."""
         now = self._clock.monotonic()  # first: a suspend between the two clocks must not add to the time left
         left_ms = arrival_ms + self.retention_ms - self._clock.now_ms()
         far_ms = left_ms - self._margin_ms
         return TimeLeft(left_ms, now + far_ms / 1000, is_near=far_ms <= 0)
 
     def refresh(self) -> None:
-        """Ask the stream for its retention again, once an hour; the last known one stays when it does not answer."""
+        """Ask the stream for its retention once an hour; keep the last known one if it does not answer."""
         now = self._clock.monotonic()
         if now - self._read_at < _RETENTION_REREAD_SECONDS:
             return

@@ -1,7 +1,7 @@
 """The sequence store: the S3 objects of one shard, seen as a store of sequence ranges.
 
-What was archived before this processor started is found by LIST and HEAD, once for each minute that is reached; what
-is archived afterwards is found by losing a slot. A steady processor therefore sends no LIST and no HEAD.
+LIST and HEAD find the segments of earlier writers, once per minute that is reached; those of later writers are found
+by losing a slot. So a steady processor sends no LIST and no HEAD.
 """
 
 from bisect import insort
@@ -26,11 +26,11 @@ SKEW_MS = 5 * MINUTE_MS
 
 
 class SequenceStore:
-    """One shard's stored ranges, in order, as far as they lie ahead of the reader.
+    """One shard's stored ranges ahead of the reader, in order.
 
-    `started_ms` is the wall clock at the processor's start: a minute that began more than five minutes after it
-    can only have been written by a writer that contends for the same slots as we do. Only for the first minute
-    is this more than thrift: a span lies within one minute, and behind it this processor is on the chain.
+    A minute that began more than five minutes after this processor's start can only have segments of writers that
+    contend for the same slots as we do. Only the first LIST is needed for correctness: a range lies within one
+    minute, and after it this processor is on the chain.
     `compression` is that of the prefix: a writer with another one would contend for other slots.
     """
 
@@ -46,14 +46,13 @@ class SequenceStore:
         self._log = structlog.get_logger().bind(shard=shard_id)
 
     def load_minute(self, minute: int, archived_through: Position | None) -> None:
-        """Learn what is stored of `minute`, once; ranges up to `archived_through` are known already.
+        """List the segments of `minute`, once; ranges up to `archived_through` are known already.
 
-        The very first minute is always listed, whatever the clock says: a start may lie inside a stored span, and
-        this clock may have been wrong when it was read.
+        The first minute is always listed, whatever the clock says: a start may lie inside a stored range, and the
+        clock may have been wrong at the start.
 
         Raises:
-            ForeignObject, FormatError, ObjectVanished: doubt about a stored segment.
-            StoreUnavailable, StoreRefused: the store.
+            ForeignObject, FormatError, ObjectVanished: a stored segment is not what its key says.
         """
         if minute in self._loaded or (self._loaded and not self._may_be_stored(minute)):
             return
@@ -72,18 +71,18 @@ class SequenceStore:
     def _check_compression(self, key: str) -> None:
         if compression_of(key) is not self.compression:
             raise SafetyRefusal(
-                f"{key} is not of the archive's compression, {self.compression}: its writer has slots of its own",
+                f"{key} is not of the archive's compression, {self.compression}: its writer contends for other slots",
                 next_step=f"stop the other writer, or restore {application_key(self._prefix)} from a version of it; "
                 "then run minutebook audit",
             )
 
     @property
     def next_first(self) -> Position | None:
-        """Where the next stored range ahead begins; None when there is none."""
+        """Where the next stored range ahead begins; None if there is none."""
         return self._ahead[0].first if self._ahead else None
 
     def next_stored(self, position: Position) -> SegmentMetadata | None:
-        """Take the next stored segment that begins at or before `position`; None when there is none."""
+        """Remove and return the next stored segment that begins at or before `position`; None if there is none."""
         if self._ahead and self._ahead[0].first <= position:
             return self._ahead.pop(0)
         return None
@@ -98,10 +97,10 @@ class SequenceStore:
         watermarks: Watermarks | None,
         budget_seconds: float,
     ) -> tuple[str, SegmentMetadata, Committed | AlreadyStored]:
-        """Commit a segment at its slot; returns the key, our metadata and the outcome. See `minutebook.store.commit`.
+        """Commit a segment at its slot; return the key, our metadata and the outcome. See `minutebook.store.commit`.
 
-        What goes with the segment is written before it, under keys that carry `writer`: dropped duplicates, and
-        watermarks that do not fit into the metadata. They mean nothing until the segment exists.
+        Dropped duplicates, and watermarks that do not fit into the metadata, are written first, under keys that
+        contain `writer`. Readers ignore them until the segment exists.
         """
         store = self._services.store_within(budget_seconds)
         backoff = store.new_backoff()
@@ -109,7 +108,7 @@ class SequenceStore:
         if segment.dropped:
             key = duplicates_key(self._prefix, self._shard_id, segment.minute, first, writer, segment.compression)
             body = segment.duplicates_body()
-            # The key is ours alone: when it exists already, an earlier attempt of this very request was applied.
+            # The key contains our writer id: if it exists already, an earlier attempt of this request was applied.
             store.put_if_absent(key, body, content_type=segment.compression.media_type)
         text = None
         if watermarks is not None:
@@ -117,7 +116,7 @@ class SequenceStore:
             text = store_watermarks(store, beside, watermarks)
         if backoff.is_spent and (segment.dropped or text == WATERMARKS_BESIDE):
             raise StoreUnavailable(
-                f"what goes with the segment {first} of {self._shard_id} took its whole time",
+                f"writing the objects beside segment {first} of {self._shard_id} took the whole time budget",
                 next_step="nothing was checkpointed, the records come again; look for pauses of this host",
             )
         metadata = segment.metadata(
@@ -131,7 +130,7 @@ class SequenceStore:
         return slot, metadata, commit_segment(store.raw, slot, segment.body(), metadata, backoff)
 
     def watermarks_of(self, metadata: SegmentMetadata) -> Watermarks | None:
-        """Return the watermarks that travel with a stored segment; see `load_watermarks`."""
+        """Return the watermarks stored with a segment; see `load_watermarks`."""
         return load_watermarks(self._services.store, self._prefix, metadata)
 
     def _may_be_stored(self, minute: int) -> bool:

@@ -1,17 +1,17 @@
 """The proof of a shard's end.
 
 KCL takes a ResourceNotFoundException for the end of a shard (KinesisDataFetcher.java), so a stream that was
-deleted and made again looks ended; and a reader that lags behind a closed shard must not skip the rest. The end
-is believed only when
+deleted and created again looks ended; and a reader that lags in a closed shard must not skip the rest. The end
+is accepted only if
 
 1. the stream is the one that owns the prefix,
-2. ListShards calls the shard closed, and
-3. GetRecords behind our last position reaches the null iterator without meeting a record or an aggregate's rest that
-   KCL would deliver; what it would not is kept beside the archive, and named.
+2. ListShards reports the shard as closed, and
+3. GetRecords after our last position reaches the null iterator without a record, or a rest of an aggregate, that KCL
+   would deliver; records that it would not are stored beside the archive and named in the marker.
 
-Each writer stores its own proof among the read marks, so that any one that is proven suffices. Then comes end.json.
-A shard that the same stream no longer lists was closed longer ago than its retention; and a reader that retention
-overtook cannot tell what it missed before the end. The marker then says `expired`, for readers that know no proofs.
+Each writer stores its own proof as a read mark; one that is proven suffices. Then it writes end.json.
+If the stream no longer lists the shard, it was closed longer ago than the retention; and if retention overtook the
+reader, it may have missed records before the end. The marker then says `expired`, for readers that ignore read marks.
 """
 
 from typing import Literal
@@ -50,13 +50,13 @@ class ShardEndProof:
         self._log = structlog.get_logger().bind(shard=shard_id)
 
     def mark_end(self, tail: Predecessor, *, unbroken: bool) -> None:
-        """Prove that nothing lies behind the chain's tail, then write end.json; compare when one is there.
+        """Prove that no record lies after the chain's tail, then write end.json, or compare it with the stored one.
 
-        `unbroken` says that nothing may have been trimmed between the tail and the end.
+        `unbroken`: nothing can have been trimmed between the tail and the end.
 
         Raises:
             ShardEndUnproven: the stream does not confirm the end.
-            SafetyRefusal: another stream, or an end at another position was recorded before.
+            SafetyRefusal: it is another stream, or end.json records another position.
         """
         services, last = self._services, position_of(tail)
         record = self._check_identity()
@@ -83,9 +83,9 @@ class ShardEndProof:
             written_at=iso_time(services.clock.now_ms()),
             undelivered=[str(sequence) for sequence in undelivered],
         )
-        found = services.store.put_or_read(key, encode_marker(marker))
-        if found is not None:
-            _compare(decode_marker(found.body, EndMarker, key), key, marker)
+        stored = services.store.put_or_read(key, encode_marker(marker))
+        if stored is not None:
+            _compare(decode_marker(stored.body, EndMarker, key), key, marker)
         self._log.info("shard_end_proven", last=marker.last, proof=proof, children=marker.children)
 
     def _read_to_end(self, record: ApplicationRecord, info: ShardInfo, tail: Predecessor) -> TipWalk:
@@ -99,7 +99,7 @@ class ShardEndProof:
             self._services.clock,
             self._shard_id,
             last,
-            # A shard that was started at a timestamp may hold older records: they were never to be read.
+            # A shard that was started at a timestamp may hold older records, which are not to be archived.
             since_ms=record.start_at_ms if str(tail) == "AT_TIMESTAMP" else None,
             hash_range=shard_hash_range(info),
         )
@@ -134,7 +134,7 @@ class ShardEndProof:
         return continuity is Continuity.PROVEN
 
     def _is_begun(self) -> bool:
-        """Tell whether somebody has begun to archive the shard."""
+        """Return whether any writer has begun to archive the shard."""
         key = start_marker_key(self._services.settings.prefix, self._shard_id)
         return self._services.store.get(key) is not None
 
@@ -148,10 +148,10 @@ class ShardEndProof:
 
 
 def _compare(stored: EndMarker, key: str, ours: EndMarker) -> None:
-    """Accept an end that says the same, one that claims no proof, and one further on than ours without proof.
+    """Accept a stored end at our position, one without proof, and one further on than ours if ours has no proof.
 
-    And one that differs by what KCL delivers at one time and not at another, an aggregate of another shard's: the
-    proof that ends before it names it as undelivered.
+    Also accept one that differs only by an aggregate of another shard, which KCL may deliver at one time and withhold
+    at another: the marker that ends before it names it as undelivered.
     """
     stored_last, last = stored.last_position(), ours.last_position()
     further = stored_last is not None and (last is None or stored_last > last)

@@ -1,12 +1,12 @@
-"""How a shard's chain begins or goes on: everything that is checked before the first record is taken.
+"""Begin or resume a shard's chain: all checks before the first record is taken.
 
 KCL says            start.json   then
 LATEST              -            refused: two first starts would begin at different records
-TRIM_HORIZON,       -            the chain starts here, unless stored ranges show that it goes on
+TRIM_HORIZON,       -            the chain starts here, unless stored ranges show that it has begun
   AT_TIMESTAMP
-a sequence number   there        the chain goes on after it
-a sequence number   missing      refused, unless `minutebook.adoptCheckpoint`: another application's
-                                 checkpoint, or another prefix; the archive would miss what lies before
+a sequence number   exists       the chain goes on after it
+a sequence number   missing      refused, unless `minutebook.adoptCheckpoint`: it is another application's
+                                 checkpoint, or another prefix; the archive would lack the records before it
 """
 
 from typing import NamedTuple
@@ -35,7 +35,7 @@ from minutebook.store.markers import read_marker
 
 
 class ShardStart(NamedTuple):
-    """The stream, the end of the chain when the processor takes over, and the evidence that it stands on.
+    """The stream, the end of the chain at the start, and the shard's evidence.
 
     `compression` is that of the prefix, whatever this processor's settings say.
     """
@@ -60,8 +60,8 @@ class ShardStarter:
 
         Raises:
             SettingsError: KCL was configured to start at LATEST.
-            SafetyRefusal: another stream's prefix, or a checkpoint that the archive knows nothing of.
-            DeliveryDoubt: no position that KCL can mean.
+            SafetyRefusal: the prefix is another stream's, or the archive holds nothing of a checkpointed shard.
+            DeliveryDoubt: `sequence_number` is neither a position nor a sentinel of KCL.
         """
         if sequence_number == "LATEST":
             raise SettingsError(
@@ -89,9 +89,9 @@ class ShardStarter:
         return ShardStart(identity, application.compression, chain, evidence)
 
     def mark_start(self, first: Position, chain_start: ChainStart, budget_seconds: float) -> Continuity:
-        """Write start.json before the shard's first segment, within the budget; compare when one is there.
+        """Write start.json before the shard's first segment, within the budget, or compare it with the stored one.
 
-        Returns the continuity that the first segment must carry.
+        Returns the continuity that the first segment must record.
 
         Raises:
             SafetyRefusal: the chain was begun at another record.
@@ -109,20 +109,20 @@ class ShardStarter:
             writer=self._services.new_id(),
             written_at=iso_time(self._services.clock.now_ms()),
         )
-        found = self._services.store_within(budget_seconds).put_or_read(key, encode_marker(marker))
-        if found is None:
+        stored = self._services.store_within(budget_seconds).put_or_read(key, encode_marker(marker))
+        if stored is None:
             return Continuity.PROVEN
-        return self._compare(decode_marker(found.body, StartMarker, key).first_position(), first)
+        return self._compare(decode_marker(stored.body, StartMarker, key).first_position(), first)
 
     def _compare(self, begun: Position, first: Position) -> Continuity:
-        """Accept a chain that was begun at the same record, and one begun before it when the user adopts the gap.
+        """Accept a chain that was begun at the same record, or before it if the user adopts the gap.
 
-        Or when there is no gap, but aggregates that KCL delivered to whoever began it, and leaves out now.
+        Also accept one begun before it if KCL now withholds all records between: aggregates that it once delivered.
         """
         if begun == first:
             return Continuity.PROVEN
         if begun < first and self._keep_held_back(begun, first):
-            # The chain does not begin where start.json says: the audit cannot know better.
+            # The chain does not begin where start.json says, so the audit cannot call it proven.
             return Continuity.UNPROVEN
         if begun < first and self._services.settings.adopt_checkpoint:
             self._log.error(
@@ -140,7 +140,7 @@ class ShardStarter:
         )
 
     def _keep_held_back(self, begun: Position, first: Position) -> bool:
-        """Tell whether KCL withholds all that lies between now, and keep that beside the archive."""
+        """Store the records between both beside the archive if KCL withholds all of them; return whether it does."""
         withheld = held_back(self._services, self._shard_id, self._info, begun, first)
         return withheld is not None and bool(keep_undelivered(self._services, self._shard_id, withheld))
 
@@ -172,7 +172,7 @@ class ShardStarter:
         marker = self._read_marker()
         if marker is not None:
             begun_after = marker.chain_start()
-            # Perhaps nobody came further than start.json: the first segment still has to name what it follows.
+            # If only start.json was written, the first segment must still name what it follows.
             return begun_after if begun_after.adopted == checkpoint else checkpoint
         if is_adopted(self._services, self._shard_id, checkpoint):
             return ChainStart("AFTER_SEQUENCE", checkpoint)
@@ -196,7 +196,7 @@ class ShardStarter:
         if evidence.look_up(tail):
             return Continuity.PROVEN
         if evidence.young_mark is not None:
-            # What is missing behind the tail, if anything, marks tell; what comes next stands on the last one.
+            # The read marks prove what follows the tail; the next segment claims continuity with the last of them.
             return Continuity.UNPROVEN
         self._log.error(
             "resumed_past_retention",
