@@ -1,1 +1,1 @@
-"""KCL's rows in DynamoDB. Imports `settings`."""
+"""KCL's rows in DynamoDB: leases, worker reports, the leader lock. Imports `settings`."""

@@ -1,16 +1,15 @@
-"""The leases of a worker that has stopped, given to others at once instead of when they have expired.
+"""Hand the leases of a stopping worker to others at once, instead of letting them expire.
 
-Optional in every step: without it KCL waits until the leases have expired, up to a minute and more. So nothing is
-asked twice, and nothing is guessed: what was refused, failed or has an unknown outcome is said, and left as it is.
+Every step is optional: without it KCL waits until the leases expire, which takes a minute or more. So no request is
+repeated: what was refused, failed or has an unknown outcome is logged and left as it is.
 
-    asked to stop         our report is withdrawn: nobody gives us leases any more, nor takes us for living
-    processors have       our report is withdrawn again (the daemon may have written it meanwhile); each lease that is
-      ended in order      still ours, as it is seen then, goes to another worker or to nobody; the leader's lock is
-                          given back if it is ours
+    stop requested        our report is deleted: the leader assigns us no leases any more
+    processors have       our report is deleted again (the daemon may have written it meanwhile); each lease that we
+      ended in order      still own is given to another worker, or released; the leader lock is released if it is ours
 
-The daemon itself takes some seconds more to end, in which it renews and reads nothing. Safe at any moment: what a row
-says of the archive is its checkpoint, which stays; the counter moves, so that whatever a daemon of our name would
-still send fails; and S3 fences every writer (docs/decisions/0022-hand-over.md).
+The daemon takes some seconds more to end, in which it renews and reads nothing. This is safe at any moment: a row's
+checkpoint stays; its counter moves, so requests that a daemon with our worker id may still send fail; and S3 fences
+every writer (docs/decisions/0022-hand-over.md).
 """
 
 import threading
@@ -25,7 +24,7 @@ from minutebook.clock import Clock
 from minutebook.errors import TableRefused, TableUnavailable
 
 LONGEST_SECONDS: Final = 5.0
-"""Within the time that a container is given to stop."""
+"""Less than the time that a container has to stop."""
 _JOIN_SECONDS: Final = 3.0
 _NEXT_STEP: Final = (
     "nothing: other workers take the leases when they have expired (failoverTimeMillis), and no record is lost"
@@ -33,23 +32,23 @@ _NEXT_STEP: Final = (
 
 
 class HandedTable(LeaseTable, Protocol):
-    """The lease table, and what KCL keeps of its workers."""
+    """The lease table with the workers' reports."""
 
     def reports(self) -> dict[str, int]:
-        """Return when each worker has reported last, in epoch seconds."""
+        """Return worker id -> time of its last report, in epoch seconds."""
         ...
 
     def withdraw(self, worker_id: str) -> None:
-        """Remove a worker's report."""
+        """Delete a worker's report."""
         ...
 
     def hand_over(self, hand_over: HandOver) -> bool:
-        """Change the owner of a lease that is as it was seen; False: it is not."""
+        """Change the owner of a lease that has not changed since it was read; return False if it has."""
         ...
 
 
 class Leaving:
-    """What one worker does about its leases when it stops. `most`: how many leases one worker may hold."""
+    """Hands over the leases of one stopping worker. `most`: how many leases one worker may hold."""
 
     def __init__(
         self,
@@ -72,14 +71,14 @@ class Leaving:
         self._log = structlog.get_logger().bind(worker=worker_id)
 
     def begin(self) -> None:
-        """Withdraw our report, from a thread: the stop waits for no table."""
+        """Delete our report, in a thread: the stop does not wait for DynamoDB."""
         self._thread = threading.Thread(target=self._withdraw, daemon=True)
         self._thread.start()
 
     def finish(self) -> None:
-        """Give the leases away, once. Call it when the daemon's processors, or the daemon, have ended in order.
+        """Hand the leases over, once, after the daemon's processors, or the daemon, have ended in order.
 
-        From a thread: a table that answers slowly, page after page, holds nobody up beyond `longest_seconds`.
+        It runs in a thread and waits at most `longest_seconds`, however slowly the tables answer.
         """
         if self._is_done:
             return
@@ -97,28 +96,28 @@ class Leaving:
     def _finish(self, defect: list[BaseException]) -> None:
         try:
             self._give()
-        except BaseException as exc:  # noqa: BLE001 - raised again by whoever waits
+        except BaseException as exc:  # noqa: BLE001 - raised again by `finish`
             defect.append(exc)
 
     def _give(self) -> None:
         begun = self._clock.monotonic()
         if self._thread is not None:
             self._thread.join(_JOIN_SECONDS)
-        given: dict[str, str | None] = {}
+        next_owners: dict[str, str | None] = {}
         plan: list[HandOver] = []
         try:
             self._table.withdraw(self._worker_id)
             plan = self._plan()
-            for each in plan:
-                if self._clock.monotonic() - begun < self._longest_seconds and self._table.hand_over(each):
-                    given[each.lease.shard_id] = each.next_owner
+            for step in plan:
+                if self._clock.monotonic() - begun < self._longest_seconds and self._table.hand_over(step):
+                    next_owners[step.lease.shard_id] = step.next_owner
         except (TableRefused, TableUnavailable) as exc:
             self._log.warning("leases_kept", error=str(exc), next_step=_NEXT_STEP)
         else:
             release_own_lock(self._table, self._worker_id)
         if plan:
             seconds = round(self._clock.monotonic() - begun, 2)
-            self._log.info("leases_released", heirs=given, kept=len(plan) - len(given), seconds=seconds)
+            self._log.info("leases_released", heirs=next_owners, kept=len(plan) - len(next_owners), seconds=seconds)
 
     def _withdraw(self) -> None:
         try:

@@ -1,12 +1,12 @@
-"""KCL's leader lock, given back for a worker whose daemon is dead.
+"""Release KCL's leader lock for a worker whose daemon is dead.
 
-One worker, the leader, hands out leases, and holds a lock for that: the row `Leader`, good for 120 s, which no
-property shortens (DynamoDBLockBasedLeaderDecider.java). A leader that is killed and restarted in place is a stranger
-to its own lock and waits until it has run out; meanwhile no shard that is born or loses its reader gets one. Its
-supervisor knows that the daemon is dead, and that nobody else on this host has its worker id.
+One worker, the leader, assigns leases and holds a lock: the row `Leader`, valid for 120 s, which no property shortens
+(DynamoDBLockBasedLeaderDecider.java). A leader that is killed and restarted does not recognize its own lock and waits
+until it expires; meanwhile a shard that is new or loses its reader gets none. The supervisor knows that the daemon is
+dead, and that no other process on this host has its worker id.
 
-Safe at any moment: a leader only makes assignments, each fenced by the lease's counter. Two leaders are a waste, not
-a danger.
+Safe at any moment: a leader only assigns leases, and the lease's counter fences each assignment. Two leaders cost
+requests and do no harm.
 """
 
 import structlog
@@ -16,7 +16,7 @@ from minutebook.errors import TableRefused, TableUnavailable
 
 
 def release_own_lock(table: LeaseTable, worker_id: str) -> None:
-    """Remove the leader's row if it is this worker's; what prevents it costs two minutes and no more."""
+    """Delete the leader's row if it is this worker's. An error is only logged: the lock expires in two minutes."""
     log = structlog.get_logger().bind(worker=worker_id)
     try:
         released = table.release_leader(worker_id)

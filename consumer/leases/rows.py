@@ -1,7 +1,7 @@
-"""KCL's lease rows: read strictly, written as KCL writes them, and watched for signs of life.
+"""KCL's lease rows: parsed strictly, written as KCL writes them, and compared to detect living workers.
 
-The table holds one row per shard. Since KCL 3.5 the same table also holds the leader's row, workers' statistics and
-the migration state, told apart by `entityType`; before that, those lived in two tables of their own
+The table holds one row per shard. Since KCL 3.5 it also holds the leader's row, workers' statistics and the migration
+state, distinguished by `entityType`; before, those were in two other tables
 (DynamoDBLeaseSerializer.java, EntityType.java in amazon-kinesis-client). Only rows without `entityType`, or with
 `LEASE`, are leases.
 """
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from mypy_boto3_dynamodb.type_defs import AttributeValueTypeDef
 
 Item = Mapping[str, Any]
-"""A row in DynamoDB's own notation: attribute name -> {type: value}."""
+"""A row in DynamoDB's JSON: attribute name -> {type: value}."""
 
 Sentinel = Literal["TRIM_HORIZON", "LATEST", "AT_TIMESTAMP", "SHARD_END"]
 _SENTINELS: Final[Mapping[str, Sentinel]] = {
@@ -30,7 +30,7 @@ _LEASE: Final = "LEASE"
 
 
 class Lease(NamedTuple):
-    """One lease row. `counter` moves with every renewal; `owner` is a worker id, None when nobody holds the lease.
+    """One lease row. `counter` moves with every renewal; `owner` is a worker id, None for a free lease.
 
     Hash keys are decimal text; KCL fills them in from ListShards when they are missing, so they may be empty.
     """
@@ -46,53 +46,53 @@ class Lease(NamedTuple):
 
 
 class LeaseRows(NamedTuple):
-    """One look at the table: the leases by shard, and what is wrong with rows that KCL ignores."""
+    """One read of the table: the leases by shard, and the errors in rows that KCL ignores."""
 
     leases: Mapping[str, Lease]
     unreadable: tuple[str, ...] = ()
 
     @property
     def has_timestamp_rows(self) -> bool:
-        """Tell whether KCL needs a timestamp in its configuration to open every row."""
+        """Return whether KCL needs a timestamp in its configuration to start from every row."""
         return any(lease.checkpoint == "AT_TIMESTAMP" for lease in self.leases.values())
 
 
 class LeaderLock(NamedTuple):
-    """The leader's row: who holds it, and the version that its holder changes every 30 s."""
+    """The leader's row: its owner, and the version that the owner changes every 30 s."""
 
     owner: str
     version: str
 
 
 class LeaseTable(Protocol):
-    """The lease table as the commands see it.
+    """The lease table as the commands use it.
 
-    Every method raises `TableUnavailable` once its retries are spent, or `TableRefused` for good.
+    Every method raises `TableUnavailable` when its retries are spent, or `TableRefused`.
     """
 
     def read(self) -> LeaseRows | None:
-        """Return every lease, consistently; None when there is no such table."""
+        """Return every lease by consistent reads; None if there is no such table."""
         ...
 
     def create(self) -> None:
-        """Make the table unless it is there, and wait until it takes rows."""
+        """Create the table unless it exists, and wait until it is active."""
         ...
 
     def put(self, lease: Lease, seen: Lease | None) -> bool:
-        """Write the whole row, provided that it is as it was `seen`; see `put_condition`. False: it is not."""
+        """Write the whole row if it still is as `seen`; return False if not. See `put_condition`."""
         ...
 
     def release_leader(self, owner: str | None = None, version: str | None = None) -> bool:
-        """Remove the leader's row, which would hold a new leader up for two minutes; False: there was none.
+        """Delete the leader's row, which would delay a new leader by two minutes; return whether there was one.
 
-        Without `owner` only when no worker lives; with it the row is removed only if it names this worker, and with
-        `version` only if its holder has not moved it since.
+        Without `owner`, call it only when no worker lives. With `owner` the row is deleted only if it names this
+        worker, and with `version` only if its owner has not changed it since.
         """
         ...
 
 
 def parse_rows(items: Iterable[Item]) -> LeaseRows:
-    """Read a scan of the table; rows of other kinds are left out, unreadable ones are named."""
+    """Parse a scan of the table: skip rows of other kinds, report unreadable ones."""
     leases: dict[str, Lease] = {}
     unreadable: list[str] = []
     for item in items:
@@ -108,10 +108,10 @@ def parse_rows(items: Iterable[Item]) -> LeaseRows:
 
 
 def parse_lease(item: Item) -> Lease:
-    """Read one row.
+    """Parse one row.
 
     Raises:
-        FormatError: an attribute is missing that KCL insists on (it then ignores the row), or does not parse.
+        FormatError: an attribute that KCL requires (it ignores rows without) is missing, or one does not parse.
     """
     row = _Attributes(item)
     shard_id = row.text("leaseKey")
@@ -131,8 +131,8 @@ def parse_lease(item: Item) -> Lease:
 def lease_item(lease: Lease, *, single_table: bool) -> dict[str, "AttributeValueTypeDef"]:
     """Return the row as KCL itself would create it.
 
-    An attribute without a value is left out: DynamoDB knows no empty string set, and KCL reads an absent owner as
-    an unowned lease. `single_table` adds the mark of KCL 3.5 and later; older versions ignore it.
+    An attribute without a value is left out: DynamoDB has no empty string sets, and KCL reads an absent owner as a
+    free lease. `single_table` adds the `entityType` of KCL 3.5 and later; older versions ignore it.
     """
     position = lease.checkpoint if isinstance(lease.checkpoint, Position) else None
     item: dict[str, AttributeValueTypeDef] = {
@@ -155,7 +155,7 @@ def lease_item(lease: Lease, *, single_table: bool) -> dict[str, "AttributeValue
 
 
 def create_request(table: str, *, protected: bool) -> dict[str, Any]:
-    """Return the CreateTable of a table with the index that KCL adds itself where it is missing (its own names)."""
+    """Return the CreateTable request for a table with the index that KCL would otherwise add itself."""
     by_owner = ("leaseOwner", "leaseKey")
     return {
         "TableName": table,
@@ -179,12 +179,12 @@ def create_request(table: str, *, protected: bool) -> dict[str, Any]:
 def put_condition(seen: Lease | None) -> tuple[str, dict[str, "AttributeValueTypeDef"]]:
     """Return the condition under which a row may be written, and its values.
 
-    our look          a worker                our put
+    we read           a worker                our put
     ---------         ------                  -------
-    no row            makes the row           attribute_not_exists fails: the worker's row stays
+    no row            creates the row         attribute_not_exists fails: the worker's row stays
     counter 7         renews: counter 8       leaseCounter = 7 fails: the worker keeps its lease
     counter 7         is dead                 leaseCounter = 7 holds: replaced, with counter 8, so that
-                                              whatever the dead one still sends fails in its turn
+                                              requests of the dead worker that arrive later fail
 
     (Condition expressions: Amazon DynamoDB Developer Guide.)
     """
@@ -194,18 +194,18 @@ def put_condition(seen: Lease | None) -> tuple[str, dict[str, "AttributeValueTyp
 
 
 def hand_over_request(seen: Lease, next_owner: str | None) -> dict[str, Any]:
-    """Return the UpdateItem by which a lease leaves its owner, who has stopped, for `next_owner` or for nobody.
+    """Return the UpdateItem that gives a lease of a stopped owner to `next_owner`, or releases it (None).
 
-    our look              meanwhile                          our update
+    we read               meanwhile                          our update
     --------              ---------                          ----------
-    w1, counter 7         -                                  holds: counter 8, of the next owner or of nobody
+    w1, counter 7         -                                  holds: counter 8, owned by the next owner or free
     w1, counter 7         the leader gives it to w2          leaseOwner = w1 fails: w2 keeps it
     w1, counter 7         a daemon of the same name renews   leaseCounter = 7 fails: it keeps its lease
-    w1, counter 7         the row is deleted                 fails: no row is made of three attributes
-    w1, counter 7         a hand-over of KCL's own           checkpointOwner is there: fails, and that one goes on
+    w1, counter 7         the row is deleted                 fails: no partial row is created
+    w1, counter 7         KCL begins its own hand-over       checkpointOwner exists: fails, and KCL's goes on
 
-    Only the owner changes, as where KCL itself assigns or evicts a lease (DynamoDBLeaseSerializer.java): the counter
-    is counted up, so that whatever the old owner still sends fails, and what else the row says stays.
+    Only the owner changes, as when KCL assigns or evicts a lease (DynamoDBLeaseSerializer.java). The counter is
+    incremented, so that later requests of the old owner fail; all other attributes stay.
     """
     position = seen.checkpoint if isinstance(seen.checkpoint, Position) else None
     values: dict[str, AttributeValueTypeDef] = {
@@ -229,11 +229,11 @@ def hand_over_request(seen: Lease, next_owner: str | None) -> dict[str, Any]:
 
 
 def signs_of_life(before: LeaseRows | None, after: LeaseRows | None) -> list[str]:
-    """Compare two looks that lie more than `failoverTimeMillis` apart; return what only a living worker does.
+    """Compare two reads more than `failoverTimeMillis` apart; return the changes that only a living worker makes.
 
-    A worker renews each of its leases every third of that time, so a counter that did not move belongs to nobody
-    who would still be allowed to checkpoint. A worker that holds no lease at all is not seen: it can do no harm
-    before it takes one, and then the condition of the put protects its row.
+    A worker renews each of its leases every third of that time, so the owner of a counter that did not move may not
+    checkpoint any more. A worker without leases is not detected: it can do no harm before it takes one, and then the
+    condition of the put protects its row.
     """
     old = before.leases if before else {}
     new = after.leases if after else {}

@@ -1,4 +1,4 @@
-"""The DynamoDB side of the lease table port: the only module of the consumer that reads or writes lease rows."""
+"""The lease table on DynamoDB: the only module of the consumer that reads or writes lease rows."""
 
 import random
 from collections.abc import Callable
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 FAILOVER_MS: Final = 10_000
-"""KCL's own default of failoverTimeMillis."""
+"""KCL's default of failoverTimeMillis."""
 _NO_TABLE: Final = "ResourceNotFoundException"
 _CONDITION: Final = "ConditionalCheckFailedException"
 _POLL_SECONDS: Final = 0.5
@@ -43,7 +43,7 @@ _REPORT: Final = {"S": "WORKER_METRIC_STATS"}
 def lease_table_of(
     loaded: LoadedSettings, clock: Clock, rng: random.Random, *, budget_seconds: float = 60, read_timeout: float = 30
 ) -> "DynamoDBLeaseTable":
-    """Return the lease table that KCL uses with this file. `read_timeout`: seconds for one answer."""
+    """Return the lease table that KCL uses with these settings. `read_timeout`: seconds for one response."""
     settings = loaded.settings
     return DynamoDBLeaseTable(
         make_dynamodb_client(
@@ -59,15 +59,15 @@ def lease_table_of(
 
 
 def failover_seconds(loaded: LoadedSettings) -> float:
-    """Return the time after which KCL takes a lease for lost."""
+    """Return the time after which KCL regards a lease as lost."""
     return int(loaded.kcl.get("failoverTimeMillis", FAILOVER_MS)) / 1000
 
 
 class DynamoDBLeaseTable:
     """One application's leases; implements `consumer.leases.rows.LeaseTable`.
 
-    Applications born on KCL 3.0 to 3.4 have a table `coordinator` beside the leases; where it exists, that layout
-    is kept. Where it does not, the leases carry the mark of KCL 3.5, which the older versions ignore.
+    Applications begun with KCL 3.0 to 3.4 have a second table, `coordinator`; if it exists, that layout is kept.
+    Otherwise the leases have the `entityType` of KCL 3.5, which older versions ignore.
     """
 
     def __init__(
@@ -91,14 +91,14 @@ class DynamoDBLeaseTable:
         self._single: bool | None = None
 
     def read(self) -> LeaseRows | None:
-        """Scan consistently, page by page; see `LeaseTable`."""
+        """Scan the table with consistent reads; see `LeaseTable`."""
         items = self._scan(self.name)
         return None if items is None else parse_rows(items)
 
     def create(self, *, protected: bool = False) -> None:
-        """Make the table together with KCL's index, whose making takes minutes where the table is there already.
+        """Create the table with KCL's index, because adding an index to an existing table takes minutes.
 
-        `protected`: it cannot be deleted by accident.
+        `protected`: with deletion protection.
         """
         if self._status(self.name) is None:
             self._ask(lambda: self._create(protected=protected), f"CreateTable {self.name}")
@@ -113,7 +113,7 @@ class DynamoDBLeaseTable:
     def put(self, lease: Lease, seen: Lease | None) -> bool:
         """Write one row under `put_condition`; see `LeaseTable`.
 
-        A put whose answer was lost and that is sent again finds its own row: that is success.
+        A repeated put whose first answer was lost finds its own row: that counts as success.
         """
         condition, values = put_condition(seen)
         request: dict[str, Any] = {
@@ -132,9 +132,9 @@ class DynamoDBLeaseTable:
         return True
 
     def hand_over(self, hand_over: HandOver) -> bool:
-        """Change a lease's owner under `hand_over_request`; False where the row is not as it was seen.
+        """Change a lease's owner by `hand_over_request`; return False if the row has changed since it was read.
 
-        Sent once: of an answer that is lost nobody can tell what it was, and nothing depends on it.
+        Sent once: a repetition could not tell its own success from a change by others, and nothing depends on it.
         """
         request = hand_over_request(hand_over.lease, hand_over.next_owner)
         what = f"UpdateItem {hand_over.lease.shard_id} in {self.name}"
@@ -147,7 +147,7 @@ class DynamoDBLeaseTable:
         return True
 
     def reports(self) -> dict[str, int]:
-        """Return when each worker has reported last; see `HandedTable`."""
+        """Return the time of each worker's last report; see `HandedTable`."""
         table, key = self._report_rows()
         return {
             row[key]["S"]: int(row["lut"]["N"])
@@ -156,20 +156,20 @@ class DynamoDBLeaseTable:
         }
 
     def withdraw(self, worker_id: str) -> None:
-        """Remove a worker's report; see `HandedTable`."""
+        """Delete a worker's report; see `HandedTable`."""
         table, key = self._report_rows()
         self._ask(
             lambda: self._client.delete_item(
                 TableName=table,
                 Key={key: {"S": worker_id}},
-                ConditionExpression="attribute_not_exists(leaseCounter)",  # a worker may be called as a shard is
+                ConditionExpression="attribute_not_exists(leaseCounter)",  # a worker may have the name of a shard
             ),
             f"DeleteItem {worker_id} in {table}",
             may_be_absent=True,
         )
 
     def leader(self) -> LeaderLock | None:
-        """Return the leader's lock, from whichever table it lives in; None when nobody holds it."""
+        """Return the leader's lock, from the table that holds it; None if no worker has it."""
         answer = self._get_leader(*self._leader_row())
         row = answer.get("Item", {}) if answer else {}
         if "ownerName" not in row:
@@ -177,22 +177,22 @@ class DynamoDBLeaseTable:
         return LeaderLock(row["ownerName"].get("S", ""), row.get(_VERSION, {}).get("S", ""))
 
     def release_leader(self, owner: str | None = None, version: str | None = None) -> bool:
-        """Delete the leader's row, in whichever table it lives; see `LeaseTable`.
+        """Delete the leader's row, from the table that holds it; see `LeaseTable`.
 
-        its holder            our look      our delete
+        its owner             we read       our delete
         ----------            --------      ----------
         writes version a      a
-        is dead               a             version = a holds: removed, a living worker may lead
+        is dead               a             version = a holds: deleted, a living worker may lead
         writes version b      a             version = a fails: it lives, and keeps its lock
         """
         table, key = self._leader_row()
         request: dict[str, Any] = {"TableName": table, "Key": {key: {"S": _LEADER}}, "ReturnValues": "ALL_OLD"}
         wanted = {"ownerName": owner, _VERSION: version}
-        given = {name: {"S": value} for name, value in wanted.items() if value is not None}
-        if given:
+        values = {name: {"S": value} for name, value in wanted.items() if value is not None}
+        if values:
             request |= {
-                "ConditionExpression": " AND ".join(f"{name} = :{name}" for name in given),
-                "ExpressionAttributeValues": {f":{name}": value for name, value in given.items()},
+                "ConditionExpression": " AND ".join(f"{name} = :{name}" for name in values),
+                "ExpressionAttributeValues": {f":{name}": value for name, value in values.items()},
             }
         try:
             answer = self._ask(
@@ -205,7 +205,7 @@ class DynamoDBLeaseTable:
         return bool(answer and answer.get("Attributes"))
 
     def _report_rows(self) -> tuple[str, str]:
-        """Return the table of the workers' reports, and the name of its key; both layouts are KCL's."""
+        """Return the table of the workers' reports, and the name of its key, in KCL's current or older layout."""
         return (self.name, "leaseKey") if self._is_single() else (self._reports, "wid")
 
     def _scan(self, table: str) -> list[dict[str, Any]] | None:
@@ -223,8 +223,8 @@ class DynamoDBLeaseTable:
     def _leader_row(self) -> tuple[str, str]:
         """Return the leader's table, and the name of its key.
 
-        KCL 3.5 can move the row of an older application among the leases (`migrateAllEntitiesToLeaseTable`); what
-        it leaves in the other table is dead, and nobody's lock.
+        KCL 3.5 can move the row of an older application to the leases (`migrateAllEntitiesToLeaseTable`); the row
+        that it leaves in the other table is no lock any more.
         """
         is_here = self._is_single() or "Item" in (self._get_leader(self.name, "leaseKey") or {})
         return (self.name, "leaseKey") if is_here else (self._coordinator, "key")
@@ -237,7 +237,7 @@ class DynamoDBLeaseTable:
         )
 
     def _is_single(self) -> bool:
-        """Tell whether there is one table only. That may change: KCL 3.1 makes its second one at its first start."""
+        """Return whether there is only one table. That may change: KCL 3.1 creates its second at its first start."""
         if self._single is not False:
             self._single = self._status(self._coordinator) is None
         return self._single
@@ -255,7 +255,7 @@ class DynamoDBLeaseTable:
         try:
             return self._client.create_table(**create_request(self.name, protected=protected))
         except ClientError as exc:
-            if error_code(exc) != "ResourceInUseException":  # somebody makes it in the same moment
+            if error_code(exc) != "ResourceInUseException":  # another process created it in the meantime
                 raise
             return None
 
@@ -273,7 +273,7 @@ class DynamoDBLeaseTable:
         may_be_absent: bool = False,
         budget_seconds: float | None = None,
     ) -> T | None:
-        """Send until the outcome is known; None when the table may be absent and is."""
+        """Repeat a request until its outcome is known; None if the table is absent and may be."""
 
         def attempt() -> T | None:
             try:

@@ -32,7 +32,7 @@ def run_restore(request: RestoreRequest, environ: Mapping[str, str]) -> int:
     """Print the plan and, unless `dry_run`, carry it out; return the exit code.
 
     Raises:
-        SettingsError: the file, a shard or a time.
+        SettingsError: the file, a shard or the time is wrong.
         SafetyRefusal: a worker is alive, or the archive is another stream's.
     """
     loaded = load_with_kcl(request.file, environ)
@@ -50,7 +50,7 @@ def run_restore(request: RestoreRequest, environ: Mapping[str, str]) -> int:
 
 
 class Parts(NamedTuple):
-    """What the command works on, and where it says so; `gather` is that of `consumer.restore.facts`, bound."""
+    """What `rebuild` works with. `gather` calls `consumer.restore.facts.gather_facts`."""
 
     table: LeaseTable
     gather: Callable[[], RestoreFacts]
@@ -60,7 +60,7 @@ class Parts(NamedTuple):
 
 
 def rebuild(parts: Parts, *, dry_run: bool, shard_ids: Collection[str]) -> int:
-    """Look at the table, plan, look again a failover later, write; return how many rows were written.
+    """Read the table, plan, read it again a failover later, write; return the number of rows written.
 
     Raises:
         SettingsError: a shard that the stream does not list.
@@ -68,8 +68,8 @@ def rebuild(parts: Parts, *, dry_run: bool, shard_ids: Collection[str]) -> int:
     """
     table, clock, console = parts.table, parts.clock, parts.console
     before = table.read()
-    # Not before the answer: while the first look is held up, nobody's counter would be seen to move.
-    looked = clock.monotonic()
+    # The time counts from the answer: a slow first read would shorten the time between both.
+    read_at = clock.monotonic()
     with console.status("reading the stream's shards and the ends of their chains ..."):
         facts = parts.gather()
     refuse_unreadable(before)
@@ -79,13 +79,13 @@ def rebuild(parts: Parts, *, dry_run: bool, shard_ids: Collection[str]) -> int:
     if dry_run:
         return 0
     with console.status("looking for living workers ..."):
-        clock.sleep(max(0.0, looked + parts.failover_seconds + _MARGIN_SECONDS - clock.monotonic()))
+        clock.sleep(max(0.0, read_at + parts.failover_seconds + _MARGIN_SECONDS - clock.monotonic()))
         check_nobody_lives(before, table.read())
     return apply_plan(table, plan)
 
 
 def choose_shards(shards: Mapping[str, ShardInfo], wanted: Collection[str]) -> set[str]:
-    """Return the shards asked for, all of them unless told; raises SettingsError for one that is not listed."""
+    """Return the wanted shards, by default all; raise SettingsError if the stream does not list one."""
     unknown = sorted(set(wanted) - shards.keys())
     if unknown:
         raise SettingsError(
@@ -95,7 +95,7 @@ def choose_shards(shards: Mapping[str, ShardInfo], wanted: Collection[str]) -> s
 
 
 def refuse_unreadable(rows: LeaseRows | None) -> None:
-    """Raise SafetyRefusal when the table holds rows that neither KCL nor we can read: they would stay beside ours."""
+    """Raise SafetyRefusal if the table has rows that neither KCL nor we can read: they would stay beside ours."""
     if rows and rows.unreadable:
         raise SafetyRefusal(
             f"{rows.unreadable[0]}; {len(rows.unreadable)} such rows in all",
@@ -104,7 +104,7 @@ def refuse_unreadable(rows: LeaseRows | None) -> None:
 
 
 def check_nobody_lives(before: LeaseRows | None, after: LeaseRows | None) -> None:
-    """Compare two looks more than a failover apart; raises SafetyRefusal when a worker shows."""
+    """Raise SafetyRefusal if two reads more than a failover apart show a living worker."""
     signs = signs_of_life(before, after)
     if signs:
         shown = "; ".join(signs[:3]) + ("" if len(signs) <= 3 else f"; {len(signs) - 3} more")  # noqa: PLR2004
@@ -114,12 +114,12 @@ def check_nobody_lives(before: LeaseRows | None, after: LeaseRows | None) -> Non
 
 
 def apply_plan(table: LeaseTable, plan: Sequence[PlannedRow]) -> int:
-    """Write the rows; return how many.
+    """Write the rows; return their number.
 
-    A crash leaves some rows written, each of them right; running the command again writes the rest.
+    After a crash the rows written so far are valid; running the command again writes the rest.
 
     Raises:
-        SafetyRefusal: a row changed since it was looked at.
+        SafetyRefusal: a row changed since it was read.
     """
     table.create()
     written = 0

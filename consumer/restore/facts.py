@@ -1,4 +1,4 @@
-"""What `minutebook restore` learns from the archive and the stream before it plans."""
+"""Read what `minutebook restore` needs of the archive and the stream for its plan."""
 
 from collections.abc import Mapping
 
@@ -24,12 +24,11 @@ def gather_facts(
 ) -> RestoreFacts:
     """Read the application record, the markers and the ends of the chains of `shards`.
 
-    With `as_of_ms`, only the minutes that were over by then are looked at, as if the archive ended there.
+    With `as_of_ms`, only minutes that were over by then are read, as if the archive ended there.
 
     Raises:
-        SafetyRefusal: nothing was archived under the prefix, or another stream was.
-        ForeignObject, FormatError, ObjectVanished: an object is not what its name says.
-        StoreUnavailable, StoreRefused: the store.
+        SafetyRefusal: the prefix holds no archive, or that of another stream.
+        ForeignObject, FormatError, ObjectVanished: an object is not what its key says.
     """
     record = read_application(store, prefix)
     if record is None:

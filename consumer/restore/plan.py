@@ -1,16 +1,16 @@
-"""Which lease rows follow from the archive: the rules of `minutebook restore`, without any I/O.
+"""The lease rows that follow from an archive: the rules of `minutebook restore`. No I/O.
 
 the archive holds                           the row's checkpoint
 end.json                                    SHARD_END (never without that proof: KCL would skip the rest)
 segments                                    the last position of the chain: KCL delivers from right after it
 segments with one missing between           the last position before the gap, so that it is read again and filled
-start.json alone                            where that says the shard was started
-nothing, and an ancestor is archived        TRIM_HORIZON, as KCL gives it to children
+only start.json                             the start that it records
+nothing, but an ancestor is archived        TRIM_HORIZON, as KCL gives it to children
 nothing                                     the application's own start
 
-Every shard that ListShards names gets a row: KCL looks for shards without one only minutes later. Rows are safe in
-any case: what is archived already is found by LIST and skipped, so a checkpoint that is too old costs reading, and
-one that is too new cannot come out of this table.
+Every shard that ListShards returns gets a row: KCL searches for shards without one only minutes later. A checkpoint
+that is too old is safe: LIST finds the records that are archived already, and they are skipped. These rules never
+give one that is too new.
 """
 
 import enum
@@ -36,7 +36,7 @@ class RowChange(enum.Enum):
 
 
 class PlannedRow(NamedTuple):
-    """One row: as it is now, as it shall be, why, and what a person should know before."""
+    """One row: its action, the new and the present row, the reason, and warnings to read before."""
 
     action: RowChange
     lease: Lease
@@ -46,10 +46,10 @@ class PlannedRow(NamedTuple):
 
 
 class RestoreFacts(NamedTuple):
-    """Everything that the plan follows from. `ends` covers the shards whose end is not proven.
+    """The input of the plan. `ends` covers the shards whose end is not proven.
 
-    `oldest_held_ms`: records that arrived before this time are trimmed (epoch milliseconds). `as_of` is set when
-    only a part of the archive was looked at, so that an end.json may lie behind it.
+    `oldest_held_ms`: records that arrived before this time are trimmed (epoch milliseconds). `as_of`: only a part of
+    the archive was read, so an end.json may lie after it.
     """
 
     shards: Mapping[str, ShardInfo]
@@ -61,7 +61,7 @@ class RestoreFacts(NamedTuple):
 
 
 def plan_rows(facts: RestoreFacts, present: Mapping[str, Lease]) -> list[PlannedRow]:
-    """Return the row of every listed shard, in the order of the ids.
+    """Return the planned row of every listed shard, in the order of the ids.
 
     Raises:
         SafetyRefusal: the archive proves the end of a shard that the stream calls open.
@@ -82,7 +82,7 @@ def _plan(facts: RestoreFacts, info: ShardInfo, seen: Lease | None) -> PlannedRo
     )
     if seen is None:
         return PlannedRow(RowChange.CREATE, lease, None, reason, warnings)
-    # Nobody lives: an owner in the row is dead, and a new worker would wait until that shows.
+    # No worker lives: an owner in the row is dead, and a new worker would wait until the lease expires.
     is_free = seen.owner is None or seen.checkpoint == "SHARD_END"
     if (seen.checkpoint, seen.parents) == (lease.checkpoint, lease.parents) and is_free:
         return PlannedRow(RowChange.KEEP, seen, seen, reason, warnings)
@@ -93,16 +93,16 @@ def _plan(facts: RestoreFacts, info: ShardInfo, seen: Lease | None) -> PlannedRo
 
 def _checkpoint(facts: RestoreFacts, info: ShardInfo) -> tuple[Checkpoint, str, tuple[str, ...]]:
     archived = facts.archived.get(info.shard_id, ArchivedShard(None, None))
-    found = facts.ends.get(info.shard_id)
+    chain_end = facts.ends.get(info.shard_id)
     if archived.end is not None and not info.closed:
         raise SafetyRefusal(
             f"the archive proves the end of {info.shard_id}, and ListShards calls it open",
             next_step="run minutebook audit for the shard's last day before anything else",
         )
-    if archived.end is not None and _reaches(archived, found, as_of=facts.as_of):
+    if archived.end is not None and _reaches(archived, chain_end, as_of=facts.as_of):
         return "SHARD_END", "end.json", ()
-    if found is not None:
-        return _after_chain(facts, found)
+    if chain_end is not None:
+        return _after_chain(facts, chain_end)
     if archived.start is not None:
         return _after_marker(facts, archived.start.chain_start())
     if any(ancestor in facts.archived for ancestor in _ancestors(facts.shards, info)):
@@ -110,17 +110,19 @@ def _checkpoint(facts: RestoreFacts, info: ShardInfo) -> tuple[Checkpoint, str, 
     return _application_start(facts), "nothing archived: the application's start", ()
 
 
-def _after_chain(facts: RestoreFacts, found: ChainEnd) -> tuple[Checkpoint, str, tuple[str, ...]]:
-    segment = found.before_holes
+def _after_chain(facts: RestoreFacts, chain_end: ChainEnd) -> tuple[Checkpoint, str, tuple[str, ...]]:
+    segment = chain_end.before_holes
     warnings = []
-    if found.holes:
+    if chain_end.holes:
         warnings.append(f"a segment is missing after {segment.last}: starts before the gap, to read it again")
-    warnings += [f"{key} cannot be read, and may name what lies before {found.tail.first}" for key in found.unread]
+    warnings += [
+        f"{key} cannot be read, and may name what lies before {chain_end.tail.first}" for key in chain_end.unread
+    ]
     if segment.arrival_max_ms < facts.oldest_held_ms:
         warnings.append("older than the stream's retention: records may be gone, continuity will be unproven")
     return (
         segment.last,
-        "the end of the chain" if not found.holes else "the last segment before a gap",
+        "the end of the chain" if not chain_end.holes else "the last segment before a gap",
         tuple(warnings),
     )
 
@@ -135,24 +137,24 @@ def _after_marker(facts: RestoreFacts, start: ChainStart) -> tuple[Checkpoint, s
 
 
 def _application_start(facts: RestoreFacts) -> Checkpoint:
-    """KCL reads the time itself from its configuration, which `minutebook consume` writes."""
+    """Return the application's start; `minutebook consume` writes its time into KCL's configuration."""
     return "TRIM_HORIZON" if facts.start.at_seconds is None else "AT_TIMESTAMP"
 
 
-def _reaches(archived: ArchivedShard, found: ChainEnd | None, *, as_of: bool) -> bool:
-    """Tell whether the part of the archive that was looked at reaches the proven end."""
+def _reaches(archived: ArchivedShard, chain_end: ChainEnd | None, *, as_of: bool) -> bool:
+    """Return whether the part of the archive that was read reaches the proven end."""
     if not as_of or archived.end is None or archived.end.last is None:
         return True
-    return found is not None and not found.holes and found.tail.last == archived.end.last_position()
+    return chain_end is not None and not chain_end.holes and chain_end.tail.last == archived.end.last_position()
 
 
 def _ancestors(shards: Mapping[str, ShardInfo], info: ShardInfo) -> set[str]:
-    """Return parents, grandparents and so on, as far as the stream still names them."""
-    found: set[str] = set()
-    open_ends = list(info.parents)
-    while open_ends:
-        shard_id = open_ends.pop()
-        if shard_id not in found:
-            found.add(shard_id)
-            open_ends += shards[shard_id].parents if shard_id in shards else ()
-    return found
+    """Return parents, grandparents and so on, as far as the stream still lists them."""
+    ancestors: set[str] = set()
+    unvisited = list(info.parents)
+    while unvisited:
+        shard_id = unvisited.pop()
+        if shard_id not in ancestors:
+            ancestors.add(shard_id)
+            unvisited += shards[shard_id].parents if shard_id in shards else ()
+    return ancestors

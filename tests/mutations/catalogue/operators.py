@@ -23,14 +23,14 @@ _OPERATIONS: Final = in_mode(
     Mutation(
         "the wait begins before the first look",
         Change(f"{_COMMAND}:rebuild", "before = table.read()", ("began = clock.monotonic()\nOLD")),
-        Change(f"{_COMMAND}:rebuild", "looked = clock.monotonic()", "looked = began"),
+        Change(f"{_COMMAND}:rebuild", "read_at = clock.monotonic()", "read_at = began"),
         tests=("test_a_slow_first_look_does_not_shorten_the_second",),
     ),
     Mutation(
         "the second look comes at once",
         Change(
             f"{_COMMAND}:rebuild",
-            "max(0.0, looked + parts.failover_seconds + _MARGIN_SECONDS - clock.monotonic())",
+            "max(0.0, read_at + parts.failover_seconds + _MARGIN_SECONDS - clock.monotonic())",
             "0.0",
         ),
         tests=("test_a_slow_first_look_does_not_shorten_the_second",),
@@ -45,15 +45,15 @@ _OPERATIONS: Final = in_mode(
     ),
     Mutation(
         "restore at the sentinel",
-        Change(f"{_RESTORE_PLAN}:_checkpoint", ("if found is not None:\n    return _after_chain(facts, found)")),
+        Change(f"{_RESTORE_PLAN}:_checkpoint", ("if chain_end is not None:\n    return _after_chain(facts, chain_end)")),
         tests=("test_a_missing_segment_is_read_again",),
     ),
     Mutation(
         "restore ends every closed shard",
         Change(
             f"{_RESTORE_PLAN}:_checkpoint",
-            "archived.end is not None and _reaches(archived, found, as_of=facts.as_of)",
-            "info.closed and (archived.end is None or _reaches(archived, found, as_of=facts.as_of))",
+            "archived.end is not None and _reaches(archived, chain_end, as_of=facts.as_of)",
+            "info.closed and (archived.end is None or _reaches(archived, chain_end, as_of=facts.as_of))",
         ),
         tests=("test_a_closed_shard_without_proof_is_read_on",),
     ),
