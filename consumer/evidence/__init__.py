@@ -1,1 +1,5 @@
-"""What a processor may claim about times, and how it is told. Imports `archived`, `settings` and `stream`."""
+"""Evidence of complete reading: segment claims, read marks, markers. Imports `archived`, `settings` and `stream`.
+
+Functions that send requests raise StoreUnavailable, StoreRefused, StreamUnavailable and StreamRefused, and
+FormatError for a stored object that does not parse.
+"""

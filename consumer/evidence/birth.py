@@ -1,4 +1,4 @@
-"""How a shard came to be: with the application, or as a child of a shard that the application knows."""
+"""Origin of a shard: it existed when the application began, or is a child of a shard that the application knows."""
 
 from typing import NamedTuple
 
@@ -15,7 +15,7 @@ from minutebook.store.retrying import RetryingStore
 
 
 class ShardOrigin(NamedTuple):
-    """One shard: its row in ListShards (None: not listed any more), and the application that it belongs to."""
+    """A shard, its row in ListShards (None: not listed any more), and the application that it belongs to."""
 
     shard_id: str
     info: ShardInfo | None
@@ -23,33 +23,26 @@ class ShardOrigin(NamedTuple):
 
 
 def is_child(services: Services, origin: ShardOrigin) -> bool:
-    """Tell whether the application knows a parent of the shard.
+    """Return whether the application knows a parent of the shard.
 
-    Whether it names any decides nothing: on a stream that was resharded before, every shard does.
-
-    Raises:
-        FormatError, StoreUnavailable, StoreRefused, StreamUnavailable, StreamRefused: a source.
+    That a shard has parents is not enough: in a stream that was resharded earlier, every shard has some.
     """
     parents = set() if origin.info is None else set(origin.info.parents)
     if not parents:
         return False
     first = read_first_shards(services.store, services.settings.prefix)
-    # An archive that was begun before there was such a list knows what is listed, and what has markers.
+    # An archive begun by a version without that list knows the shards that are listed or have markers.
     named = services.stream.all_shards() if first is None else {shard.shard for shard in first.shards}
     return any(parent in named or _has_marker(services, parent) for parent in parents)
 
 
 def read_first_shards(store: RetryingStore, prefix: str) -> FirstShards | None:
-    """Return the shards that the application began with; None for an archive that was begun without the list."""
+    """Return the shards that the application began with; None for an archive begun without that list."""
     return read_marker(store, first_shards_key(prefix), FirstShards)
 
 
 def prove_birth(services: Services, origin: ShardOrigin) -> Continuity:
-    """Judge the first evidence of a child: may anything of it have been trimmed since its birth? Ask after the read.
-
-    Raises:
-        FormatError, StoreUnavailable, StoreRefused, StreamUnavailable, StreamRefused: a source.
-    """
+    """Return PROVEN if no record of a child can have been trimmed since its birth. Call this after the read."""
     stream = services.stream
     asked_ms = stream.service_ms()
     if asked_ms is None:
@@ -60,10 +53,10 @@ def prove_birth(services: Services, origin: ShardOrigin) -> Continuity:
         return judge_birth(asked_ms, unborn_ms=created_ms)
     named_then = stream.all_shards(at_ms=unborn_ms)
     if was_unborn(origin.shard_id, named_then, stream.all_shards(since_ms=unborn_ms)):
-        # By a later Date: the answers may have taken their time.
+        # With a later Date: the responses may have taken long.
         return judge_birth(stream.service_ms() or asked_ms, unborn_ms=unborn_ms)
-    held = any(_is_end_held(services, parent) for parent in (origin.info.parents if origin.info else ()))
-    return Continuity.PROVEN if held else Continuity.UNPROVEN
+    is_held = any(_is_end_held(services, parent) for parent in (origin.info.parents if origin.info else ()))
+    return Continuity.PROVEN if is_held else Continuity.UNPROVEN
 
 
 def _has_marker(services: Services, shard_id: str) -> bool:
@@ -71,7 +64,7 @@ def _has_marker(services: Services, shard_id: str) -> bool:
 
 
 def _is_end_held(services: Services, parent: str) -> bool:
-    """Tell whether a parent's last record is still held: then none of its children's has been trimmed."""
+    """Return whether the stream holds a parent's last record: then it has trimmed none of its children's."""
     end = read_marker(services.store, end_marker_key(services.settings.prefix, parent), EndMarker)
     last = None if end is None else end.last_position()
     return last is not None and record_at(services, parent, last) is not None

@@ -1,4 +1,4 @@
-"""Reading a closed shard to its very end, with patience."""
+"""Read a closed shard to its end."""
 
 from typing import Final
 
@@ -12,7 +12,7 @@ from minutebook.format.position import Position
 # GetRecords may be called five times a second per shard, KCL's own calls included.
 _PAUSE_SECONDS: Final = 0.25
 _MAX_TIPS: Final = 40
-"""Ten seconds at the tip of a shard that ListShards calls closed: KCL's end is not believed."""
+"""After ten seconds at the tip of a shard without a null iterator, it is not taken for ended."""
 
 
 def walk_to_end(
@@ -24,14 +24,11 @@ def walk_to_end(
     since_ms: int | None = None,
     hash_range: HashRange = EVERY_HASH_KEY,
 ) -> TipWalk | None:
-    """Read on behind `position` until the null iterator; None when something is left that KCL would deliver.
+    """Read after `position` until the null iterator; return None if records are left that KCL would deliver.
 
     Without a position: from the first record that arrived at or after `since_ms`, or from the oldest one. Reading
-    begins with the Kinesis record at the position, which may be an aggregate with more user records. Where Kinesis
-    refuses an iterator at a position that is trimmed, whatever is left lies behind it.
-
-    Raises:
-        StreamUnavailable, StreamRefused: Kinesis.
+    begins with the Kinesis record at the position, which may be an aggregate with more user records. If Kinesis
+    refuses an iterator at a trimmed position, reading begins at the oldest record, which lies after it.
     """
     beginning = Beginning(since_ms=since_ms) if position is None else Beginning(position.sequence)
     opened = stream.open(shard_id, beginning) or stream.open(shard_id, Beginning())

@@ -1,4 +1,4 @@
-"""What the stream still holds of a shard: the record at a position, and the oldest one."""
+"""Read what the stream still holds of a shard: the record at a position, or the oldest one."""
 
 from typing import Final
 
@@ -13,24 +13,20 @@ _MAX_CALLS: Final = 20
 
 
 def record_at(services: Services, shard_id: str, position: Position) -> HeldRecord | None:
-    """Return the Kinesis record at a position; None when it is trimmed.
-
-    Raises:
-        StreamUnavailable, StreamRefused: Kinesis.
-    """
-    found = _first_record(services, shard_id, Beginning(position.sequence))
-    return found if found is not None and found.sequence == position.sequence else None
+    """Return the Kinesis record at a position; None if it is trimmed."""
+    record = _first_record(services, shard_id, Beginning(position.sequence))
+    return record if record is not None and record.sequence == position.sequence else None
 
 
 def oldest_record(services: Services, shard_id: str) -> OldestHeld | None:
-    """Return the oldest record that the shard holds; None when it holds none. Raises as `record_at`."""
-    found = _first_record(services, shard_id, Beginning())
-    return None if found is None else OldestHeld(Position(found.sequence), found.arrival_ms)
+    """Return the oldest record that the shard holds; None if it holds none."""
+    record = _first_record(services, shard_id, Beginning())
+    return None if record is None else OldestHeld(Position(record.sequence), record.arrival_ms)
 
 
 def _first_record(services: Services, shard_id: str, beginning: Beginning) -> HeldRecord | None:
     answer = services.stream.open(shard_id, beginning)
-    # Whoever has no patience for retries has none for answers that are empty on the way.
+    # With no retry budget, read once: do not poll past empty answers either.
     for _ in range(_MAX_CALLS if services.settings.store_timeout_seconds > 0 else 1):
         if answer is None or answer.iterator is None:
             return None

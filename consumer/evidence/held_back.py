@@ -1,7 +1,7 @@
-"""What KCL holds back between the record that a shard was begun at and the one that it delivers first now.
+"""Records that KCL withholds between the record at which a shard was begun and the one that it now delivers first.
 
-KCL leaves another shard's aggregates out by the shard's hash keys, and delivers them where it does not know these
-(docs/decisions/0015). So one processor may have begun the shard at such an aggregate, which the next one never sees.
+KCL withholds another shard's aggregates if it knows the shard's hash keys, and delivers them if it does not
+(docs/decisions/0015). So one processor may have begun the shard at such an aggregate, which the next never gets.
 """
 
 from typing import Final
@@ -21,24 +21,20 @@ _MAX_CALLS: Final = 40
 def held_back(
     services: Services, shard_id: str, info: ShardInfo | None, begun: Position, first: Position
 ) -> list[Withheld] | None:
-    """Return the records from `begun` to before `first`; None unless all are still held, and KCL withholds each.
-
-    Raises:
-        StreamUnavailable, StreamRefused: Kinesis.
-    """
-    hash_range, found = shard_hash_range(info), list[HeldRecord]()
+    """Return the records from `begun` up to `first`; None unless the stream holds all and KCL withholds each."""
+    hash_range, records = shard_hash_range(info), list[HeldRecord]()
     answer = services.stream.open(shard_id, Beginning(begun.sequence))
     for _ in range(_MAX_CALLS):
         if answer is None or answer.iterator is None:
             return None
         answer = services.stream.read(shard_id, answer.iterator)
-        found += answer.records
-        if found and found[-1].sequence >= first.sequence:
+        records += answer.records
+        if records and records[-1].sequence >= first.sequence:
             break
         services.clock.sleep(_PAUSE_SECONDS)
     else:
         return None
-    between = [record for record in found if record.sequence < first.sequence]
+    between = [record for record in records if record.sequence < first.sequence]
     if first.sub or not between or between[0].sequence != begun.sequence:
         return None
     deliveries = [deaggregate(record.partition_key, record.data, hash_range) for record in between]

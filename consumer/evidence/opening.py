@@ -1,4 +1,4 @@
-"""What is stored when a processor is given a shard: that it was opened, and an adopted checkpoint before that."""
+"""Markers of a shard's start: `opened.json`, and before it `adopted.json` for an adopted checkpoint."""
 
 from consumer.services import Services
 from consumer.stream.port import ShardInfo
@@ -19,13 +19,12 @@ from minutebook.store.markers import read_marker
 
 
 def mark_opened(services: Services, shard_id: str, info: ShardInfo | None, tail: Predecessor) -> None:
-    """Store `opened.json` unless it is there; for older archives, too.
+    """Store `opened.json` unless it exists, also in archives of older versions.
 
-    Where KCL has no checkpoint it is hardly ever there, and is put at once; else it is, and is looked for first.
+    Without a checkpoint it rarely exists, so it is PUT at once; with one it usually does, so a GET comes first.
 
     Raises:
-        SafetyRefusal: it names other hash keys or other parents: that was another shard.
-        FormatError, StoreUnavailable, StoreRefused, ObjectVanished: the store.
+        SafetyRefusal: the stored one has other hash keys or parents: it is of another shard.
     """
     key = opened_marker_key(services.settings.prefix, shard_id)
     marker = OpenedMarker(
@@ -39,11 +38,11 @@ def mark_opened(services: Services, shard_id: str, info: ShardInfo | None, tail:
         opened_at=iso_time(services.clock.now_ms()),
     )
     is_first = isinstance(tail, ChainStart) and tail.adopted is None
-    found = None if is_first else services.store.get(key)
-    found = found or services.store.put_or_read(key, encode_coverage_marker(marker))
-    if found is None or info is None:
+    existing = None if is_first else services.store.get(key)
+    existing = existing or services.store.put_or_read(key, encode_coverage_marker(marker))
+    if existing is None or info is None:
         return
-    stored = decode_coverage_marker(found.body, OpenedMarker, key)
+    stored = decode_coverage_marker(existing.body, OpenedMarker, key)
     if stored.starting_hash_key and _shape(stored) != _shape(marker):
         raise SafetyRefusal(
             f"{key} names hash keys {stored.starting_hash_key} to {stored.ending_hash_key} and parents "
@@ -54,11 +53,7 @@ def mark_opened(services: Services, shard_id: str, info: ShardInfo | None, tail:
 
 
 def mark_adopted(services: Services, shard_id: str, position: Position) -> None:
-    """Store `adopted.json` unless it is there: from its time on, the shard is this application's.
-
-    Raises:
-        StoreUnavailable, StoreRefused, StreamUnavailable, StreamRefused: a service.
-    """
+    """Store `adopted.json` unless it exists: from its time on, the shard belongs to this application."""
     marker = AdoptedMarker(
         format=FORMAT,
         shard=shard_id,
@@ -72,7 +67,7 @@ def mark_adopted(services: Services, shard_id: str, position: Position) -> None:
 
 
 def is_adopted(services: Services, shard_id: str, position: Position) -> bool:
-    """Tell whether this very checkpoint was adopted before; raises FormatError, StoreUnavailable, StoreRefused."""
+    """Return whether exactly this checkpoint was adopted before; raise FormatError for an invalid marker."""
     marker = read_marker(services.store, adopted_marker_key(services.settings.prefix, shard_id), AdoptedMarker)
     return marker is not None and marker.adopted_position() == position
 

@@ -1,9 +1,9 @@
-"""Read marks, which a processor writes while its shard is quiet: it was read to its tip, and held nothing more.
+"""Read marks: while its shard is quiet, a processor proves that it was read to its tip and held no more records.
 
-A walk goes on from tick to tick, with one request to GetRecords in each. The daemon waits for the answer to one
-message before it sends the next, so a batch waits on the pipe for that request, at most for the few that begin a walk
-or write the mark, each sent once; never for a pause. Whatever goes wrong costs the mark and nothing else; it is tried
-again in five minutes.
+A walk continues from tick to tick, with one GetRecords request in each. The daemon sends the next message only after
+the answer to the last, so a batch may wait on the pipe for that request, or for the few that begin a walk or write
+the mark. Each is sent once, without pauses. An error costs the mark and nothing else; the next attempt comes after
+five minutes.
 """
 
 from typing import Final
@@ -28,7 +28,7 @@ _CALL_SECONDS: Final = 1.0
 _MAX_CALLS: Final = 20
 _KEPT_A_CALL: Final = 10
 _DATE_MS: Final = 1000
-"""A Date names whole seconds."""
+"""The resolution of a Date header."""
 _MAX_WALK_SECONDS: Final = 240.0
 """An iterator lives for five minutes."""
 
@@ -46,11 +46,11 @@ class ReadMarks:
         self._log = structlog.get_logger().bind(shard=self._shard_id)
 
     def stop(self) -> None:
-        """Give a walk up: there is something to archive."""
+        """Give up a walk, because there are records to archive."""
         self._walk = None
 
     def tick(self, tail: Predecessor) -> None:
-        """Do what a quiet moment allows for: nothing, mostly. Nothing is held and nothing delivered behind `tail`."""
+        """Continue a walk, or begin one that is due. No records are held, and KCL delivered none after `tail`."""
         try:
             if self._may_ask(tail) and self._lock.take():
                 try:
@@ -92,14 +92,14 @@ class ReadMarks:
             self._mark(walk)
 
     def _is_due_beyond(self, tail: Predecessor) -> bool:
-        """Look whether a mark of a run before reaches further than what is known: redeploys need none."""
+        """Return whether a mark is still due after looking for one of an earlier run, as after a redeploy."""
         if not isinstance(tail, Position):
             self._evidence.look_up_beyond(tail, self._services)
         self._evidence.find_newer_mark(self._services)
         return self._is_due()
 
     def _read(self, walk: "_Walk") -> bool:
-        """Send one request; return whether it came to the tip."""
+        """Send one request; return whether the walk is at the tip."""
         walk.calls += 1
         if walk.calls > _MAX_CALLS or not walk.iterator:
             self._walk = None
@@ -113,15 +113,15 @@ class ReadMarks:
         return walk.is_at_tip and self._walk is not None
 
     def _keep_some(self, walk: "_Walk") -> bool:
-        """Keep some of what KCL would not deliver: any producer can send thousands. Returns whether all is kept."""
+        """Store some of the records that KCL withholds, as there may be thousands; return whether all are stored."""
         unkept = walk.withheld[len(walk.kept) :][:_KEPT_A_CALL]
         walk.kept += keep_undelivered(self._services, self._shard_id, unkept)
         return len(walk.kept) == len(walk.withheld)
 
     def _is_still_due(self, walk: "_Walk") -> bool:
-        """Look again once the tail tells how far the shard's last segment reaches: a restart does not know that.
+        """Return whether a mark is still due once the record at the tail is read: a restart does not know its time.
 
-        Where that is long ago, a mark of the run before may reach further.
+        If that is long ago, a mark of the last run may reach further.
         """
         if self._evidence.until_ms is not None or walk.record is None or not isinstance(walk.tail, Position):
             return True
@@ -137,7 +137,7 @@ class ReadMarks:
         mark, position = self._evidence.young_mark, position_of(tail)
         start_ms = self._evidence.origin.application.start_at_ms if str(tail) == "AT_TIMESTAMP" else None
         if mark is not None:
-            # The mark before saw to the aggregate that the tail lies in.
+            # The last mark has already proven the rest of the aggregate at the tail.
             beginning = Beginning(since_ms=max(mark.until_ms - ARRIVAL_STEP_BACK_MS, start_ms or 0))
         else:
             beginning = Beginning(None if position is None else position.sequence, start_ms)
@@ -147,14 +147,14 @@ class ReadMarks:
         return _Walk(tail, self._evidence, opened or Answer(None, None), self._services.clock.monotonic())
 
     def _mark(self, walk: "_Walk") -> None:
-        """Write what the walk has proven."""
+        """Write the mark that the walk proves."""
         evidence, services = self._evidence, self._services
         evidence.look_up_beyond(walk.tail, services)
         asked_ms, position = walk.asked_ms, position_of(walk.tail)
         if asked_ms is None or walk.answered_ms is None or (position is None and self._is_begun()):
             return
         if walk.stands_on_mark and not evidence.is_young():
-            return  # it aged on the way: the next attempt begins at the tail
+            return  # the mark aged during the walk: the next attempt begins at the tail
         continuity = evidence.judge_walk(walk.tail, walk, services)
         from_ms = first_from(evidence.base) if evidence.is_founded else asked_ms - ARRIVAL_STEP_BACK_MS
         until_ms = read_until(asked_ms, from_ms)
@@ -183,20 +183,20 @@ class ReadMarks:
         )
 
     def _is_begun(self) -> bool:
-        """Tell whether somebody has begun to archive the shard: then its chain has an end that is not known here."""
+        """Return whether another writer has begun the shard: then its chain has an end that is not known here."""
         key = start_marker_key(self._services.settings.prefix, self._shard_id)
         return self._services.store.get(key) is not None
 
 
 def store_mark(services: Services, mark: ReadMark) -> None:
-    """Store a mark under every day that its interval touches; raises StoreUnavailable, StoreRefused."""
+    """Store a mark under every day that its interval touches."""
     for day in mark_days(mark):
-        # The key is ours alone: when it exists already, an earlier attempt of this very request was applied.
+        # The key contains our writer id: if it exists already, an earlier attempt of this request was applied.
         services.store.put_if_absent(read_mark_key(services.settings.prefix, day, mark), encode_read_mark(mark))
 
 
 class _Walk(TipWalk):
-    """A walk behind a chain's tail, and when it began and last asked, on the monotonic clock."""
+    """A walk after a chain's tail; `began_at` and `called_at` are on the monotonic clock."""
 
     def __init__(self, tail: Predecessor, evidence: ShardEvidence, opened: Answer, began_at: float) -> None:
         super().__init__(position_of(tail), shard_hash_range(evidence.origin.info), opened)

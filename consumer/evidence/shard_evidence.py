@@ -1,11 +1,11 @@
-"""What the next piece of evidence of a shard stands on, and what it may claim (docs/decisions/0018).
+"""The base of a shard's next piece of evidence, and what that piece may claim (docs/decisions/0018).
 
-    segment of this run ....... what it says: the next segment leaves its continuity to the reader
+    segment of this run ....... its own claim: the next segment leaves its continuity to the reader
     segment of another one .... its minute; after a lost slot, or a stored range that was found by LIST
     read mark ................. its `until`
-    nothing known yet ......... is the record at the chain's tail still held? its minute. Else the newest read mark of
-                                today and yesterday at that position. Else the application's start, or the birth of
-                                a shard without a segment: mostly too long ago to prove anything
+    nothing known yet ......... the minute of the record at the chain's tail, if the stream still holds it. Else the
+                                newest read mark of today and yesterday at that position. Else the application's
+                                start, or the birth of a shard without a segment: mostly too old to prove anything
 
 Claims are judged after the records were delivered, by the service's time (`minutebook.coverage.continuity`).
 """
@@ -35,16 +35,16 @@ SEEN_MS: Final = 5 * MINUTE_MS
 
 
 class EvidenceClaim(NamedTuple):
-    """What a segment states: None leaves it to the reader. `evidence_ms` goes with a proven continuity."""
+    """What a segment claims; None leaves it to the reader. `evidence_ms` is set with a proven continuity."""
 
     continuity: Continuity | None
     evidence_ms: int | None = None
 
 
 class ShardEvidence:
-    """The evidence of one shard, as far as this processor knows it.
+    """The evidence of one shard known to this processor.
 
-    `until_ms` is how far the last durable piece reaches; None while nothing is known.
+    `until_ms` is how far the last durable piece reaches; None if nothing is known.
     """
 
     def __init__(self, services: Services, origin: ShardOrigin) -> None:
@@ -64,26 +64,26 @@ class ShardEvidence:
     # What happened
 
     def committed(self, metadata: SegmentMetadata) -> None:
-        """Take our own segment."""
+        """Make our own segment the base."""
         base = None if metadata.continuity in {Continuity.UNPROVEN, Continuity.LOST} else self._base
         self._stand_on_segment(metadata, base)
         self._is_own = True
 
     def adopted(self, metadata: SegmentMetadata) -> None:
-        """Take another writer's segment, which became the chain's tail."""
+        """Make another writer's segment the base, which became the chain's tail."""
         self._stand_on_segment(metadata, None)
 
     def marked(self, mark: ReadMark) -> None:
-        """Take a read mark of ours."""
+        """Make our read mark the base."""
         self._stand_on(Base(mark.until_ms, mark.position), mark.until_ms)
         self._is_mark = self.is_doubt_told = True
 
     def saw_archived(self) -> None:
-        """Note that a record of the archived part was delivered: nothing behind it has been trimmed for a while."""
+        """Note that an archived record was delivered: for a while, nothing after it can be trimmed."""
         self._seen_ms = self._services.stream.service_ms()
 
     def found_tail(self, position: Position, arrival_ms: int) -> None:
-        """Take the record at the chain's tail, which the stream still holds, unless something newer is known."""
+        """Make the record at the chain's tail, which the stream holds, the base unless there is a newer one."""
         if not self._is_known:
             until_ms = minute_of(arrival_ms) * MINUTE_MS - ARRIVAL_STEP_BACK_MS
             self._stand_on(Base(until_ms, position), until_ms)
@@ -104,31 +104,28 @@ class ShardEvidence:
 
     @property
     def base(self) -> Base | None:
-        """What the next piece stands on; None: nothing is known, or a child has nothing yet."""
+        """The base of the next piece; None: nothing is known, or a child has no evidence yet."""
         return self._base
 
     @property
     def is_founded(self) -> bool:
-        """Tell whether it is known what the next piece stands on: its `from` is the base's `until`, or the birth."""
+        """Return whether the next piece has a base: its `from` is the base's `until`, or the shard's birth."""
         return self._base is not None or self._is_child
 
     @property
     def young_mark(self) -> Base | None:
-        """The read mark that the next piece stands on, if nothing behind it can have been trimmed."""
+        """The base if it is a read mark and nothing after it can have been trimmed."""
         return self._base if self._is_mark and self.is_young() else None
 
     def is_young(self) -> bool:
-        """Tell whether nothing behind what is known can have been trimmed."""
+        """Return whether nothing after the base can have been trimmed."""
         now_ms = self._services.stream.service_ms()
         return self._base is not None and now_ms is not None and is_young(self._base.until_ms, now_ms)
 
     def look_up(self, tail: Predecessor, services: Services | None = None) -> bool:
-        """Find what the next piece stands on, once; `services` may have less patience than ours.
+        """Find the base of the next piece, once; `services` may have a smaller retry budget than ours.
 
-        Returns whether the stream was found to hold the record at the chain's tail.
-
-        Raises:
-            FormatError, StoreUnavailable, StoreRefused, StreamUnavailable, StreamRefused: a source.
+        Returns whether it read the record at the chain's tail from the stream.
         """
         services = services or self._services
         if self._is_known:
@@ -142,11 +139,11 @@ class ShardEvidence:
         return record is not None
 
     def look_up_beyond(self, tail: Predecessor, services: Services) -> None:
-        """Find what it stands on where no record at the chain's tail is held. Raises as `look_up`."""
+        """Find the base if the stream does not hold the record at the chain's tail."""
         if self._is_known:
             return
         position = position_of(tail)
-        # Today's and yesterday's: nothing older is worth a search.
+        # Older marks than yesterday's cannot prove anything.
         untils = [mark.until_ms for mark in self._recent_marks(services) if mark.position == position]
         if untils:
             self._stand_on(Base(max(untils), position), max(untils))
@@ -156,14 +153,14 @@ class ShardEvidence:
         elif isinstance(tail, ChainStart):
             self._stand_on(self._adoption(position, services), None)
         else:
-            # Of an application that began within the last day nothing has been trimmed; else this proves nothing.
+            # This proves something only if the application began within the last day: nothing is trimmed since.
             self._stand_on(Base(self.origin.application.begin_ms, position), None)
 
     def find_newer_mark(self, services: Services) -> bool:
-        """Where all that is known is the record at the chain's tail, look for a proven mark that reaches further.
+        """If the base is the record at the chain's tail, search once for a proven mark that reaches further.
 
-        Once; among today's, else yesterday's: soon after midnight the last one may lie there alone. Tells whether
-        there was one. Raises as `look_up`.
+        Today's marks come first, then yesterday's, which may have the last one soon after midnight. Returns whether
+        there was one.
         """
         now_ms = services.stream.service_ms()
         if not self._is_tail or self._base is None or now_ms is None:
@@ -185,7 +182,7 @@ class ShardEvidence:
         self._is_child = is_born_later
 
     def _adoption(self, position: Position | None, services: Services) -> Base | None:
-        """Return what an adopted checkpoint is worth: the time at which S3 stored that it was taken over."""
+        """Return the base that an adopted checkpoint gives: the time at which S3 stored its marker."""
         key = adopted_marker_key(services.settings.prefix, self.origin.shard_id)
         head, marker = services.store.head(key), read_marker(services.store, key, AdoptedMarker)
         if head is None or marker is None or position is None or marker.adopted_position() != position:
@@ -203,7 +200,7 @@ class ShardEvidence:
     def _marks_of(self, day: Day, services: Services) -> list[ReadMark]:
         prefix, marks = services.settings.prefix, []
         for key in services.store.keys(f"{read_mark_folder(prefix, day)}{self.origin.shard_id}/"):
-            # What a later version or a stranger wrote proves nothing here, and must not stop the shard.
+            # Skip keys of later versions and foreign objects: they must not stop the shard.
             with suppress(FormatError):
                 marks.append(parse_read_mark_key(prefix, key)[1])
         return marks
@@ -211,12 +208,9 @@ class ShardEvidence:
     # What may be claimed
 
     def claim(self, tail: Predecessor, continuity: Continuity, *, budget_seconds: float) -> EvidenceClaim:
-        """Return what a segment behind `tail` states, whose records were delivered.
+        """Return the claim of a segment after `tail` whose records were delivered.
 
-        `continuity` is what is known of the chain: a doubt that no mark has told yet is stated.
-
-        Raises:
-            FormatError, StoreUnavailable, StoreRefused, StreamUnavailable, StreamRefused: a source.
+        `continuity` is that of the chain: a doubt that no read mark records yet is claimed.
         """
         if continuity is not Continuity.PROVEN and not self.is_doubt_told:
             return EvidenceClaim(continuity)
@@ -233,30 +227,26 @@ class ShardEvidence:
         return EvidenceClaim(judged, first_from(self._base) if judged is Continuity.PROVEN else None)
 
     def judge(self, held: Held, services: Services) -> Continuity:
-        """Judge the next piece after its read, by what was then found to be held.
-
-        Raises:
-            FormatError, StoreUnavailable, StoreRefused, StreamUnavailable, StreamRefused: a source.
-        """
+        """Judge the next piece after its read; `held` is what the stream held then."""
         if self._base is None:
             return prove_birth(services, self.origin) if self._is_child else Continuity.UNPROVEN
         now_ms = services.stream.service_ms()
-        # Where the service names no time, nothing counts as young.
+        # Without a time of the service, nothing counts as young.
         return judge_continuity(self._base, self._base.until_ms + SURELY_HELD_MS if now_ms is None else now_ms, held)
 
     def judge_walk(self, tail: Predecessor, walk: TipWalk, services: Services) -> Continuity:
-        """Judge a walk behind `tail` that came to its tip, or to the shard's end. Raises as `judge`."""
+        """Judge a walk after `tail` that reached the tip or the shard's end."""
         if position_of(tail) is None:
             is_clear = self._base is None or self.is_young()
             held = Held() if is_clear else Held(oldest=oldest_record(services, self.origin.shard_id))
             return self.judge(held, services)
         if walk.record is None and not self._is_mark:
-            # The tail is trimmed, and may not end its aggregate; a mark would have seen to that.
+            # The tail is trimmed, and its aggregate may have had more records; a mark would exclude that.
             return Continuity.UNPROVEN
         return self.judge(Held(tail=walk.record is not None), services)
 
     def _is_seen_lately(self) -> bool:
-        """Tell whether a record of the archived part was delivered a moment ago, in one go with what is held."""
+        """Return whether an archived record was delivered in the last five minutes, just before the held records."""
         now_ms = self._services.stream.service_ms()
         return self._seen_ms is not None and now_ms is not None and now_ms - self._seen_ms < SEEN_MS
 
@@ -268,5 +258,5 @@ class ShardEvidence:
 
 
 def position_of(tail: Predecessor) -> Position | None:
-    """Return the position that a chain's end stands at; None for a shard of which nothing is archived."""
+    """Return the position of a chain's end; None for a shard without an archived or adopted position."""
     return tail if isinstance(tail, Position) else tail.adopted

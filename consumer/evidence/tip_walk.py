@@ -1,8 +1,8 @@
-"""Reading a shard on to its tip, or to its end: is there anything behind a position that KCL would deliver? Pure.
+"""Read a shard to its tip or end, to find a record after a position that KCL would deliver. Pure.
 
-Records count as KCL delivers them. An aggregate that is empty, malformed, or whose hash keys lie outside the shard
-delivers nothing, or its good beginning: what is withheld is noted and passed over. The rest of the aggregate that
-the position lies in counts as behind it, so a walk that begins at the position reads its own Kinesis record again.
+Records count as KCL delivers them. Of an aggregate that is empty, malformed, or whose hash keys lie outside the
+shard, KCL delivers nothing or its valid beginning; the walk collects what is withheld and passes it. The rest of the
+aggregate at the position counts as after it, so a walk begins with the Kinesis record at the position.
 """
 
 import enum
@@ -22,9 +22,9 @@ _REASONS: dict[Fault | None, WithheldReason] = {
 
 
 class Reached(enum.Enum):
-    """Where an answer leads to."""
+    """How far an answer has brought the walk."""
 
-    MORE = "a record that KCL would deliver lies behind the position"
+    MORE = "a record that KCL would deliver lies after the position"
     TIP = "nothing is left to read now"
     END = "nothing is left to read for ever"
 
@@ -38,10 +38,10 @@ class Withheld(NamedTuple):
 
 
 class TipWalk:
-    """One walk, fed with the answers in their order; `opened` is the one that brought the iterator.
+    """One walk, which takes the answers in order; `opened` is the one with the first iterator.
 
-    `record` is the Kinesis record at the position, if the walk came upon it. Times are the service's: `asked_ms` of
-    the answer before the last request was sent, `answered_ms` of the last answer; None where there was no Date.
+    `record` is the Kinesis record at the position, if the walk met it. Times are the service's: `asked_ms` of the
+    answer before the last request, `answered_ms` of the last answer; None without a Date header.
     """
 
     def __init__(self, position: Position | None, hash_range: HashRange, opened: Answer) -> None:
@@ -54,7 +54,7 @@ class TipWalk:
         self._hash_range = hash_range
 
     def take(self, answer: Answer) -> Reached | None:
-        """Take the next answer; None: read on."""
+        """Take the next answer; return None if the walk must go on."""
         self.asked_ms, self.answered_ms = self.answered_ms, answer.date_ms
         self.iterator = answer.iterator
         for record in answer.records:
@@ -65,7 +65,7 @@ class TipWalk:
         return Reached.TIP if answer.is_tip else None
 
     def _is_behind(self, record: HeldRecord) -> bool:
-        """Tell whether KCL would deliver something of a record that lies behind the position."""
+        """Return whether KCL would deliver a part of `record` after the position."""
         archived = -1
         if self._position is not None:
             if record.sequence < self._position.sequence:
@@ -80,12 +80,12 @@ class TipWalk:
 
 
 def withheld_of(record: HeldRecord, delivery: DeliveredAggregate) -> Withheld:
-    """Say what KCL withholds of a record, and why."""
+    """Return what KCL withholds of a record, and why."""
     return Withheld(record, len(delivery.delivered), _REASONS[delivery.fault])
 
 
 def shard_hash_range(info: ShardInfo | None) -> HashRange:
-    """Return the hash keys by which KCL judges a shard's aggregates; all where the stream does not say."""
+    """Return the hash keys by which KCL filters a shard's aggregates; all if the shard is not listed."""
     if info is None or not info.starting_hash_key or not info.ending_hash_key:
         return EVERY_HASH_KEY
     return HashRange(int(info.starting_hash_key), int(info.ending_hash_key))

@@ -1,4 +1,4 @@
-"""Records that KCL would not deliver, kept as the stream holds them."""
+"""Store records that KCL withholds beside the archive."""
 
 import base64
 from collections.abc import Iterable
@@ -13,13 +13,10 @@ from minutebook.format.minute import iso_time
 
 
 def keep_undelivered(services: Services, shard_id: str, withheld: Iterable[Withheld]) -> tuple[int, ...]:
-    """Store each record under a key of its own; return their sequence numbers.
-
-    Whoever comes upon it again stores the same under the same key: the first one stays.
+    """Store each record under its own key, unless that exists already; return their sequence numbers.
 
     Raises:
-        FormatError: a record that arrived at no time.
-        StoreUnavailable, StoreRefused: the store.
+        FormatError: the arrival time of a record is invalid.
     """
     return tuple(_keep(services, shard_id, item) for item in withheld)
 
