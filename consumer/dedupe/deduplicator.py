@@ -34,7 +34,7 @@ B = TypeVar("B")
 class ClaimMap(Protocol):
     """A `map` that may run its calls in parallel; results in order."""
 
-    def __call__(self, call: Callable[[A], B], given: Iterable[A], /) -> Iterable[B]:
+    def __call__(self, call: Callable[[A], B], items: Iterable[A], /) -> Iterable[B]:
         """Return the result of each call."""
         ...
 
@@ -140,16 +140,15 @@ class Claims:
     def _owners(self, wanted: Sequence[EventClaim]) -> Mapping[str, Owner]:
         """Claim each event: by INSERT, by UPDATE, and what both leave undecided one by one."""
         owners: dict[str, Owner] = {}
-        left = wanted
+        rest = wanted
         for verb in VERBS:
-            batches = [left[start : start + MOST_STATEMENTS] for start in range(0, len(left), MOST_STATEMENTS)]
+            batches = [rest[start : start + MOST_STATEMENTS] for start in range(0, len(rest), MOST_STATEMENTS)]
             # A batch of one would save no request: the PutItem below decides it.
-            for decided in self._map_claims(
-                partial(self._decide, verb), [batch for batch in batches if len(batch) > 1]
-            ):
+            batches = [batch for batch in batches if len(batch) > 1]
+            for decided in self._map_claims(partial(self._decide, verb), batches):
                 owners |= decided
-            left = [claim for claim in wanted if claim.event_id not in owners]
-        for claim, owner in zip(left, self._map_claims(self._claim, left), strict=True):
+            rest = [claim for claim in wanted if claim.event_id not in owners]
+        for claim, owner in zip(rest, self._map_claims(self._claim, rest), strict=True):
             owners[claim.event_id] = owner
         return owners
 

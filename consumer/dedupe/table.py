@@ -92,10 +92,10 @@ class DynamoDedupeTable:
             return False
         if status not in {"ACTIVE", "UPDATING"}:
             return False
-        described = self._ask(
+        answer = self._ask(
             lambda: self._client.describe_time_to_live(TableName=self._name), f"DescribeTimeToLive {self._name}"
         )
-        if described is not None and described["TimeToLiveDescription"].get("TimeToLiveStatus") == "DISABLED":
+        if answer is not None and answer["TimeToLiveDescription"].get("TimeToLiveStatus") == "DISABLED":
             self._ask(
                 lambda: self._client.update_time_to_live(
                     TableName=self._name, TimeToLiveSpecification={"Enabled": True, "AttributeName": "expires"}

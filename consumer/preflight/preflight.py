@@ -97,10 +97,10 @@ def _group(name: str, steps: list[Callable[[], Check]]) -> Iterator[Check]:
         check = _run(name, step)
         yield check
         if check.outcome is CheckOutcome.FAIL:
-            left = len(steps) - number - 1
-            if left:
+            rest = len(steps) - number - 1
+            if rest:
                 yield Check.unknown(
-                    name, f"{left} more check{'s' if left > 1 else ''} not run: they build on this one"
+                    name, f"{rest} more check{'s' if rest > 1 else ''} not run: they build on this one"
                 )
             return
 

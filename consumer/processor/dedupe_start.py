@@ -111,10 +111,10 @@ class DedupeStarter:
 
         A parent that ended without a record passes on what it inherited itself.
         """
-        state = Watermarks()
-        info = self._services.stream.shard(shard_id)
+        state, services = Watermarks(), self._services
+        info = services.stream.shard(shard_id)
         for parent in () if info is None else info.parents:
-            end = self._end_of(parent)
+            end = read_marker(services.store, end_marker_key(services.settings.prefix, parent), EndMarker)
             if end is None:
                 # The parent was never archived here: the application began after it.
                 continue
@@ -122,20 +122,15 @@ class DedupeStarter:
             state.merge(self._inherited(parent) if last is None else self._at(parent, last))
         return state
 
-    def _end_of(self, parent: str) -> EndMarker | None:
-        key = end_marker_key(self._services.settings.prefix, parent)
-        return read_marker(self._services.store, key, EndMarker)
-
     def _at(self, shard_id: str, position: Position) -> Watermarks:
         """Return the watermarks at the end of the segment that ends at `position`."""
         shard = f"{self._services.settings.stream_name}/{shard_id}"
         row = until_known(lambda: self._table.read_tail(shard), self._services.backoff(), "the watermarks' tail row")
         if row is not None and row.position == position and row.watermarks is not None:
             return row.watermarks
-        found = self._named(shard_id, position, row) or self._find(shard_id, position)
-        state = (
-            None if found is None else load_watermarks(self._services.store, self._services.settings.prefix, found)
-        )
+        segment = self._named(shard_id, position, row) or self._find(shard_id, position)
+        prefix = self._services.settings.prefix
+        state = None if segment is None else load_watermarks(self._services.store, prefix, segment)
         if state is None:
             self._log.warning(
                 "watermarks_unproven",
@@ -152,18 +147,18 @@ class DedupeStarter:
         services = self._services
         try:
             key = segment_key(services.settings.prefix, shard_id, *row.slot, self._compression)
-            found = stored_segment(services.store, services.settings.prefix, key)
+            segment = stored_segment(services.store, services.settings.prefix, key)
         except (FormatError, ObjectVanished, OverflowError):
             return None
-        return found if found.last == position else None
+        return segment if segment.last == position else None
 
     def _find(self, shard_id: str, position: Position) -> SegmentMetadata | None:
         store, prefix, now_ms = self._services.store, self._services.settings.prefix, self._services.clock.now_ms()
         # A position that KCL can still resume from lies within the retention, or shortly before it.
         oldest = day_of_ms(now_ms - self._retention_ms() - _MARGIN_MS)
         name = ArchiveIndex(store, prefix).nearest_at(shard_id, position, day_of_ms(now_ms).shift(1), oldest)
-        found = None if name is None else stored_segment(store, prefix, name.key)
-        return found if found is not None and found.last == position else None
+        segment = None if name is None else stored_segment(store, prefix, name.key)
+        return segment if segment is not None and segment.last == position else None
 
 
 def _required(expression: str | None, name: str) -> str:

@@ -183,7 +183,7 @@ class _StrictProcess(kcl.KCLProcess):  # type: ignore[misc] # kclpy is untyped
             case ShutdownRequested():
                 self.processor.shutdown_requested(ShutdownInput(self.checkpointer))
             case _:
-                raise DeliveryDoubt("an answer to a checkpoint that nobody asked for", next_step=PROTOCOL_STEP)
+                raise DeliveryDoubt("an answer to a checkpoint that was not requested", next_step=PROTOCOL_STEP)
 
 
 def run_process(

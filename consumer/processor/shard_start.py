@@ -145,12 +145,12 @@ class ShardStarter:
         return withheld is not None and bool(keep_undelivered(self._services, self._shard_id, withheld))
 
     def _check_application(self, identity: StreamIdentity, sequence_number: str) -> ApplicationRecord:
-        if sequence_number == "AT_TIMESTAMP" and self._application() is None:
+        store, settings = self._services.store, self._services.settings
+        if sequence_number == "AT_TIMESTAMP" and read_application(store, settings.prefix) is None:
             raise SafetyRefusal(
                 "KCL starts at a timestamp that is not stored beside the archive, so another start may differ",
                 next_step="start with minutebook consume, which stores it",
             )
-        settings = self._services.settings
         proposal = ApplicationRecord(
             format=FORMAT,
             stream_arn=identity.arn,
@@ -164,9 +164,6 @@ class ShardStarter:
         record = settle_application(self._services.store_within(), settings.prefix, identity, proposal)
         warn_of_compression(record, settings.compression)
         return record
-
-    def _application(self) -> ApplicationRecord | None:
-        return read_application(self._services.store, self._services.settings.prefix)
 
     def _resumed_tail(self, checkpoint: Position) -> Predecessor:
         marker = self._read_marker()

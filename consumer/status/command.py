@@ -101,10 +101,10 @@ def _conclude(console: Console, report: StatusReport, max_behind: str | None, *,
     """Return the exit code: that of a failed service comes before that of the limit."""
     if max_behind is None:
         return unasked_services_code(report)
-    judged = judge_limit(report, max_behind)
+    verdict = judge_limit(report, max_behind)
     if not as_json:
-        console.print(judged.sentence, style="green" if judged.exit_code == 0 else "bold red", highlight=False)
-    return unasked_services_code(report) or judged.exit_code
+        console.print(verdict.sentence, style="green" if verdict.exit_code == 0 else "bold red", highlight=False)
+    return unasked_services_code(report) or verdict.exit_code
 
 
 def _sources(loaded: LoadedSettings, days: int, hours: float) -> StatusSources:

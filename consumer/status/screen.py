@@ -67,11 +67,7 @@ def _details(shard: ShardStatus) -> Text:
     age = "" if shard.lease_age_seconds is None else f" (renewed within {shard.lease_age_seconds:g} s)"
     owner = f" by {shard.owner}{age}" if shard.owner else ""
     text = Text("lease ", style="dim") + Text(shard.lease, style=_LEASE_STYLES.get(shard.lease, "dim"))
-    family = [
-        *(f"from {_number(name)}" for name in shard.parents),
-        *(f"to {_number(name)}" for name in shard.children),
-    ]
-    details = [f"checkpoint {short(shard.checkpoint)}", f"end {short(shard.tail)}", *family]
+    details = [f"checkpoint {short(shard.checkpoint)}", f"end {short(shard.tail)}", *_family(shard)]
     text.append(f"{owner}; {', '.join(details)}", style="dim")
     for remark in (*shard.gaps, *shard.notes):
         text.append(f"\n! {remark}", style="bold red" if remark in shard.gaps else "")
@@ -104,7 +100,7 @@ def _table(shards: list[ShardStatus], proven: Mapping[str, str | None]) -> Table
     for shard in shards:
         table.add_row(
             shard.shard,
-            _state(shard),
+            "\n".join([shard.state, *_family(shard)]),
             _lease(shard),
             short(shard.checkpoint),
             _tail(shard),
@@ -123,9 +119,8 @@ def short(position: str | None) -> str:
     return f"…{sequence[-_DIGITS:]}:{sub}" if colon and len(sequence) > _DIGITS else position
 
 
-def _state(shard: ShardStatus) -> str:
-    family = [f"from {_number(name)}" for name in shard.parents] + [f"to {_number(name)}" for name in shard.children]
-    return "\n".join([shard.state, *family])
+def _family(shard: ShardStatus) -> list[str]:
+    return [f"from {_number(name)}" for name in shard.parents] + [f"to {_number(name)}" for name in shard.children]
 
 
 def _number(shard_id: str) -> str:
