@@ -12,6 +12,7 @@ from minutebook.format.coverage_markers import (
     opened_marker_key,
 )
 from minutebook.format.document import FORMAT
+from minutebook.format.keys import start_marker_key
 from minutebook.format.metadata import ChainStart, Predecessor
 from minutebook.format.minute import iso_time
 from minutebook.format.position import Position
@@ -70,6 +71,11 @@ def is_adopted(services: Services, shard_id: str, position: Position) -> bool:
     """Return whether exactly this checkpoint was adopted before; raise FormatError for an invalid marker."""
     marker = read_marker(services.store, adopted_marker_key(services.settings.prefix, shard_id), AdoptedMarker)
     return marker is not None and marker.adopted_position() == position
+
+
+def is_begun(services: Services, shard_id: str) -> bool:
+    """Return whether any writer has begun to archive the shard: start.json exists."""
+    return services.store.get(start_marker_key(services.settings.prefix, shard_id)) is not None
 
 
 def _shape(marker: OpenedMarker) -> tuple[str, str, list[str]]:

@@ -10,6 +10,7 @@ from typing import Final
 
 import structlog
 
+from consumer.evidence.opening import is_begun
 from consumer.evidence.shard_evidence import ShardEvidence, position_of
 from consumer.evidence.tip_walk import Reached, TipWalk, shard_hash_range
 from consumer.evidence.undelivered import keep_undelivered
@@ -19,7 +20,6 @@ from minutebook.aws.kinesis.answers import Answer, Beginning
 from minutebook.coverage.continuity import first_from, is_mark_due, read_until
 from minutebook.errors import MinutebookError
 from minutebook.format.arrival import ARRIVAL_STEP_BACK_MS
-from minutebook.format.keys import start_marker_key
 from minutebook.format.metadata import Predecessor
 from minutebook.format.position import Position
 from minutebook.format.read_mark import MarkKind, ReadMark, encode_read_mark, mark_days, read_mark_key
@@ -151,8 +151,10 @@ class ReadMarks:
         evidence, services = self._evidence, self._services
         evidence.look_up_beyond(walk.tail, services)
         asked_ms, position = walk.asked_ms, position_of(walk.tail)
-        if asked_ms is None or walk.answered_ms is None or (position is None and self._is_begun()):
+        if asked_ms is None or walk.answered_ms is None:
             return
+        if position is None and is_begun(services, self._shard_id):
+            return  # another writer's chain has an end that is not known here
         if walk.stands_on_mark and not evidence.is_young():
             return  # the mark aged during the walk: the next attempt begins at the tail
         continuity = evidence.judge_walk(walk.tail, walk, services)
@@ -181,11 +183,6 @@ class ReadMarks:
             from_ms=from_ms,
             covered_until_ms=evidence.until_ms,
         )
-
-    def _is_begun(self) -> bool:
-        """Return whether another writer has begun the shard: then its chain has an end that is not known here."""
-        key = start_marker_key(self._services.settings.prefix, self._shard_id)
-        return self._services.store.get(key) is not None
 
 
 def store_mark(services: Services, mark: ReadMark) -> None:

@@ -19,6 +19,7 @@ from typing import Literal
 import structlog
 
 from consumer.evidence.end_walk import walk_to_end
+from consumer.evidence.opening import is_begun
 from consumer.evidence.read_marks import store_mark
 from consumer.evidence.shard_evidence import ShardEvidence, position_of
 from consumer.evidence.tip_walk import TipWalk, shard_hash_range
@@ -29,7 +30,7 @@ from minutebook.coverage.continuity import first_from, read_until
 from minutebook.errors import ObjectVanished, SafetyRefusal, ShardEndUnproven
 from minutebook.format.arrival import ARRIVAL_STEP_BACK_MS
 from minutebook.format.document import FORMAT
-from minutebook.format.keys import application_key, end_marker_key, start_marker_key
+from minutebook.format.keys import application_key, end_marker_key
 from minutebook.format.markers import ApplicationRecord, EndMarker, decode_marker, encode_marker
 from minutebook.format.metadata import Continuity, Predecessor
 from minutebook.format.minute import iso_time
@@ -62,7 +63,7 @@ class ShardEndProof:
         record = self._check_identity()
         info = services.stream.shard(self._shard_id)
         walk = None if info is None else self._read_to_end(record, info, tail)
-        is_known = last is not None or not self._is_begun()
+        is_known = last is not None or not is_begun(services, self._shard_id)
         undelivered = () if walk is None else keep_undelivered(services, self._shard_id, walk.withheld)
         is_covered = is_known and self._store_piece(tail, walk, undelivered)
         proof: Literal["read", "expired"] = "read" if info is not None and unbroken and is_known else "expired"
@@ -132,11 +133,6 @@ class ShardEndProof:
         )
         store_mark(services, piece)
         return continuity is Continuity.PROVEN
-
-    def _is_begun(self) -> bool:
-        """Return whether any writer has begun to archive the shard."""
-        key = start_marker_key(self._services.settings.prefix, self._shard_id)
-        return self._services.store.get(key) is not None
 
     def _check_identity(self) -> ApplicationRecord:
         record = read_application(self._services.store, self._services.settings.prefix)
