@@ -118,7 +118,7 @@ class _Channel:
                 )
             raise DeliveryDoubt(
                 f"the daemon's input ended in the middle of a message ({len(line)} bytes)",
-                next_step="the daemon is gone; its supervisor starts it again and the records come again",
+                next_step="the daemon is gone; its supervisor restarts it, and the records are delivered again",
             )
         message = read_message(line)
         if not isinstance(message, CheckpointAnswer):
@@ -151,7 +151,7 @@ class _Channel:
 def _gone(what: str, why: object) -> DaemonGone:
     return DaemonGone(
         f"the pipe to the daemon {what}: {why}",
-        next_step="look why the daemon ended, and who else holds its pipes; what was not checkpointed comes again",
+        next_step="look why the daemon ended or what else uses its pipes; uncommitted records are delivered again",
     )
 
 

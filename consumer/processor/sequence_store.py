@@ -117,7 +117,7 @@ class SequenceStore:
         if backoff.is_spent and (segment.dropped or text == WATERMARKS_BESIDE):
             raise StoreUnavailable(
                 f"writing the objects beside segment {first} of {self._shard_id} took the whole time budget",
-                next_step="nothing was checkpointed, the records come again; look for pauses of this host",
+                next_step="nothing was checkpointed, the records are delivered again; look for pauses of this host",
             )
         metadata = segment.metadata(
             after=after,

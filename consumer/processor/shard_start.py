@@ -129,7 +129,7 @@ class ShardStarter:
                 "chain_gap_adopted",
                 begun=str(begun),
                 first=str(first),
-                next_step="the audit will answer unknown for this shard: what lies between cannot be proven",
+                next_step="the audit will answer unknown for this shard: the records in between are not proven",
             )
             return Continuity.UNPROVEN
         raise SafetyRefusal(

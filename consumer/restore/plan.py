@@ -87,7 +87,7 @@ def _plan(facts: RestoreFacts, info: ShardInfo, seen: Lease | None) -> PlannedRo
     if (seen.checkpoint, seen.parents) == (lease.checkpoint, lease.parents) and is_free:
         return PlannedRow(RowChange.KEEP, seen, seen, reason, warnings)
     if isinstance(seen.checkpoint, Position) and isinstance(checkpoint, Position) and checkpoint < seen.checkpoint:
-        warnings = (*warnings, f"goes back from {seen.checkpoint}: what lies between is read again")
+        warnings = (*warnings, f"goes back from {seen.checkpoint}: the records in between are read again")
     return PlannedRow(RowChange.REPLACE, lease, seen, reason, warnings)
 
 
@@ -116,7 +116,7 @@ def _after_chain(facts: RestoreFacts, chain_end: ChainEnd) -> tuple[Checkpoint, 
     if chain_end.holes:
         warnings.append(f"a segment is missing after {segment.last}: starts before the gap, to read it again")
     warnings += [
-        f"{key} cannot be read, and may name what lies before {chain_end.tail.first}" for key in chain_end.unread
+        f"{key} cannot be read, and may name segments before {chain_end.tail.first}" for key in chain_end.unread
     ]
     if segment.arrival_max_ms < facts.oldest_held_ms:
         warnings.append("older than the stream's retention: records may be gone, continuity will be unproven")

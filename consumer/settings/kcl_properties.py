@@ -163,7 +163,7 @@ def refuse(key: str, text: str) -> str | None:
         return f"{key} is ineffective: {INEFFECTIVE[key]}"
     if key == "initialPositionInStream" and text != "TRIM_HORIZON":
         return (
-            f"initialPositionInStream={text} is refused: shards would begin whenever a first worker starts; "
+            f"initialPositionInStream={text} is refused: each shard would start when a worker first sees it; "
             "use minutebook.start=oldest, now or a time"
         )
     prop = KCL_PROPERTIES[key]

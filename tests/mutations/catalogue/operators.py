@@ -45,7 +45,10 @@ _OPERATIONS: Final = in_mode(
     ),
     Mutation(
         "restore at the sentinel",
-        Change(f"{_RESTORE_PLAN}:_checkpoint", ("if chain_end is not None:\n    return _after_chain(facts, chain_end)")),
+        Change(
+            f"{_RESTORE_PLAN}:_checkpoint",
+            ("if chain_end is not None:\n    return _after_chain(facts, chain_end)"),
+        ),
         tests=("test_a_missing_segment_is_read_again",),
     ),
     Mutation(

@@ -48,7 +48,7 @@ def test_an_answer_that_is_not_sent_whole_ends_the_process(spoil: Callable[[int,
         pytest.raises(DaemonGone, match=said) as told,
     ):
         run_process(cast("Processor", Silent()), source, target)
-    assert "comes again" in told.value.next_step
+    assert "delivered again" in told.value.next_step
     if spoil is not close:
         os.close(daemon_reads)
 
