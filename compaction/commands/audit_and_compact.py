@@ -63,11 +63,11 @@ def run_audit(request: AuditRequest, environ: Mapping[str, str]) -> int:
     options = _audit_options(request, settings, published, event_id, so_far_ms)._replace(
         level=level, shard=request.shard, sample_minutes=sample
     )
-    with _started("run_audit", settings, request, budget=budget) as (context, run):
+    with _started("audit", settings, request, budget=budget) as (context, run):
         output = reporter.telling_of(
             context,
             settings,
-            "run_audit",
+            "audit",
             published,
             report=request.report,
             as_json=request.as_json,
@@ -116,7 +116,7 @@ def run_compact(request: CompactRequest, environ: Mapping[str, str]) -> int:
             table_name, request.iceberg_catalog, out, by_event=columns is not None and columns.event is not None
         )
     )
-    with _started("run_compact", settings, request) as (context, run), opened as day_table:
+    with _started("compact", settings, request) as (context, run), opened as day_table:
         try:
             again = [] if request.recheck is None else recheck.days_to_recheck(context, out, request.recheck)
         except stop.Stopped:
@@ -125,7 +125,7 @@ def run_compact(request: CompactRequest, environ: Mapping[str, str]) -> int:
         if request.dry_run:
             return run.run(days, lambda day: dry_run.plan_dry_run(context, day, options), partial(_show_plan, run))
         output = reporter.telling_of(
-            context, settings, "run_compact", out, report=request.report, as_json=request.as_json, is_quiet=run.many
+            context, settings, "compact", out, report=request.report, as_json=request.as_json, is_quiet=run.many
         )
         given = context if day_table is None else context._replace(table=SerialTable(day_table))
 

@@ -38,7 +38,7 @@ def _print_json(results: Iterator[Check]) -> list[Check]:
     checks = list(results)
     rows = [asdict(check) for check in checks]
     Console().out(
-        json.dumps({"failed_checks_code": failed_checks_code(checks), "checks": rows}, indent=2), highlight=False
+        json.dumps({"exit_code": failed_checks_code(checks), "checks": rows}, indent=2), highlight=False
     )
     return checks
 

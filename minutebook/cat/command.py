@@ -117,7 +117,7 @@ def _flushed(bodies: Iterator[Body], output: RecordOutput) -> Iterator[Body]:
 
 
 def _pool(stack: ExitStack, workers: int) -> ThreadPoolExecutor:
-    pool = ThreadPoolExecutor(workers, thread_name_prefix="run_cat")
+    pool = ThreadPoolExecutor(workers, thread_name_prefix="cat")
     stack.callback(pool.shutdown, wait=False, cancel_futures=True)
     return pool
 

@@ -202,7 +202,7 @@ def journey(embedded_aws: "EmbeddedAws", tmp_path_factory: pytest.TempPathFactor
 
 def test_what_is_installed(journey: Journey) -> None:
     """The three packages and the front door: nothing named as everybody's own folders are."""
-    assert {"archive", "consumer", "compaction", "minutebook"} <= journey.top_level
+    assert {"consumer", "compaction", "minutebook"} <= journey.top_level
     assert not {"demo", "tests", "benchmarks", "properties", "docs"} & journey.top_level
 
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 _WITHOUT_SPARK: Final = (
     sys.executable,
     "-c",
-    "import sys; sys.modules['pyspark'] = None; from minutebook import main; main()",
+    "import sys; sys.modules['pyspark'] = None; from minutebook.cli import main; main()",
 )
 _JAVA_LESS: Final = {"PATH": "/nonexistent", "JAVA_HOME": ""}
 _NOBODY: Final = {"AWS_ACCESS_KEY_ID": None, "AWS_SECRET_ACCESS_KEY": None, "AWS_CONFIG_FILE": "/nonexistent"}

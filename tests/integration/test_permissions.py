@@ -115,7 +115,7 @@ def test_doctor(home: Home, capsys: pytest.CaptureFixture[str]) -> None:
     home.begin().segment(SHARD, (TODAY - 1) * 1440)
     with hearing(home.names) as heard:
         assert run_doctor(home.file, os.environ, as_json=True) == 0, capsys.readouterr().out
-    check("run_doctor", heard)
+    check("doctor", heard)
 
 
 def test_status(home: Home) -> None:
@@ -123,7 +123,7 @@ def test_status(home: Home) -> None:
     home.begin().segment(SHARD, (TODAY - 1) * 1440)
     with hearing(home.names) as heard:
         assert run_status(StatusRequest(home.file, as_json=True), {}) == 0
-    check("run_status", heard)
+    check("status", heard)
 
 
 def test_restore(home: Home, dynamodb_client: "DynamoDBClient") -> None:
@@ -141,7 +141,7 @@ def test_restore(home: Home, dynamodb_client: "DynamoDBClient") -> None:
         lock = {"key": {"S": "Leader"}, "ownerName": {"S": "w"}, "recordVersionNumber": {"S": "v"}}
         dynamodb_client.put_item(TableName=coordinator, Item=lock)
         assert run_restore(RestoreRequest(home.file), {}) == 0
-    check("run_restore", heard)
+    check("restore", heard)
 
 
 def test_audit(home: Home) -> None:
@@ -150,7 +150,7 @@ def test_audit(home: Home) -> None:
     day = str(Day(TODAY - 2))
     with hearing(home.names) as heard:
         run_audit(AuditRequest(str(home.file), date=day, level="inventory"), {})
-    check("run_audit", heard)
+    check("audit", heard)
 
 
 def test_audit_against_the_stream(home: Home, kinesis_client: "KinesisClient") -> None:
@@ -225,7 +225,7 @@ def test_expire(home: Home) -> None:
     with hearing(home.names) as heard:
         assert run_expire(ExpireRequest("30d", published, home.file, apply=True), {}) == 0
     assert len(list(home.store.list_objects(f"{PREFIX}2"))) == 1
-    check("run_expire", heard)
+    check("expire", heard)
 
 
 def test_every_policy_is_tested() -> None:
@@ -233,13 +233,13 @@ def test_every_policy_is_tested() -> None:
     tests = {
         "consume",
         "dedupe",
-        "run_doctor",
-        "run_status",
-        "run_restore",
-        "run_audit",
+        "doctor",
+        "status",
+        "restore",
+        "audit",
         "audit-stream",
         "compact",
-        "run_expire",
+        "expire",
     }
     reading = {"cat", "reader"}  # tests/integration/test_reading.py
     assert set(command_names()) == tests | reading | {
@@ -247,7 +247,7 @@ def test_every_policy_is_tested() -> None:
     }  # tests/integration/compaction/commands/test_vacuum.py
 
 
-@pytest.mark.parametrize("command", ["consume", "run_status", "compact"])
+@pytest.mark.parametrize("command", ["consume", "status", "compact"])
 @pytest.mark.parametrize("action", ["s3:PutObject", "s3:DeleteObject"])
 def test_the_bucket_protects_the_archive_from_every_role(command: str, action: str) -> None:
     """Whatever a role's own policy says: no overwriting, and no deleting but by the role of expire."""

@@ -37,7 +37,7 @@ def home(embedded_aws: EmbeddedAws, bucket: str, tmp_path: Path, s3_store: S3Sto
 
 def start(home: Home, *words: str) -> subprocess.Popen[bytes]:
     """Start `minutebook cat FILE WORDS...`."""
-    command = [sys.executable, "-m", "minutebook", "run_cat", str(home.file), *_SPAN, *words]
+    command = [sys.executable, "-m", "minutebook", "cat", str(home.file), *_SPAN, *words]
     environment = {**os.environ, **home.aws.environment}
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment, bufsize=0)
 
@@ -73,7 +73,7 @@ def test_what_cat_asks(home: Home, capfdbinary: pytest.CaptureFixture[bytes]) ->
     with hearing(home.names) as heard:
         code = run_cat(CatOptions(_SPAN[1], _SPAN[3], home.file, limit=1), {})
     assert (code, len(capfdbinary.readouterr().out)) == (0, 9_001)
-    check("run_cat", heard)
+    check("cat", heard)
 
 
 def test_what_readers_ask(home: Home, capsys: pytest.CaptureFixture[str]) -> None:

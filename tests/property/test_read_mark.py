@@ -12,8 +12,10 @@ from minutebook.format.read_mark import MarkKind, ReadMark, mark_days, parse_rea
 
 _NAME = st.from_regex(r"\A[a-zA-Z0-9_.-]{1,20}\Z").filter(lambda text: text.strip("."))
 _TIMES = st.integers(0, 253_370_764_799_999)
+_SECOND_DAY_MS = 86_400_000
+"""A mark from a shard's birth lies under the day before its `until`, too, and days begin with 1970."""
 _MARKS = st.builds(
-    lambda times, **fields: ReadMark(from_ms=min(times), until_ms=max(1, *times), **fields),
+    lambda times, **fields: ReadMark(from_ms=min(times), until_ms=max(_SECOND_DAY_MS, *times), **fields),
     st.tuples(_TIMES, _TIMES),
     shard_id=_NAME,
     kind=st.sampled_from(MarkKind),

@@ -271,7 +271,7 @@ def test_doctor_prints_json(prepare: Prepare, bucket: str, tmp_path: Path) -> No
 
     assert answer.returncode == 0
     report = json.loads(answer.stdout)
-    assert report["failed_checks_code"] == 0
+    assert report["exit_code"] == 0
     left = [check for check in report["checks"] if check["outcome"] != "ok"]
     assert [(check["name"], check["outcome"]) for check in left] == [("table actions", "unknown")]
 
@@ -296,6 +296,6 @@ def test_consume_refuses_before_it_starts_anything(prepare: Prepare, tmp_path: P
     events = [json.loads(line) for line in answer.stderr.splitlines()]
     assert answer.returncode == 6
     assert [event["event"] for event in events] == ["preflight_passed", "first_shards_settled", "preflight_failed"]
-    assert (events[-1]["check"], events[-1]["failed_checks_code"]) == ("If-None-Match", 6)
+    assert (events[-1]["check"], events[-1]["exit_code"]) == ("If-None-Match", 6)
     assert events[-1]["next_step"]
     assert set(fault.objects) == {"a/_application.json", "a/_shards/first.json"}

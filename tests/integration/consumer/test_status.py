@@ -81,7 +81,7 @@ def test_watching_prints_a_line_for_each_look_until_interrupted(
     path = write_properties(embedded_aws, tmp_path, stream=stream, bucket=bucket)
     command = [
         str(Path(sys.executable).parent / "minutebook"),
-        "run_status",
+        "status",
         str(path),
         "--watch",
         "--json",

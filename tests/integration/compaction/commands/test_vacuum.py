@@ -52,7 +52,7 @@ def test_a_day_is_cleared_with_the_rights_of_the_policy(
     # A moment that no test on a real server meets: see tests/unit/compaction/commands/vacuum.
     audit = f"arn:aws:s3:::{bucket}/{_ROOT}dt={DAY}/_manifest/g-e.audit.json"
     check(
-        "run_vacuum",
+        "vacuum",
         heard,
         beside=[Request("s3:PutObject", audit, {"s3:if-none-match": "*", "s3:ObjectCreationOperation": "true"})],
     )
