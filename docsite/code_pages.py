@@ -21,9 +21,9 @@ _MADE: Final = "This page is made from the code of this version.\n\n"
 
 
 def exit_codes_page() -> str:
-    """Return the page: the codes as the command line tells them, and the errors behind each."""
-    said = str(cli.app.info.epilog).removeprefix("Exit codes: ").rstrip(".")
-    meanings = [item.partition(" ")[::2] for item in re.split(r", (?=\d)", said)]
+    """Return the page: the codes as the command line names them, and the errors of each."""
+    epilog = str(cli.app.info.epilog).removeprefix("Exit codes: ").rstrip(".")
+    meanings = [item.partition(" ")[::2] for item in re.split(r", (?=\d)", epilog)]
     kinds = sorted(_errors(), key=lambda kind: (kind.exit_code, kind.__name__))
     rows = [
         (
@@ -38,7 +38,7 @@ def exit_codes_page() -> str:
             "# Exit codes\n\nEvery command ends with one of these. What to do: [runbook](../runbook.md).\n\n",
             _MADE,
             table(["code", "means"], meanings),
-            "\n## Errors\n\nThe names stand in log lines as `kind`. `LeaseLost` ends no process.\n\n",
+            "\n## Errors\n\nLog lines have the name as `kind`. `LeaseLost` ends no process.\n\n",
             table(["error", "code", "meaning"], rows),
         ]
     )
@@ -51,7 +51,7 @@ def _errors() -> Iterator[type[errors.MinutebookError]]:
 
 
 def metrics_page() -> str:
-    """Return the page: what a task with one shard shows to Prometheus, and what it tells CloudWatch."""
+    """Return the page: the metrics of a task with one shard, for Prometheus and for CloudWatch."""
     watch = Watch(SystemClock(), with_metrics=True)
     watch.note(ProcessorEvent(event=OPENED, shard="shardId-000000000000"))
     families = watch.metrics.registry.collect() if watch.metrics else ()
@@ -69,7 +69,7 @@ def metrics_page() -> str:
     names = {**GAUGES, **{counted.name: counted.unit for counted in COUNTED}, LATENCY: "Seconds"}
     return "".join(
         [
-            "# Metrics\n\nWhat each is for, and what to alarm on: [Watching](../operations.md#metrics).\n\n",
+            "# Metrics\n\nMeanings and alarms: [Watching](../operations.md#metrics).\n\n",
             _MADE,
             "## For Prometheus\n\nWith `minutebook.metricsPort`.\n\n",
             table(["name", "type", "labels", "meaning"], rows),

@@ -9,80 +9,80 @@ from docsite.log_events import LogEvent, log_events
 from docsite.tables import code, table
 
 NORMAL_LIFE: Final[Mapping[str, str]] = {
-    "beside_expired": "objects of `_watermarks/` and `_duplicates/` were deleted whose segments had gone",
+    "beside_expired": "objects of `_watermarks/` and `_duplicates/` were deleted with their segments",
     "checkpoint_adopted": "a shard begins behind another application's checkpoint, as `adoptCheckpoint` allows",
-    "checkpoint_written": "KCL was told how far a shard is archived",
-    "compression_settled_earlier": "`minutebook.compression` differs from what the archive was begun with: not used",
-    "daemon_ended": "the daemon is gone; `asked` says whether it was told to stop",
-    "daemon_restarting": "the daemon is started again, after a pause that grows with each crash in a row",
+    "checkpoint_written": "KCL stored how far a shard is archived",
+    "compression_settled_earlier": "`minutebook.compression` differs from the archive's compression and is ignored",
+    "daemon_ended": "the daemon ended; `asked` says whether it was told to stop",
+    "daemon_restarting": "the supervisor starts the daemon again, after a pause that grows with each crash in a row",
     "daemon_started": "KCL's MultiLangDaemon runs",
     "day_expired": "the raw segments of a day were deleted, and its tombstone stands",
     "day_published": "readers of the Parquet files now see this generation",
     "day_refused": "`expire` leaves a day alone, and says why",
-    "first_start": "what the very first start of an application waits for",
-    "fork_server_ready": "a fork server has loaded everything, and forks a processor for each shard",
-    "health_not_removed": "the state folder has become read-only; what `minutebook health` reads there grows old",
+    "first_start": "what the first start of an application waits for",
+    "fork_server_ready": "the fork server has loaded everything, and forks a processor for each shard",
+    "health_not_removed": "the state folder is read-only; `minutebook health` reads an old verdict there",
     "health_not_written": "the state folder is full or read-only; `minutebook health` says unhealthy meanwhile",
     "first_shards_settled": "the shards that the application begins with are stored beside the archive",
-    "leader_lock_kept": "the lock of the own dead daemon could not be given back; it runs out after two minutes",
+    "leader_lock_kept": "the supervisor could not release the lock of its dead daemon; it expires after two minutes",
     "leader_lock_not_remembered": "the state folder is full or read-only: a restart waits for a dead leader anew",
-    "leader_lock_released": "the lock of the own dead daemon was given back, so that another leads at once",
-    "leases_released": "a worker that stops has given its leases to the others; `kept` are those that it could not",
-    "lease_lost": "another worker has the shard now; what was not committed is dropped, and read again there",
-    "leases_unread": "the lease table could not be read; the watch for shards without a reader asks again",
-    "metrics_not_written": "nobody reads the task's stdout any more; no more metrics go to CloudWatch",
+    "leader_lock_released": "the supervisor released the lock of its dead daemon, so that another leads at once",
+    "leases_released": "a worker that stops gave its leases to the others; `kept` are those that it could not give",
+    "lease_lost": "another worker has the shard now; it reads again what was not committed here",
+    "leases_unread": "the lease table could not be read; the watch for shards without a reader tries again",
+    "metrics_not_written": "the task's stdout is closed; no more metrics go to CloudWatch",
     "metrics_served": "the server for Prometheus and for health checks answers",
     "night_progress": "how many tasks of a `phase` of the nightly job are done: at each tenth, or each minute",
     "no_event_id": "records without an event id were kept (`minutebook.dedupe=claims`)",
     "no_producer_sequence": "records without a producer's number were kept (`minutebook.dedupe=watermark`)",
     "preflight_passed": "everything that the task needs is there",
-    "preflight_warning": "something is unusual, and the task starts nevertheless",
-    "printed": "what a library says of its own; what comes after it says whether that matters",
+    "preflight_warning": "a check found something unusual; the task starts nevertheless",
+    "printed": "text that a library printed; the lines after it say whether it matters",
     "processor_ended": "a processor ended in order",
     "processor_started": "the daemon started a processor",
     "progress": "how far a processor is, for the supervisor's metrics; shown at `logLevel=debug` only",
-    "day_goes_on": "an earlier run was ended before it had published; what it had done is not done again",
+    "day_goes_on": "an earlier run was ended before it had published; its finished tasks are reused",
     "publish_lost": "another run published the day meanwhile; the day is listed again",
     "hour_not_trusted": "a published hour and its files disagree; the day reads its objects",
     "hour_read_again": "a published hour is of other objects or settings than the day's; the day reads its objects",
-    "hours_taken_over": "of so many published hours so many tasks were taken over, and their lines not read again",
-    "published_ends_not_trusted": "what a published day says of its shards' last segments is damaged, or contradicts "
-    "its manifest; names are listed instead",
-    "published_ends_out_of_reach": "the output cannot be read; names are listed instead, which costs requests alone",
+    "hours_taken_over": "the tasks of published hours that were reused, without reading their lines again",
+    "published_ends_not_trusted": "a published day's list of last segments is damaged, or contradicts its manifest; "
+    "names are listed instead",
+    "published_ends_out_of_reach": "the output cannot be read; names are listed instead, which costs more requests",
     "published_day_not_trusted": "a published day and its files disagree; it is read and published again",
     "reads_made_smaller": "a daemon ran out of memory: the next one reads fewer records at once, `max_records`",
-    "read_mark_written": "a quiet shard was marked as read up to a time, with nothing new in it",
+    "read_mark_written": "a quiet shard was read up to a time, and held no new record",
     "rehearsal_failed": "the fork server could not warm up: each processor takes some 3 MB more",
-    "processor_reaped": "a processor has ended, and with which `exit_code`; below 0 by a signal",
-    "rehearsed": "the fork server has warmed up; what that loaded, the processors share; `skipped` tells what failed",
-    "report_kept": "a worker that stops could not take back what it told KCL of its load; it runs out by itself",
-    "retention_unknown": "the stream's retention could not be asked; the last known one goes on being used",
+    "processor_reaped": "a processor ended with this `exit_code`; below 0 by a signal",
+    "rehearsed": "the fork server has warmed up, for all processors; `skipped` names what failed",
+    "report_kept": "a worker that stops could not remove its report of its load to KCL; the report expires",
+    "retention_unknown": "the stream's retention could not be read; the last known one is used",
     "segment_committed": "a segment is durable in S3",
-    "shard_end_checkpointed": "KCL was told that a shard is archived to its end; its children may start",
+    "shard_end_checkpointed": "KCL stored that a shard is archived to its end; its children may start",
     "shard_end_proven": "the end of a shard was proven and stored",
     "shard_opened": "a processor knows where its shard goes on",
-    "skip_recorded": "a batch that KCL skipped stands in the archive; its days stay unknown until level `stream`",
+    "skip_recorded": "a marker of a batch that KCL skipped is stored; its days stay unknown until level `stream`",
     "start_settled": "where the application begins is stored beside the archive",
-    "start_settled_earlier": "`minutebook.start` differs from what the archive was begun with, and is not used",
+    "start_settled_earlier": "`minutebook.start` differs from the archive's stored start and is ignored",
     "stopping": "the task was told to stop; processors commit what they hold",
-    "stored_ranges_found": "records that are delivered again will be recognised by these segments",
+    "stored_ranges_found": "segments by which the processor recognises records that are delivered again",
     "supervisor_stopped": "`consume` ends as asked",
-    "table_commit_repeated": "the Iceberg commit did not go through; the table is looked at again",
+    "table_commit_repeated": "the Iceberg commit did not succeed; the table is loaded again",
     "event_files_written": "a published day was cut by the day of its events, for the Iceberg table",
-    "event_record_not_trusted": "what names a day's files by event cannot be read; they are made anew",
+    "event_record_not_trusted": "the record of a day's files by event cannot be read; the files are made anew",
     "table_committed": "the published day is in the Iceberg table",
     "table_left_to_kcl": "the lease table could not be made beforehand; KCL makes it, more slowly",
     "tail_row_unreadable": "a row of the dedupe table is not ours; the archive is read instead",
     "watermarks_missing": "a segment holds no watermarks: usual once, when watermark mode is switched on",
-    "watermarks_unproven": "not all that a parent shard had seen was taken over; copies may be kept for a while",
+    "watermarks_unproven": "a child lacks a part of its parent's watermarks; copies may be kept for a while",
 }
-"""What the events mean that nobody need be alarmed about; the others are explained in docs/operations.md."""
+"""The meaning of events that need no alarm; docs/operations.md explains the others."""
 
 _HEAD: Final = """# Log events
 
-One JSON object per line: `timestamp` (UTC), `level`, `event`, and the keys below. A processor's lines carry its
-`shard`, too, and every warning or error says its `next_step`. KCL's own lines have the event
-`kcl`, and text that somebody else printed has `printed`.
+One JSON object per line: `timestamp` (UTC), `level`, `event`, and the keys below. A processor's lines have its
+`shard`, too, and every warning or error has a `next_step`. KCL's own lines have the event
+`kcl`, and text that a library printed has `printed`.
 
 This page is made from the code of this version.
 
@@ -90,17 +90,17 @@ This page is made from the code of this version.
 
 
 def alarms(operations: str) -> dict[str, str]:
-    """Return what docs/operations.md says of each event that is worth an alarm."""
+    """Return the meaning of each event that is worth an alarm, from docs/operations.md."""
     rows = re.findall(r"^\| `([a-z_]+)` \| (?:error|warning) \| (.+) \|$", operations, re.MULTILINE)
     return {name: re.sub(r"\]\((?!\.\./|[a-z]+:)", "](../", text) for name, text in rows}
 
 
 def meaning(event: LogEvent, to_alarm_on: Mapping[str, str]) -> str:
-    """Return what an event means; a link to the runbook where somebody has to act.
+    """Return the meaning of an event, with a link to the runbook where somebody has to act.
 
     Raises:
-        KeyError: nobody has said it: an event to alarm on belongs into docs/operations.md and docs/runbook.md, any
-            other into `NORMAL_LIFE`.
+        KeyError: an event to alarm on belongs into docs/operations.md and docs/runbook.md, any other into
+            `NORMAL_LIFE`.
     """
     if event.name in to_alarm_on:
         return f"{to_alarm_on[event.name]} ([what to do](../runbook.md#{event.name}))"

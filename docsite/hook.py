@@ -1,7 +1,7 @@
-"""MkDocs' hook: the pages that are made from the code, and the places of pages that nobody has to name.
+"""MkDocs' hook: adds the pages that are made from the code, and completes the navigation.
 
-Whoever adds a decision record, a how-to or an explanation finds it in the navigation; a page at the root of docs/
-has a place of its own in mkdocs.yml, and a strict build fails without one.
+A new decision record, how-to or explanation gets into the navigation by itself; a page at the root of docs/ needs a
+line in mkdocs.yml, or the strict build fails.
 """
 
 import re
@@ -24,7 +24,7 @@ _OUTSIDE: Final = re.compile(r"\[([^\]]+)\]\((?:\.\./)*((?:README|tests/README|L
 
 
 def pages() -> dict[str, str]:
-    """Return the pages that are made from the code, by their place in the site."""
+    """Return the pages that are made from the code, by their path in the site."""
     return {
         "reference/settings.md": settings_page(),
         "reference/log-events.md": events_page(CHECKOUT),
@@ -37,32 +37,32 @@ def pages() -> dict[str, str]:
 
 
 def _of_the_root(name: str) -> str:
-    """Return a page that lies beside docs/, with its links as they are from within."""
+    """Return a page that lies beside docs/, with its links relative to docs/."""
     text = (CHECKOUT / f"{name}.md").read_text(encoding="utf-8").replace("](docs/", "](")
     return re.sub(rf"\]\(({'|'.join(_OF_THE_ROOT)})\.md", lambda match: f"]({match[1].lower()}.md", text)
 
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
-    """Complete the navigation by what lies in the folders."""
+    """Add the pages of the folders to the navigation."""
     nav: Any = config.nav
     for section in nav:
         ((title, items),) = section.items() if isinstance(section, dict) else (("", []),)
         if title in _FOLDERS:
             named = {target for item in items for target in (item.values() if isinstance(item, dict) else [item])}
             folder = _FOLDERS[title]
-            found = sorted(f"{folder}/{path.name}" for path in (CHECKOUT / "docs" / folder).glob("*.md"))
-            items.extend(place for place in found if place not in named)
+            pages_in_folder = sorted(f"{folder}/{path.name}" for path in (CHECKOUT / "docs" / folder).glob("*.md"))
+            items.extend(page for page in pages_in_folder if page not in named)
     return config
 
 
 def on_files(files: Files, *, config: MkDocsConfig) -> Files:
-    """Add the pages that are made."""
+    """Add the pages that are made from the code."""
     for place, text in pages().items():
         files.append(File.generated(config, place, content=text))
     return files
 
 
 def on_page_markdown(markdown: str, *, page: Page, config: MkDocsConfig, files: Files) -> str:  # noqa: ARG001 - MkDocs' signature
-    """Lead links to files beside docs/ to their pages; name those that have none: they are in the repository."""
+    """Point links to files beside docs/ to their pages; replace other links out of docs/ by names."""
     markdown = _ROOT_LINK.sub(lambda match: f"]({match[1]}{match[2].lower()}.md", markdown)
     return _OUTSIDE.sub(r"\1 (`\2` in the repository)", markdown)

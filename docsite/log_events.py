@@ -40,7 +40,7 @@ class LogEvent:
 def log_events(checkout: Path) -> tuple[LogEvent, ...]:
     """Return every event of the product in the order of names.
 
-    An event that is handed on as a value (`ProcessorEvent`, `StalledShard`) is logged as an error by whoever receives it.
+    An event that is passed on as a value (`ProcessorEvent`, `StalledShard`) is logged as an error by its receiver.
     """
     trees = {
         path: ast.parse(path.read_text(encoding="utf-8"))
@@ -48,20 +48,20 @@ def log_events(checkout: Path) -> tuple[LogEvent, ...]:
         for path in sorted((checkout / package).glob("**/*.py"))
     }
     everywhere = _constants(trees.values())
-    found: dict[str, LogEvent] = {}
+    events: dict[str, LogEvent] = {}
     for path, tree in trees.items():
         constants = {**everywhere, **_constants([tree])}  # two modules may use one name
         module = ".".join(path.relative_to(checkout).with_suffix("").parts)
         for node in ast.walk(tree):
             if isinstance(node, ast.Call):
                 for name, level in _logged(tree, node, constants):
-                    event = found.setdefault(name, LogEvent(name))
+                    event = events.setdefault(name, LogEvent(name))
                     event.levels.add(level)
                     event.keys.update(key.arg for key in node.keywords if key.arg and key.arg not in _NO_KEYS)
                     event.modules.add(module)
-    for event in found.values():
+    for event in events.values():
         event.keys.discard("event")
-    return tuple(sorted(found.values(), key=lambda event: event.name))
+    return tuple(sorted(events.values(), key=lambda event: event.name))
 
 
 def _logged(tree: ast.Module, call: ast.Call, constants: dict[str, set[str]]) -> Iterator[tuple[str, str]]:
@@ -84,7 +84,7 @@ def _logged(tree: ast.Module, call: ast.Call, constants: dict[str, set[str]]) ->
 
 
 def _is_logger(node: ast.expr) -> bool:
-    """Tell whether this is `log`, `self._log`, `structlog.get_logger()` or one of them with `bind`."""
+    """Return whether this is `log`, `self._log`, `structlog.get_logger()` or one of them with `bind`."""
     if isinstance(node, ast.Call):
         return _is_logger(node.func) or (isinstance(node.func, ast.Attribute) and node.func.attr == "get_logger")
     if isinstance(node, ast.Attribute) and node.attr == "bind":
@@ -95,14 +95,14 @@ def _is_logger(node: ast.expr) -> bool:
 
 def _constants(trees: Iterable[ast.Module]) -> dict[str, set[str]]:
     """Return every module's text constants by name."""
-    found: dict[str, set[str]] = defaultdict(set)
+    constants: dict[str, set[str]] = defaultdict(set)
     for tree in trees:
         for node in tree.body:
             if isinstance(node, ast.Assign | ast.AnnAssign) and isinstance(node.value, ast.Constant):
                 for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
                     if isinstance(target, ast.Name) and isinstance(node.value.value, str):
-                        found[target.id].add(node.value.value)
-    return found
+                        constants[target.id].add(node.value.value)
+    return constants
 
 
 def _texts(tree: ast.Module, node: ast.expr, constants: dict[str, set[str]]) -> Iterator[str]:
@@ -116,6 +116,6 @@ def _texts(tree: ast.Module, node: ast.expr, constants: dict[str, set[str]]) -> 
         case ast.Name(id=name) if name in constants:
             yield from constants[name]
         case ast.Name(id=name):
-            for found in ast.walk(tree):
-                if isinstance(found, ast.Assign) and any(getattr(to, "id", "") == name for to in found.targets):
-                    yield from _texts(tree, found.value, constants)
+            for other in ast.walk(tree):
+                if isinstance(other, ast.Assign) and any(getattr(to, "id", "") == name for to in other.targets):
+                    yield from _texts(tree, other.value, constants)

@@ -17,10 +17,9 @@ _NO_VALUE: Final = "?!"
 _WORDS: Final[Mapping[object, str]] = {None: "unset", (): "unset", "": "empty", False: "`false`"}
 _HEAD: Final = """# Settings
 
-One Java properties file holds KCL's own names and `minutebook.*`. Names that are unknown, values out of range and
-names that KCL ignores are errors, all reported at once, before anything is asked of a service. `minutebook init`
-prints a file in which the settings that are worth a thought stand with their defaults; how to do without a file:
-[Settings without a file](../operations.md#settings-without-a-file).
+One Java properties file holds KCL's own names and `minutebook.*`. Unknown names, values out of range and names that
+KCL ignores are errors, all reported at once, before the first request. `minutebook init` prints a file with the
+important settings and their defaults. Or use [settings without a file](../operations.md#settings-without-a-file).
 
 This page is made from the code of this version.
 
@@ -58,10 +57,10 @@ def settings_page() -> str:
             "## Minutebook's own\n\n",
             table(["name", "value", "default", "meaning"], ours),
             "\n## KCL's\n\nThe defaults are KCL's own. ",
-            "Where the meaning names another, it is what `minutebook consume` sets when the file says nothing. ",
-            "What has no meaning here is explained by KCL.\n\n",
+            "Where the meaning names another, `minutebook consume` sets that one when the file has none. ",
+            "KCL's own documentation explains names without a meaning here.\n\n",
             table(["name", "value", "default", "meaning"], kcl),
-            "\n## Refused\n\nNames that do nothing, or not what they say.\n\n",
+            "\n## Refused\n\nNames that do nothing, or something else than they say.\n\n",
             table(["name", "why, and what to do"], [(code(name), plain(why)) for name, why in INEFFECTIVE.items()]),
             "\n## In the environment\n\nA variable wins over the line of a file.\n\n",
             table(["variable", "sets"], variables),
@@ -70,29 +69,29 @@ def settings_page() -> str:
 
 
 def commented(text: str) -> dict[str, str]:
-    """Return what the comments above each line of a properties file say of its name."""
-    found: dict[str, str] = {}
-    said: list[str] = []
+    """Return the comment above each setting of a properties file, by its name."""
+    meanings: dict[str, str] = {}
+    comment: list[str] = []
     before = ""
     for line in text.splitlines():
         setting = re.match(r"#?([A-Za-z][\w.]*) =", line)
         if setting:
-            found[setting[1]] = " ".join(said)
+            meanings[setting[1]] = " ".join(comment)
         elif line.startswith("# ") and not line.startswith("# ---"):
-            said = [*(said if before.startswith("# ") else []), line.removeprefix("# ")]
+            comment = [*(comment if before.startswith("# ") else []), line.removeprefix("# ")]
         else:
-            said = []
+            comment = []
         before = line
-    return found
+    return meanings
 
 
 def kind(parse: Parse) -> str:
-    """Return what a parser takes, in the words with which it refuses something else."""
+    """Return what a parser accepts, taken from its error message."""
     try:
         parse(_NO_VALUE)
     except ValueError as exc:
-        said = re.split(r", not |: write|: Invalid|: Bad|: Unknown", str(exc))[0]
-        return re.sub(r"^must end", "text that ends", re.sub(r"^(must be |is not )", "", said))
+        message = re.split(r", not |: write|: Invalid|: Bad|: Unknown", str(exc))[0]
+        return re.sub(r"^must end", "text that ends", re.sub(r"^(must be |is not )", "", message))
     return "any text"
 
 

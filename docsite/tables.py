@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Return a table; `|` and line breaks within cells are made harmless."""
+    """Return a table; `|` and line breaks within cells are escaped."""
     lines = [head, ["---"] * len(head), *rows]
     return "\n".join("| " + " | ".join(_cell(cell) for cell in line) + " |" for line in lines) + "\n"
 
@@ -16,7 +16,7 @@ def code(text: str) -> str:
 
 
 def plain(text: str) -> str:
-    """Return `text` so that nothing in it is Markdown or HTML."""
+    """Return `text` with Markdown and HTML escaped."""
     return re.sub(r"([*_`\[])", r"\\\1", text).replace("<", "&lt;")
 
 
