@@ -5,10 +5,10 @@
       lib/          the packages of requirements/spark.lock and Minutebook itself, with their own binaries
       bin/python    a script: the platform's own Python X.Y, with lib/ on its path
 
-It is what platforms take as a packed environment (`spark.archives=...#environment`, PYSPARK_PYTHON
-`./environment/bin/python`). It works wherever it is unpacked, and is built for another machine than this one: nothing
-is compiled, and no path of this machine is in it. PySpark is the platform's, so the archive runs on each of its
-versions, and holds no KCL. The same packages and sources give the same bytes.
+Platforms take it as a packed environment (`spark.archives=...#environment`, PYSPARK_PYTHON
+`./environment/bin/python`). It may be for another kind of machine than this one and works wherever it is unpacked:
+nothing is compiled, and it holds no path of this machine. It holds neither PySpark, which is the platform's, nor KCL.
+The same packages and sources give the same bytes.
 """
 
 import argparse
