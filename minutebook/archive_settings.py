@@ -1,7 +1,7 @@
-"""Where an archive is, and whose it is: what whoever reads it takes from the properties file of the consumer.
+"""The location and the owner of an archive, read from the consumer's properties file.
 
-The file is checked by `minutebook consume`; here only the names that are needed are read, the rest is left alone. The
-environment overrides `minutebook.*` as it does there.
+`minutebook consume` validates the whole file; readers of the archive parse only the properties below. The environment
+overrides `minutebook.*` as it does for the consumer.
 """
 
 import re
@@ -23,7 +23,7 @@ _NAMES: Final = ("bucket", "prefix", "s3Endpoint", *ACCESS_PROPERTIES)
 
 @dataclass(frozen=True, kw_only=True)
 class ArchiveSettings:
-    """Where the archive is, and of which stream and application. `prefix` is empty or ends in `/`."""
+    """Bucket and prefix of the archive, its stream and application. `prefix` is empty or ends in `/`."""
 
     stream_name: str
     application_name: str
@@ -33,7 +33,7 @@ class ArchiveSettings:
     s3_endpoint: str | None
     access: Access
     account: str
-    """The stream's account, where the file names it by its ARN; else empty."""
+    """The stream's account if the file names the stream by its ARN; else empty."""
 
     @property
     def owner(self) -> StreamOwner:
@@ -42,12 +42,12 @@ class ArchiveSettings:
 
     @property
     def archive(self) -> StorePrefix:
-        """Where the segments are."""
+        """The store and prefix of the segments."""
         return StorePrefix(Address(self.bucket, "", self.region, self.s3_endpoint, self.access), self.prefix)
 
 
 class SettingsTexts(NamedTuple):
-    """What the file and the environment say, by name; readers add what is wrong with it to `errors`."""
+    """The texts of the file and the environment, by name. Parsers append to `errors`."""
 
     values: Mapping[str, str]
     errors: list[str]
@@ -55,11 +55,11 @@ class SettingsTexts(NamedTuple):
 
     @property
     def ours(self) -> dict[str, str]:
-        """The values of `minutebook.*`, by the rest of their names."""
+        """The values of `minutebook.*`, by their names without it."""
         return {name.removeprefix(_OURS): text for name, text in self.values.items() if name.startswith(_OURS)}
 
     def check(self) -> None:
-        """Raise SettingsError with all that is wrong at once."""
+        """Raise SettingsError with all errors at once."""
         if self.errors:
             raise SettingsError(
                 "\n  - ".join([f"{self.source}: {len(self.errors)} error(s) in the settings", *self.errors]),
@@ -70,11 +70,11 @@ class SettingsTexts(NamedTuple):
 def load_archive_settings(
     file: Path | str | None, environ: Mapping[str, str], fetch: Fetch = fetch_properties
 ) -> ArchiveSettings:
-    """Read the file, which may lie at `s3://`, or what the environment holds instead.
+    """Read the archive's settings from a file, which may lie at `s3://`, or from the environment.
 
     Raises:
-        SettingsError: it cannot be read, or a name that is needed is missing; all of them at once.
-        StoreUnavailable: it lies on S3, and S3 does not answer.
+        SettingsError: the file cannot be read, or properties are missing or wrong; all of them at once.
+        StoreUnavailable: the file lies on S3, and S3 does not answer.
     """
     texts = read_texts(file, environ, fetch)
     settings = read_archive_settings(texts, environ)
@@ -85,18 +85,18 @@ def load_archive_settings(
 def read_texts(
     file: Path | str | None, environ: Mapping[str, str], fetch: Fetch, names: Sequence[str] = ()
 ) -> SettingsTexts:
-    """Read the texts; the environment may override those of an archive, and `names` beside. Raises as above."""
-    found = read_job_properties(file, environ, fetch)
-    values = dict(found.values)
+    """Read the texts; environment variables override the properties of an archive and those in `names`."""
+    properties = read_job_properties(file, environ, fetch)
+    values = dict(properties.values)
     for name in (*_NAMES, *names):
         variable = "MINUTEBOOK_" + re.sub(r"(?=[A-Z])", "_", name).upper()
         if environ.get(variable):
             values[f"{_OURS}{name}"] = environ[variable]
-    return SettingsTexts(values, list(found.override_errors), found.source)
+    return SettingsTexts(values, list(properties.override_errors), properties.source)
 
 
 def read_archive_settings(texts: SettingsTexts, environ: Mapping[str, str]) -> ArchiveSettings:
-    """Return what the texts say of the archive: of use only where nothing is wrong with them (`check`)."""
+    """Parse the archive's settings; call `texts.check()` before using them."""
     values, errors = texts.values, texts.errors
     arn = parse_stream_arn(values.get("streamArn", ""))
     stream = values.get("streamName") or (arn.name if arn else "")
@@ -107,13 +107,13 @@ def read_archive_settings(texts: SettingsTexts, environ: Mapping[str, str]) -> A
         or environ.get("AWS_DEFAULT_REGION", "")
     )
     prefix = values.get("minutebook.prefix", "")
-    needed = {
+    required = {
         "streamName (or streamArn)": stream,
         "applicationName": values.get("applicationName"),
         "regionName": region,
         "minutebook.bucket": values.get("minutebook.bucket"),
     }
-    errors += [f"{name} is missing" for name, value in needed.items() if not value]
+    errors += [f"{name} is missing" for name, value in required.items() if not value]
     access = read_access(texts.ours, errors)
     if arn and region != arn.region:
         errors.append(f"regionName={region}, and streamArn lies in {arn.region}: remove regionName")

@@ -1,9 +1,8 @@
-"""Class archives: the classes of a JVM of ours, parsed and checked ahead, so that it starts with half the CPU time.
+"""Class archives of HotSpot (AppCDS): with the classes loaded ahead, a JVM starts with half the CPU time.
 
-They are HotSpot's own (AppCDS; a dynamic archive, written when a JVM ends). `minutebook prepare` makes them, once
-for an installation, and every later start uses the one that was made for this Java, these jars and these classes.
-A JVM that cannot use an archive after all (the installation was moved) starts without it, and as it always did. A
-file that was cut short would crash it: the name holds the size, and a file of another size is not used.
+`minutebook prepare` makes one per installation, Java, set of jars and set of classes; the JVM writes it when it ends.
+A JVM that cannot use an archive, for example in an installation that was moved, starts without it. A truncated
+archive would crash the JVM: the file's name holds its size, and a file of another size is not used.
 """
 
 import hashlib
@@ -19,11 +18,11 @@ from minutebook.errors import MinutebookError
 
 _ANSWER_SECONDS: Final = 20
 _QUIET: Final = "-Xlog:cds=off,cds+dynamic=off,class+path=off"
-"""It says on stdout, where log lines belong, which classes an archive cannot hold, and that it is not used."""
+"""Otherwise the JVM writes its warnings about class archives to stdout, among the log lines."""
 
 
 def archive_folder(name: str, java: Path, parts: Iterable[bytes]) -> Path:
-    """Return where this installation keeps the archive of these parts on this Java; the folder may be missing."""
+    """Return the folder of the archive for this Java and these parts; it may not exist yet."""
     digest = hashlib.sha256(_answer(java))
     for part in parts:
         digest.update(hashlib.sha256(part).digest())
@@ -31,18 +30,14 @@ def archive_folder(name: str, java: Path, parts: Iterable[bytes]) -> Path:
 
 
 def use_options(folder: Path) -> list[str]:
-    """Return the JVM's options that use the archive in a folder: none where there is none."""
-    whole = [path for path in sorted(folder.glob("classes-*.jsa")) if path.name == _name(_size(path))]
-    return [_QUIET, f"-XX:SharedArchiveFile={whole[0]}"] if whole else []
+    """Return the JVM's options that use the archive in a folder; empty if there is no complete one."""
+    complete = [path for path in sorted(folder.glob("classes-*.jsa")) if path.name == _name(_size(path))]
+    return [_QUIET, f"-XX:SharedArchiveFile={complete[0]}"] if complete else []
 
 
 @contextmanager
 def filled(folder: Path) -> Iterator[None]:
-    """Make a folder of an archive, and put something into it.
-
-    Raises:
-        MinutebookError: it cannot be written.
-    """
+    """Create an archive's folder; raises MinutebookError if the block cannot write into it."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         yield
@@ -54,7 +49,7 @@ def filled(folder: Path) -> Iterator[None]:
 
 
 class Making:
-    """The archive that a JVM writes when it ends; it counts once `keep` was called."""
+    """The archive that a JVM writes when it ends; `keep` verifies it and gives it its name."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -62,15 +57,11 @@ class Making:
 
     @property
     def options(self) -> list[str]:
-        """The JVM's options."""
+        """The options of the JVM that writes the archive."""
         return [_QUIET, f"-XX:ArchiveClassesAtExit={self._unfinished}"]
 
     def keep(self, java: Path) -> Path:
-        """Let the JVM compare the archive with its checksums, and give it its name.
-
-        Raises:
-            MinutebookError: the JVM wrote none, or not a whole one.
-        """
+        """Verify the archive's checksums and rename it; raises MinutebookError if it is missing or incomplete."""
         verified = self._unfinished.is_file() and _answer(
             java, "-XX:+VerifySharedSpaces", f"-XX:SharedArchiveFile={self._unfinished}"
         )
@@ -87,7 +78,7 @@ class Making:
 
 
 def _size(path: Path) -> int:
-    """Return the size of a file; -1 where a `prepare` has removed it in this moment."""
+    """Return the size of a file; -1 if another `prepare` has just removed it."""
     try:
         return path.stat().st_size
     except FileNotFoundError:
@@ -99,7 +90,7 @@ def _name(size: int) -> str:
 
 
 def _answer(java: Path, *options: str) -> bytes:
-    """Return what a Java says of its version; nothing where it fails, which whoever starts it says better."""
+    """Return the output of `java -version`, or b"" if it fails; the start of the JVM reports the error."""
     try:
         answer = subprocess.run(  # noqa: S603 - the Java that is about to be started
             [java, *options, "-version"], capture_output=True, timeout=_ANSWER_SECONDS, check=False

@@ -1,7 +1,4 @@
-"""Time, chance and identity: the only module that may ask the machine for them.
-
-Everything else takes these values as arguments, so that a test, or a simulation with one seed, decides them.
-"""
+"""Clocks, random numbers and ids. Only this module reads them from the machine; all others take them as arguments."""
 
 import itertools
 import random
@@ -14,7 +11,7 @@ IdSource = Callable[[], str]
 
 
 class Clock(Protocol):
-    """Wall time, a monotonic time that goes on while the machine is suspended, and waiting."""
+    """Wall time, a monotonic time that includes suspend, and sleep."""
 
     def now_ms(self) -> int:
         """Wall clock: milliseconds since the epoch, UTC. May jump."""
@@ -30,7 +27,7 @@ class Clock(Protocol):
 
 
 class SystemClock:
-    """The machine's own clocks."""
+    """The clocks of the machine."""
 
     def now_ms(self) -> int:
         """Return the wall clock in epoch milliseconds."""
@@ -54,10 +51,10 @@ def new_id() -> str:
 
 
 def numbered_ids(run: str) -> IdSource:
-    """Return a source of ids of one process: `<run>-1`, `<run>-2`, and so on."""
+    """Return a source of the ids `<run>-1`, `<run>-2`, ..."""
     return (f"{run}-{number}" for number in itertools.count(1)).__next__
 
 
 def new_random() -> random.Random:
-    """Return a generator seeded by the operating system, for the jitter of backoffs."""
+    """Return a generator seeded by the operating system, for backoff jitter."""
     return random.Random()  # noqa: S311 - jitter needs no cryptography

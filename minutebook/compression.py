@@ -1,8 +1,8 @@
-"""The two compressions of a segment's body, gzip and zstd, each behind the same few calls.
+"""gzip and zstd behind one interface, for the bodies of segments.
 
-A body is read as a stream in bounded memory, however well it was compressed, and is either whole or an error: both
-carry a checksum of the content, and what follows the last gzip member or zstd frame is damage. Other tools, Athena
-among them, tell the two apart by the last part of the object's name (docs/decisions/0028-zstd.md).
+Decompression streams in bounded memory, whatever the compression ratio. Both formats carry a checksum; a body that is
+cut short or has bytes after the last gzip member or zstd frame is an error. Athena and other tools choose the
+decompressor by the extension of the object's name (docs/decisions/0028-zstd.md).
 """
 
 import enum
@@ -15,36 +15,36 @@ from isal import isal_zlib
 from minutebook.errors import FormatError
 
 COMPRESSION_LEVEL: Final = 1
-"""Of either: measured by `python -m benchmarks compression`."""
+"""Of both, chosen by `python -m benchmarks compression`."""
 _GZIP_WBITS: Final = 31
 _ZSTD_WINDOW_LOG: Final = 17
-"""128 KiB: a compressor then takes as little memory as gzip's, and our lines repeat what is near."""
+"""128 KiB: a compressor then needs as little memory as gzip's, and lines repeat text that is near."""
 _ZSTD_WINDOW_LOG_MAX: Final = 23
-"""8 MiB: what every reader should take and no writer exceed unasked, says RFC 8878. It bounds a reader's memory."""
+"""8 MiB, the window that RFC 8878 recommends every decoder to support. It bounds a reader's memory."""
 _ZSTD_MAGIC: Final = b"\x28\xb5\x2f\xfd"
 _ZSTD_CHECKSUM_BIT: Final = 0b100
 _PIECE_BYTES: Final = 64 * 1024
 
 
 class Compression(enum.StrEnum):
-    """How the segments below a prefix are compressed: one way for all of them, settled once."""
+    """The compression of all segments below a prefix; it never changes."""
 
     GZIP = "gzip"
     ZSTD = "zstd"
 
     @property
     def extension(self) -> str:
-        """The end of an object's name, by which others choose how to read it."""
+        """The extension of the object's name."""
         return ".zst" if self is Compression.ZSTD else ".gz"
 
     @property
     def media_type(self) -> str:
-        """The object's Content-Type. There is no Content-Encoding: clients would decompress behind our back."""
+        """The object's Content-Type. Content-Encoding stays unset: HTTP clients would decompress by themselves."""
         return f"application/{self.value}"
 
 
 def compression_of(key: str) -> Compression:
-    """Return how the object at `key` is compressed, by its name; raises FormatError when that says nothing."""
+    """Return the compression by the extension of `key`; raises FormatError for any other extension."""
     for compression in Compression:
         if key.endswith(compression.extension):
             return compression
@@ -62,30 +62,29 @@ class Compressor(Protocol):
 
 
 def new_compressor(compression: Compression) -> Compressor:
-    """Return a compressor. It takes some hundred kilobytes from its first piece on: let it go once it is finished."""
+    """Return a compressor. It holds some hundred kilobytes from its first piece on: drop it after `finish`."""
     return _Zstd() if compression is Compression.ZSTD else _Gzip()
 
 
 class _Gzip:
     def __init__(self) -> None:
-        # The header carries no time.
-        self._compressor = isal_zlib.compressobj(COMPRESSION_LEVEL, wbits=_GZIP_WBITS)
+        self._compressor = isal_zlib.compressobj(COMPRESSION_LEVEL, wbits=_GZIP_WBITS)  # without a time in the header
 
     def compress(self, piece: memoryview) -> bytes:
         compressed: bytes = self._compressor.compress(piece)
         return compressed
 
     def finish(self, piece: memoryview) -> bytes:
-        begun = self.compress(piece)
+        compressed = self.compress(piece)
         rest: bytes = self._compressor.flush()
-        return begun + rest
+        return compressed + rest
 
 
 class _Zstd:
-    """A frame whose first piece is its last carries its content's size, and takes no more memory than that."""
+    """A frame of a single piece carries its content's size, and takes no more memory than that."""
 
     def __init__(self) -> None:
-        from backports import zstd  # noqa: PLC0415 - an archive of gzip does not need it
+        from backports import zstd  # noqa: PLC0415 - archives in gzip do not need it
 
         options: dict[int, int] = {
             zstd.CompressionParameter.compression_level: COMPRESSION_LEVEL,
@@ -104,18 +103,16 @@ class _Zstd:
 def decompress(compression: Compression, chunks: Iterable[bytes], block_bytes: int) -> Iterator[bytes]:
     """Yield the content of a body that arrives in chunks, in blocks of at most `block_bytes`.
 
-    Other writers' bodies of several gzip members or zstd frames are read too, but no frame without a checksum, and
-    none that asks for more than 8 MiB of memory.
-
-    Raises:
-        FormatError: damaged, cut short, or followed by something else.
+    Accepts several gzip members or zstd frames, as other writers make them. Raises FormatError for a body that is
+    damaged, cut short or followed by other bytes, and for a zstd frame without a checksum or with a window above
+    8 MiB.
     """
     pieces = _pieces(chunks)
     return _zstd_blocks(pieces, block_bytes) if compression is Compression.ZSTD else _gzip_blocks(pieces, block_bytes)
 
 
 def _pieces(chunks: Iterable[bytes]) -> Iterator[bytes]:
-    """Cut the chunks small: for each block the decoder copies all that it has not consumed yet."""
+    """Split the chunks into small pieces: for each block the decoder copies all input that it has not consumed."""
     for chunk in chunks:
         for start in range(0, len(chunk), _PIECE_BYTES):
             yield chunk[start : start + _PIECE_BYTES]
@@ -167,11 +164,7 @@ def _zstd_blocks(pieces: Iterable[bytes], block_bytes: int) -> Iterator[bytes]:
 
 
 def _begins_frame(data: bytes) -> bool:
-    """Tell whether a frame with a checksum begins here; False while too little is there to tell.
-
-    Raises:
-        FormatError: something else begins here.
-    """
+    """Return whether a frame with a checksum begins here; False while `data` is too short, FormatError if not."""
     if not _ZSTD_MAGIC.startswith(data[: len(_ZSTD_MAGIC)]):
         raise FormatError("damaged zstd stream: no frame begins here")
     if len(data) <= len(_ZSTD_MAGIC):

@@ -1,7 +1,6 @@
-"""CloudWatch's embedded metric format: a line of JSON that CloudWatch Logs makes metrics of by itself.
+"""Log lines in CloudWatch's embedded metric format.
 
-Neither an agent nor a permission is needed where the log goes to CloudWatch, whatever writes it there.
-
+CloudWatch Logs extracts the metrics itself: no agent and no permission is needed where the log goes there.
 Source: CloudWatch user guide, "Specification: Embedded metric format".
 """
 
@@ -23,10 +22,10 @@ def emf_line(
     metrics: Mapping[str, tuple[object, str]],
     properties: Mapping[str, object],
 ) -> bytes:
-    """Return the line, with its end.
+    """Return the line, with its line break.
 
-    `names` are texts of which `dimensions` become the metrics' dimensions; `metrics` are a number, or a list of
-    up to 100, and its unit, by name; `properties` are for who reads the line.
+    `dimensions` selects those of `names` that become dimensions. `metrics` maps a name to a number, or a list of up
+    to 100, and its unit. `properties` are added to the line but are no metrics.
     """
     directive = {
         "Namespace": NAMESPACE,

@@ -15,15 +15,15 @@
       TableUnavailable              5   DynamoDB stayed unavailable until the budget was spent
       CatalogRefused                2   the Iceberg catalog said no for good: permissions, another kind of table
       CatalogUnavailable            5   the Iceberg catalog stayed unavailable, or its table kept changing
-      DayNotPublished               2   a day that was asked for has no published table, or not with that verdict
+      DayNotPublished               2   a requested day has no published table, or another verdict
       FormatError                   1   a key, line, marker or metadata field that does not parse
-      DeliveryDoubt                 1   the daemon delivered what it never may deliver
-      DaemonGone                    1   nothing can be read from the daemon, or told to it
+      DeliveryDoubt                 1   the daemon delivered what it must not deliver, such as a record out of order
+      DaemonGone                    1   the pipe to the daemon is broken
       BufferTooOld                  1   the buffer outlived its guarantee and was thrown away
-      CheckpointFailed              1   KCL refused a checkpoint for a reason that retrying cannot mend
-      ShardEndUnproven              1   the daemon says the shard has ended and the stream does not agree
-      SafetyRefusal                 6   going on could break exactly-once; a person must decide
-      LeaseLost                     -   a newer owner exists; not a failure: the processor falls silent
+      CheckpointFailed              1   KCL refused a checkpoint for good
+      ShardEndUnproven              1   the daemon reported the end of a shard; the stream does not confirm it
+      SafetyRefusal                 6   continuing could break exactly-once; a person must decide
+      LeaseLost                     -   a newer owner exists; not a failure: the processor stops without a commit
 
 Exit code 0 is success, 3 and 4 belong to the audit (defects found, could not prove).
 """
@@ -32,10 +32,7 @@ from typing import ClassVar
 
 
 class MinutebookError(Exception):
-    """Root of the tree.
-
-    `next_step` says what a person does now; it goes into the log line beside the message.
-    """
+    """Root of the tree. `next_step` tells an operator what to do now; it is logged beside the message."""
 
     exit_code: ClassVar[int] = 1
 
@@ -51,7 +48,7 @@ class SettingsError(MinutebookError):
 
 
 class StoreError(MinutebookError):
-    """The object store did not do what was asked."""
+    """A request to the object store failed."""
 
 
 class StoreRefused(StoreError):
@@ -67,10 +64,7 @@ class StoreUnavailable(StoreError):
 
 
 class OutcomeUnknown(StoreError):
-    """The request may or may not have been applied.
-
-    The only right reaction is to send the same bytes to the same key again: never to guess.
-    """
+    """The request may or may not have been applied: send the same bytes to the same key again, never guess."""
 
     exit_code = 5
 
@@ -80,7 +74,7 @@ class ForeignObject(StoreError):
 
 
 class ObjectVanished(StoreError):
-    """An object that was there a moment ago is gone: somebody deletes under our feet."""
+    """An object disappeared between two requests: something else deletes below the prefix."""
 
 
 class StreamRefused(MinutebookError):
@@ -120,7 +114,7 @@ class CatalogUnavailable(MinutebookError):
 
 
 class DayNotPublished(MinutebookError):
-    """A day that was asked for is not published, or its verdict is not one of those asked for."""
+    """A requested day is not published, or its verdict is not one of those requested."""
 
     exit_code = 2
 
@@ -130,11 +124,11 @@ class FormatError(MinutebookError):
 
 
 class DeliveryDoubt(MinutebookError):
-    """The daemon delivered something it never may deliver, such as a record out of order."""
+    """The daemon delivered a record that it must not deliver, such as one out of order."""
 
 
 class DaemonGone(MinutebookError):
-    """The pipe to the daemon is broken: what it was to be told did not arrive, and it delivers no more."""
+    """The pipe to the daemon is broken: our last message did not arrive, and it delivers no more records."""
 
 
 class BufferTooOld(MinutebookError):
@@ -142,7 +136,7 @@ class BufferTooOld(MinutebookError):
 
 
 class CheckpointFailed(MinutebookError):
-    """KCL refused a checkpoint for a reason that no retry can mend."""
+    """KCL refused a checkpoint for good."""
 
 
 class ShardEndUnproven(MinutebookError):
@@ -150,10 +144,10 @@ class ShardEndUnproven(MinutebookError):
 
 
 class SafetyRefusal(MinutebookError):
-    """Going on could lose or double records. A person has to decide."""
+    """Continuing could lose or duplicate records. A person has to decide."""
 
     exit_code = 6
 
 
 class LeaseLost(MinutebookError):
-    """A newer owner of the shard exists. The processor drops what it holds and commits nothing more."""
+    """A newer owner of the shard exists. The processor drops its buffer and commits nothing more."""

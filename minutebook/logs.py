@@ -13,17 +13,17 @@ from structlog.typing import EventDict
 
 from minutebook.clock import Clock
 
-_MOST: Final = 5
+_MAX_LINES: Final = 5
 _WINDOW_SECONDS: Final = 60
-_REPEATED: Final = frozenset({"outcome_unknown", "printed"})
-"""Lines that one bad minute of a store may make by the thousand."""
+_LIMITED_EVENTS: Final = frozenset({"outcome_unknown", "printed"})
+"""Events that a failing store may cause by the thousand."""
 
 
 class Limit:
-    """Lets five lines a minute of an event through that repeats; the next one says how many were `left_out`.
+    """Passes at most five lines a minute of each event in `_LIMITED_EVENTS`; the next line carries `left_out`.
 
-    For processes of many requests, as those of the nightly job: a hundredth of a million that is answered `slow down`
-    would be ten thousand lines. Errors, and events that tell of one thing each, always pass.
+    The nightly job sends millions of requests: if S3 throttles one in a hundred, an unlimited log would hold tens of
+    thousands of lines. Errors and all other events always pass.
     """
 
     def __init__(self, clock: Clock) -> None:
@@ -32,27 +32,27 @@ class Limit:
         self._count: Counter[str] = Counter()
 
     def __call__(self, _logger: object, method: str, event_dict: EventDict) -> EventDict:
-        """Pass a line, or drop it; a processor of structlog's."""
+        """Pass or drop a line, as a structlog processor."""
         event, now = str(event_dict["event"]), self._clock.monotonic()
-        if event not in _REPEATED or method == "error":
+        if event not in _LIMITED_EVENTS or method == "error":
             return event_dict
         if now - self._since.get(event, -_WINDOW_SECONDS) >= _WINDOW_SECONDS:
-            left_out = self._count[event] - _MOST
+            left_out = self._count[event] - _MAX_LINES
             self._since[event], self._count[event] = now, 0
             if left_out > 0:
                 event_dict["left_out"] = left_out
         self._count[event] += 1
-        if self._count[event] > _MOST:
+        if self._count[event] > _MAX_LINES:
             raise structlog.DropEvent
         return event_dict
 
 
 def configure_logging(level: str = "info", stream: TextIO | None = None, *, limit: Limit | None = None) -> None:
-    """Set structlog up for this process; call it once, before the first event.
+    """Configure structlog for this process; call it once, before the first event.
 
-    Each line is one write, so lines of several processes on one pipe do not mix while they are shorter than
-    PIPE_BUF (4096 bytes). JSON is plain ASCII: no locale can damage it. What libraries log of their own, as botocore
-    when credentials cannot be refreshed, becomes such lines from level warning on (event `printed`).
+    Each line is one write: lines of several processes on one pipe do not mix while they are shorter than PIPE_BUF
+    (4096 bytes). The JSON is plain ASCII. Warnings and errors that libraries log through `logging`, as botocore does
+    when it cannot refresh credentials, become lines with the event `printed`.
     """
     structlog.configure(
         processors=[
@@ -67,15 +67,14 @@ def configure_logging(level: str = "info", stream: TextIO | None = None, *, limi
         logger_factory=structlog.WriteLoggerFactory(file=sys.stderr if stream is None else stream),
         cache_logger_on_first_use=False,
     )
-    if not any(isinstance(handler, _Libraries) for handler in logging.root.handlers):
-        logging.root.addHandler(_Libraries(logging.WARNING))
+    if not any(isinstance(handler, _LibraryHandler) for handler in logging.root.handlers):
+        logging.root.addHandler(_LibraryHandler(logging.WARNING))
 
 
-class _Libraries(logging.Handler):
-    """Takes the lines of Python's own logging."""
+class _LibraryHandler(logging.Handler):
+    """Writes what libraries log through `logging`."""
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Write one, with its stack."""
         log = structlog.get_logger()
         write = log.error if record.levelno >= logging.ERROR else log.warning
         write(

@@ -1,8 +1,8 @@
-"""Whose archive it is: one prefix belongs to one stream, and begins with its application.
+"""Check the owner of an archive: one prefix belongs to one stream, named in its application record.
 
-Shard ids repeat between streams. Another stream's segments under our settings would swallow records, be judged by our
-checkpoints and be published as our rows, so what the prefix says of itself is asked first, at every level and by
-every command. Whoever asks Kinesis compares the stream itself (`check_stream`), all others its name (`read_owned`).
+Shard ids repeat between streams. With the prefix of another stream the writer would take its segments for our
+records, and the audit would judge and publish them as ours, so every command checks the owner first. Commands that
+talk to Kinesis compare the stream's ARN and creation time (`check_stream`), all others its name (`read_owned`).
 """
 
 import re
@@ -17,7 +17,7 @@ _ARN: Final = re.compile(r"arn:[^:]+:kinesis:([^:]+):([0-9]+):stream/([a-zA-Z0-9
 
 
 class StreamOwner(NamedTuple):
-    """The stream of the settings. `account` is empty where they do not name one, as a stream name alone does not."""
+    """The stream of the settings. `account` is empty if they name the stream without its ARN."""
 
     name: str
     region: str
@@ -25,38 +25,36 @@ class StreamOwner(NamedTuple):
 
 
 class DescribedStream(Protocol):
-    """A stream as Kinesis describes it. One that was deleted and made again keeps its ARN, not its creation time."""
+    """A stream as Kinesis describes it. One that is deleted and re-created keeps its ARN, not its creation time."""
 
     @property
     def arn(self) -> str:
-        """Return its ARN."""
+        """The stream's ARN."""
         ...
 
     @property
     def created_ms(self) -> int:
-        """Return when it was created."""
+        """Its creation time in epoch milliseconds."""
         ...
 
 
 def parse_stream_arn(text: str) -> StreamOwner | None:
-    """Read the ARN of a stream; None when it is not one."""
-    found = _ARN.fullmatch(text)
-    return None if found is None else StreamOwner(found[3], found[1], found[2])
+    """Parse the ARN of a stream; None if it is not one."""
+    match = _ARN.fullmatch(text)
+    return None if match is None else StreamOwner(match[3], match[1], match[2])
 
 
 def read_application(store: RetryingStore, prefix: str) -> ApplicationRecord | None:
-    """Return the prefix's application record, or None. Raises FormatError when it does not parse."""
+    """Return the prefix's application record, or None; raises FormatError if it does not parse."""
     key = application_key(prefix)
     stored = store.get(key)
     return None if stored is None else decode_marker(stored.body, ApplicationRecord, key)
 
 
 def read_owned(store: RetryingStore, prefix: str, owner: StreamOwner) -> ApplicationRecord | None:
-    """Return the prefix's application record; None when it is missing or does not parse, which the audit reports.
+    """Return the prefix's application record; raises SafetyRefusal if the prefix belongs to another stream.
 
-    Raises:
-        SafetyRefusal: the prefix belongs to another stream.
-        StoreUnavailable, StoreRefused: the store.
+    None if the record is missing or does not parse: the audit reports both.
     """
     try:
         record = read_application(store, prefix)
@@ -64,8 +62,8 @@ def read_owned(store: RetryingStore, prefix: str, owner: StreamOwner) -> Applica
         return None
     if record is None:
         return None
-    named = parse_stream_arn(record.stream_arn)
-    if named is None or not _is_same(named, owner):
+    recorded = parse_stream_arn(record.stream_arn)
+    if recorded is None or recorded != owner._replace(account=owner.account or recorded.account):
         raise SafetyRefusal(
             f"prefix {prefix!r} belongs to the stream {record.stream_arn}, not to {owner.name} in {owner.region}"
             + (f" of account {owner.account}" if owner.account else ""),
@@ -75,7 +73,7 @@ def read_owned(store: RetryingStore, prefix: str, owner: StreamOwner) -> Applica
 
 
 def check_stream(record: ApplicationRecord, stream: DescribedStream, prefix: str) -> None:
-    """Raise SafetyRefusal unless the record names this very stream."""
+    """Raise SafetyRefusal unless the record names this stream, with the same creation time."""
     if record.stream_arn != stream.arn:
         raise SafetyRefusal(
             f"prefix {prefix!r} belongs to the stream {record.stream_arn}, not to {stream.arn}",
@@ -87,7 +85,3 @@ def check_stream(record: ApplicationRecord, stream: DescribedStream, prefix: str
             f"(created at {record.stream_created_ms} ms; the present one at {stream.created_ms} ms)",
             next_step="the stream was deleted and made again: use a new prefix and a new applicationName",
         )
-
-
-def _is_same(named: StreamOwner, owner: StreamOwner) -> bool:
-    return (named.name, named.region) == (owner.name, owner.region) and owner.account in {"", named.account}

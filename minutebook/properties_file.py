@@ -1,11 +1,11 @@
-"""Reading a Java properties file the way the daemon reads it, and refusing what it would read wrongly.
+"""Read a Java properties file as the daemon does, and reject what the daemon would misread.
 
-Where files are awkward (a container's task definition) the same comes from the environment:
+The settings come from the first of these; MINUTEBOOK_STREAM_NAME and so on override the lines of the file:
 
-    FILE                          what a command was given; wins over MINUTEBOOK_PROPERTIES
-    MINUTEBOOK_PROPERTIES_TEXT    a whole file as text
-    MINUTEBOOK_PROPERTIES         names the file
-    MINUTEBOOK_STREAM_NAME ...    what to read, over the line of the file; without any file all there is
+    FILE                          the argument of a command
+    MINUTEBOOK_PROPERTIES_TEXT    a whole file as text, for example in a task definition
+    MINUTEBOOK_PROPERTIES         the path of a file
+    MINUTEBOOK_STREAM_NAME ...    alone, without a file
 """
 
 import codecs
@@ -21,9 +21,9 @@ from minutebook.errors import SettingsError
 FILE_VARIABLE: Final = "MINUTEBOOK_PROPERTIES"
 TEXT_VARIABLE: Final = "MINUTEBOOK_PROPERTIES_TEXT"
 SUPERVISED_VARIABLE: Final = "MINUTEBOOK_SUPERVISED"
-"""Set for processors whose lines a supervisor reads: it gets all, and applies `minutebook.logLevel`."""
+"""Set for processors below a supervisor, which reads all their lines and applies `minutebook.logLevel` itself."""
 FORKS_VARIABLE: Final = "MINUTEBOOK_FORK_SERVER"
-"""Names the fork server's socket to what the daemon starts (consumer/forks/stub.py); no setting."""
+"""The fork server's socket, for the program that the daemon starts (consumer/forks/stub.py); not a setting."""
 KCL_VARIABLES: Final[Mapping[str, str]] = {
     "MINUTEBOOK_STREAM_NAME": "streamName",
     "MINUTEBOOK_STREAM_ARN": "streamArn",
@@ -31,7 +31,7 @@ KCL_VARIABLES: Final[Mapping[str, str]] = {
     "MINUTEBOOK_REGION_NAME": "regionName",
     "MINUTEBOOK_WORKER_ID": "workerId",
 }
-"""KCL's names of what to read, and who reads: the only ones of KCL's that the environment overrides."""
+"""The properties of KCL that the environment overrides, by variable."""
 
 _EITHER: Final = {"MINUTEBOOK_STREAM_NAME": "streamArn", "MINUTEBOOK_STREAM_ARN": "streamName"}
 _BYTE_ORDER_MARKS: Final = {
@@ -45,10 +45,10 @@ _START: Final = "minutebook init > my.properties makes a file to start from"
 
 
 class PropertiesFile(NamedTuple):
-    """What a file says: values by name, and the sentences about lines that cannot be taken as they are.
+    """The values of a file by name, and an error sentence for each line that cannot be used.
 
-    `source` names it in errors; `path` is None where it came from the environment. `override_errors` are those of
-    the environment's variables.
+    `source` names it in errors; `path` is None for settings from the environment. `override_errors` are about
+    environment variables.
     """
 
     values: Mapping[str, str]
@@ -59,31 +59,27 @@ class PropertiesFile(NamedTuple):
 
 
 def read_settings(path: Path | None, environ: Mapping[str, str]) -> PropertiesFile:
-    """Read the file that is named, or what the environment holds instead, with the overrides of KCL's names.
-
-    Raises:
-        SettingsError: there is none, there are two, or it cannot be read.
-    """
+    """Read the settings of a command; raises SettingsError for none, two sources, or an unreadable file."""
     return with_variables(_find(path, environ), environ)
 
 
-def with_variables(found: PropertiesFile, environ: Mapping[str, str]) -> PropertiesFile:
-    """Return a file's values with those of the variables that replace KCL's names."""
-    values: dict[str, str] = dict(found.values)
+def with_variables(file: PropertiesFile, environ: Mapping[str, str]) -> PropertiesFile:
+    """Return the file with the values of the variables that override properties of KCL."""
+    values: dict[str, str] = dict(file.values)
     errors: list[str] = []
-    given = {variable: environ[variable] for variable in KCL_VARIABLES if variable in environ}
-    for variable in given:  # a stream is named by its name or its ARN: either replaces both of the file
+    overrides = {variable: environ[variable] for variable in KCL_VARIABLES if variable in environ}
+    for variable in overrides:  # a stream is named by its name or its ARN: either replaces both of the file
         other = _EITHER.get(variable)
-        if other and not any(KCL_VARIABLES[also] == other for also in given):
+        if other and not any(KCL_VARIABLES[also] == other for also in overrides):
             values.pop(other, None)
-    for variable, text in given.items():
+    for variable, text in overrides.items():
         if not text or text != text.strip():
             errors.append(f"environment variable {variable} is empty, or begins or ends in blanks: correct it")
         elif not _ASCII.fullmatch(text):
             errors.append(f"environment variable {variable} holds characters beyond ASCII: correct it")
         else:
             values[KCL_VARIABLES[variable]] = text
-    return found._replace(values=values, override_errors=tuple(errors))
+    return file._replace(values=values, override_errors=tuple(errors))
 
 
 def _find(path: Path | None, environ: Mapping[str, str]) -> PropertiesFile:
@@ -105,13 +101,10 @@ def _find(path: Path | None, environ: Mapping[str, str]) -> PropertiesFile:
 
 
 def read_properties(path: Path) -> PropertiesFile:
-    """Read `path`.
+    """Read `path`; raises SettingsError if it cannot be read or is not a properties file.
 
-    The daemon reads ISO-8859-1 and keeps the last of two equal names and all trailing blanks
-    (java.util.Properties.load). Whoever wrote the file meant none of these three, so each is an error here.
-
-    Raises:
-        SettingsError: the file cannot be read, or is not a properties file at all.
+    The daemon reads ISO-8859-1, keeps the last of two equal names, and keeps trailing blanks
+    (java.util.Properties.load). The author of the file intended none of these, so each is an error here.
     """
     try:
         body = path.read_bytes()
@@ -121,7 +114,7 @@ def read_properties(path: Path) -> PropertiesFile:
 
 
 def decode_properties(body: bytes, source: str) -> PropertiesFile:
-    """Parse the bytes of a properties file; `source` names it in errors. Raises as `read_properties`."""
+    """Parse the bytes of a properties file; `source` names it in errors. Raises SettingsError."""
     for mark, how in _BYTE_ORDER_MARKS.items():
         if body.startswith(mark):
             raise SettingsError(f"{source} is written {how}", next_step="save it as plain ASCII, without such a mark")

@@ -1,11 +1,8 @@
-"""The properties file of a job that has no folder of its own: on a platform it may lie at `s3://`.
+"""Read a properties file that may lie at `s3://`, for jobs on a platform without a folder of their own.
 
-    FILE                     a path, or s3://bucket/key; wins over MINUTEBOOK_PROPERTIES
-    MINUTEBOOK_PROPERTIES    the same
-    otherwise                what the environment holds (minutebook/properties_file.py)
-
-It is read with the credentials of the process alone: what the file itself says of roles and endpoints is not known
-before it is read. `MINUTEBOOK_S3_ENDPOINT` and the region of the environment count.
+FILE, and MINUTEBOOK_PROPERTIES, may be a path or s3://bucket/key; otherwise see minutebook/properties_file.py. S3 is
+asked with the credentials of the process, `MINUTEBOOK_S3_ENDPOINT` and the region of the environment: the roles and
+endpoints that the file names are not known yet.
 """
 
 from collections.abc import Callable, Mapping
@@ -24,25 +21,20 @@ from minutebook.properties_file import (
 from minutebook.store.places import open_retrying, parse_place
 
 Fetch = Callable[[str, Mapping[str, str]], bytes | None]
-"""Reads an object by its `s3://` address; None where there is none."""
+"""Reads an object by its `s3://` address; None if there is none."""
 _BUDGET_SECONDS: Final = 60
 _NEXT: Final = "name the properties file, as s3://bucket/key, and let the role read it (s3:GetObject)"
 _ANY_REGION: Final = "us-east-1"
-"""Where nobody names a region: S3 itself says then in which one a bucket lies, and is asked there."""
+"""If no region is configured: S3 redirects the client to the region of the bucket."""
 
 
 def is_remote(text: str) -> bool:
-    """Tell an address on S3 from a path."""
+    """Return whether the text is an address on S3, not a path."""
     return text.startswith(("s3://", "s3a://", "s3n://"))
 
 
 def read_job_properties(file: Path | str | None, environ: Mapping[str, str], fetch: Fetch) -> PropertiesFile:
-    """Read the file that is named, wherever it lies, or what the environment holds instead.
-
-    Raises:
-        SettingsError: there is none, there are two, or it cannot be read.
-        StoreUnavailable: S3 does not answer.
-    """
+    """Read the settings of a job; raises SettingsError as `read_settings`, StoreUnavailable if S3 does not answer."""
     text = environ.get(TEXT_VARIABLE)
     named = environ.get(FILE_VARIABLE, "") if file is None and not text else str(file or "")
     if not is_remote(named):
@@ -56,7 +48,7 @@ def read_job_properties(file: Path | str | None, environ: Mapping[str, str], fet
 
 
 def fetch_properties(uri: str, environ: Mapping[str, str]) -> bytes | None:
-    """Get the object at an address; see `Fetch`."""
+    """Read an object from S3; see `Fetch`."""
     folder, _, name = uri.rpartition("/")
     region = next(
         (
@@ -71,7 +63,7 @@ def fetch_properties(uri: str, environ: Mapping[str, str]) -> bytes | None:
         raise SettingsError(f"{uri} names no object", next_step=_NEXT)
     storage = open_retrying(place.address, _BUDGET_SECONDS)
     try:
-        found = storage.get(f"{place.prefix}{name}")
+        stored = storage.get(f"{place.prefix}{name}")
     except StoreRefused as exc:
         raise SettingsError(f"{uri}: {exc}", next_step=_NEXT) from exc
-    return None if found is None else found.body
+    return None if stored is None else stored.body

@@ -1,4 +1,4 @@
-"""Asking again: waits within a budget, and requests that are repeated while their outcome is unknown."""
+"""Retries: exponential backoff within a budget, and requests repeated while their outcome is unknown."""
 
 import random
 from collections.abc import Callable
@@ -15,10 +15,9 @@ _LOGGED_ATTEMPTS = 10
 
 
 class Backoff:
-    """Exponential waits with full jitter, within a budget of seconds.
+    """Exponential waits with jitter, within a budget of seconds.
 
-    `wait()` sleeps and returns True, or returns False without sleeping once the budget is spent. The budget
-    is measured on the monotonic clock, so a process that was paused does not get its time back.
+    The budget runs on the monotonic clock: the time that a process is paused counts.
     """
 
     def __init__(
@@ -38,11 +37,11 @@ class Backoff:
 
     @property
     def is_spent(self) -> bool:
-        """Tell whether the budget is spent."""
+        """Return whether the budget is spent."""
         return self._clock.monotonic() >= self._deadline
 
     def wait(self) -> bool:
-        """Sleep before the next attempt; False when there may be none."""
+        """Sleep before the next attempt; False if the budget allows none."""
         left = self._deadline - self._clock.monotonic()
         if left <= 0:
             return False
@@ -52,25 +51,20 @@ class Backoff:
 
 
 def backoff_within(budget_seconds: float) -> Callable[[], Backoff]:
-    """Return what gives each request its waits, by this machine's clock."""
+    """Return a factory of backoffs with this budget, on the machine's clock."""
     clock, rng = SystemClock(), new_random()
     return lambda: Backoff(clock, rng, budget_seconds=budget_seconds)
 
 
 def until_known(request: Callable[[], T], backoff: Backoff, what: str) -> T:
-    """Repeat `request` while its outcome is unknown.
-
-    Raises:
-        StoreUnavailable: the backoff's budget is spent.
-        StoreRefused: the store said no for good.
-    """
+    """Repeat `request` while it raises OutcomeUnknown; raises StoreUnavailable once the backoff's budget is spent."""
     attempts = 0
     while True:
         try:
             return request()
         except OutcomeUnknown as exc:
             attempts += 1
-            # The first one, and then one in a while: an outage must not be silent, and not flood the log either.
+            # Log the first attempt and every so many after it: an outage neither stays silent nor floods the log.
             if attempts % _LOGGED_ATTEMPTS == 1:
                 structlog.get_logger().warning(
                     "outcome_unknown",

@@ -1,1 +1,1 @@
-"""How AWS is reached: one session, one factory of clients, one judgement of error codes."""
+"""Access to AWS: one session, one factory of clients, one classification of error codes."""

@@ -1,16 +1,15 @@
-"""How an account's own rules ask AWS to be reached: roles, endpoints, and what every PUT carries.
+"""Optional rules of an account for requests to AWS: roles, endpoints, and parameters of every PUT.
 
-All of it is optional, and none of it belongs to the protocol: it is added to the requests where they are sent
-(`minutebook.aws.clients`), so that no part of the product can forget it.
+`minutebook.aws.clients` adds them to each request as it is sent, so no caller can forget them.
 
-    expectedBucketOwner   every request to S3 names the account that the bucket must belong to; S3 refuses with 403
-                          where it belongs to another one, as a bucket of the same name that somebody else made
-    kmsKeyId              every PUT asks for SSE-KMS with this key, with an S3 Bucket Key, which spares requests
-    storageClass          every PUT of 128 KiB or more asks for it; S3 bills smaller objects in other classes as that
-                          large, so they stay STANDARD
+    expectedBucketOwner   every request to S3 names the account that must own the bucket; S3 answers 403 if another
+                          account owns a bucket of this name
+    kmsKeyId              every PUT requests SSE-KMS with this key and an S3 Bucket Key, which saves KMS requests
+    storageClass          every PUT of 128 KiB or more requests it; smaller objects stay STANDARD, because S3 bills
+                          them as 128 KiB in other classes
     objectTags            every PUT carries them
-    streamRoleArn         Kinesis, and nothing else, is asked as this role, which is assumed anew before it expires
-    useFips, useDualstack which of AWS's endpoints are asked
+    streamRoleArn         requests to Kinesis alone use this role, which is assumed again before it expires
+    useFips, useDualstack which of AWS's endpoints are used
 """
 
 import re
@@ -21,7 +20,7 @@ from urllib.parse import urlencode
 from minutebook.properties_file import flag
 
 LEAST_BYTES: Final = 128 << 10
-"""What S3 bills at least for an object of another storage class than STANDARD (Amazon S3 User Guide)."""
+"""The least size that S3 bills for an object outside STANDARD (Amazon S3 User Guide)."""
 _MOST_TAGS: Final = 10
 _CLASSES: Final = ("STANDARD", "STANDARD_IA", "ONEZONE_IA", "INTELLIGENT_TIERING", "GLACIER_IR")
 _PARTITION: Final = r"arn:aws(?:-[a-z]+)*"
@@ -36,7 +35,7 @@ _LONGEST_NAME, _LONGEST_VALUE = 128, 256
 
 
 class Access(NamedTuple):
-    """What the settings say of it. Hashable and small: it travels with the address of a store."""
+    """The settings of this module. Hashable and small: part of a store's address."""
 
     expected_bucket_owner: str | None = None
     kms_key_id: str | None = None
@@ -48,12 +47,12 @@ class Access(NamedTuple):
     use_dualstack: bool = False
 
     @property
-    def says_of_s3(self) -> bool:
-        """Tell whether anything is added to requests to S3."""
+    def changes_s3_requests(self) -> bool:
+        """Return whether requests to S3 get additional parameters."""
         return bool(self.expected_bucket_owner or self.kms_key_id or self.storage_class or self.object_tags)
 
     def put_parameters(self, size: int | None) -> dict[str, Any]:
-        """Return what a PUT of `size` bytes carries; None: a multipart upload, whose size nobody knows yet."""
+        """Return the parameters of a PUT of `size` bytes; None for a multipart upload of unknown size."""
         parameters: dict[str, Any] = {}
         if self.kms_key_id is not None:
             parameters |= {
@@ -68,9 +67,9 @@ class Access(NamedTuple):
         return parameters
 
     def copy_parameters(self) -> dict[str, Any]:
-        """Return what a copy within the bucket carries: S3 takes neither key nor class from the object it copies.
+        """Return the parameters of a copy within the bucket: S3 copies neither KMS key nor storage class.
 
-        The tags are named again, too: to copy them S3 would want the right to read them.
+        The tags are set again, because copying them would require the permission to read them.
         """
         parameters = self.put_parameters(None)
         if self.object_tags:
@@ -81,7 +80,7 @@ class Access(NamedTuple):
 
 
 PLAIN: Final = Access()
-"""As AWS is reached where nobody says anything."""
+"""Without any of these rules."""
 
 
 def account(text: str) -> str:
@@ -92,7 +91,7 @@ def account(text: str) -> str:
 
 
 def kms_key(text: str) -> str:
-    """Parse what names a KMS key: its ARN or id, or that of an alias."""
+    """Parse the ARN or id of a KMS key, or the ARN or name of an alias."""
     if not _KEY.fullmatch(text):
         raise ValueError(
             f"must be a KMS key: its id, its ARN (arn:aws:kms:<region>:<account>:key/<id>), or alias/<name>, "
@@ -102,7 +101,7 @@ def kms_key(text: str) -> str:
 
 
 def storage_class(text: str) -> str:
-    """Parse a storage class whose objects can be read at once."""
+    """Parse a storage class with immediate access."""
     if text in {"GLACIER", "DEEP_ARCHIVE"}:
         raise ValueError(
             f"must not be {text}: its objects cannot be read until they are restored, and the audit and the next "
@@ -114,7 +113,7 @@ def storage_class(text: str) -> str:
 
 
 def object_tags(text: str) -> tuple[tuple[str, str], ...]:
-    """Parse `name=value, name=value`: at most ten, of the characters that S3 takes everywhere."""
+    """Parse `name=value, name=value`: at most ten, of characters that S3 allows in every region."""
     tags = []
     for part in text.split(","):
         name, separator, value = (piece.strip() for piece in part.partition("="))
@@ -139,16 +138,16 @@ def role(text: str) -> str:
 
 
 def external_id(text: str) -> str:
-    """Parse what a role's trust policy may ask for."""
+    """Parse the external id of a role's trust policy."""
     if not _EXTERNAL_ID.fullmatch(text):
         raise ValueError("must be 2 to 1224 of A-Z a-z 0-9 + . @ : / _ -")
-    if "=" in text:  # it would ask with what stands before it, or without any (NestedPropertyKey.java)
+    if "=" in text:  # KCL would cut it off there, or send none (NestedPropertyKey.java)
         raise ValueError("must be another one: KCL takes no external id with '='")
     return text
 
 
 def account_of(role_arn: str) -> str:
-    """Return the account of a role that `role` has parsed."""
+    """Return the account in the ARN of a role; empty if it is not one."""
     match = _ROLE.fullmatch(role_arn)
     return match[1] if match else ""
 
@@ -163,16 +162,16 @@ ACCESS_PROPERTIES: Final[Mapping[str, Callable[[str], object]]] = {
     "useFips": flag,
     "useDualstack": flag,
 }
-"""The names after `minutebook.`, each with its parser; each is a field of `Access`, written in one word."""
+"""The parsers of the properties, by their names after `minutebook.`; each sets a field of `Access`."""
 
 
 def access_contradictions(access: Access, endpoints: Mapping[str, str | None], stream_account: str) -> list[str]:
-    """Return what cannot be true together. `endpoints`: name in the file -> address; the account may be empty."""
+    """Return an error for each contradiction. `endpoints`: property -> address; `stream_account` may be empty."""
     errors = []
-    named = sorted(name for name, address in endpoints.items() if address)
-    for name, wanted in (("useFips", access.use_fips), ("useDualstack", access.use_dualstack)):
-        if wanted and named:
-            errors.append(f"minutebook.{name} chooses among AWS's endpoints, and {named[0]} names another: keep one")
+    custom = sorted(name for name, address in endpoints.items() if address)
+    for name, is_set in (("useFips", access.use_fips), ("useDualstack", access.use_dualstack)):
+        if is_set and custom:
+            errors.append(f"minutebook.{name} chooses among AWS's endpoints, and {custom[0]} names another: keep one")
     if access.stream_role_external_id and not access.stream_role_arn:
         errors.append("minutebook.streamRoleExternalId has no effect without minutebook.streamRoleArn")
     if access.stream_role_arn and stream_account not in {"", account_of(access.stream_role_arn)}:
@@ -184,7 +183,7 @@ def access_contradictions(access: Access, endpoints: Mapping[str, str | None], s
 
 
 def read_access(texts: Mapping[str, str], errors: list[str]) -> Access:
-    """Return what a file's texts say, by the names after `minutebook.`; what is wrong with them goes to `errors`."""
+    """Parse the texts, by their names after `minutebook.`; sentences about wrong ones are appended to `errors`."""
     values: dict[str, Any] = {}
     for name, parse in ACCESS_PROPERTIES.items():
         if name in texts:

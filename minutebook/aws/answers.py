@@ -1,7 +1,7 @@
-"""Answers of another shape than the service's: told as what they are, before anybody takes them for an answer.
+"""Detect answers that do not have the service's shape, and treat them as lost.
 
-A proxy between us and AWS may answer 200 with a page, a list or `null`. botocore's parsers look for fields where
-there are none, and whatever Python says of that (AttributeError, TypeError) would come out of the client as a defect.
+A proxy between us and AWS may answer 200 with an HTML page, a list or `null`. botocore's parsers then raise
+AttributeError, TypeError and the like, which would look like a defect of this program.
 """
 
 from collections.abc import Mapping
@@ -17,18 +17,18 @@ if TYPE_CHECKING:
 
 _FIRST_ERROR: Final = 300
 _BLANKS: Final = 16
-"""More white space than any service puts behind a document."""
+"""More white space than any service sends after a document."""
 _FIELDS_OF_ROWS: Final = {
     "Contents": ("Key", "Size", "ETag", "LastModified"),
     "CommonPrefixes": ("Prefix",),
     "Uploads": ("Key", "UploadId", "Initiated"),
 }
-"""What S3 says of each row of a LIST: botocore itself, and whoever reads a row, look for it unasked."""
-_NOT_TAKEN_APART: Final = (
+"""The fields that S3 sends in each row of a LIST; botocore and our code rely on them."""
+_PARSER_ERRORS: Final = (
     ArithmeticError,
     AttributeError,
     LookupError,
-    RuntimeError,  # RecursionError, and botocore's own for a time beyond all calendars
+    RuntimeError,  # RecursionError, and botocore's for a time out of range
     TypeError,
     ValueError,
     ResponseParserError,
@@ -36,13 +36,13 @@ _NOT_TAKEN_APART: Final = (
 
 
 class MisshapenAnswerError(HTTPClientError):
-    """It passes, like any answer that did not arrive: what became of the request is not known."""
+    """Retryable, like an answer that did not arrive: the outcome of the request is unknown."""
 
     fmt = "the answer (HTTP {status}) is not of the service's shape, as a proxy's is not: {error}"
 
 
 class CheckedParsers(ResponseParserFactory):
-    """botocore's parsers, which raise MisshapenAnswerError for what they cannot take apart."""
+    """botocore's parsers, raising MisshapenAnswerError for answers that they cannot parse."""
 
     def create_parser(self, protocol_name: str) -> Any:  # noqa: ANN401 - botocore has no types for it
         """Return the parser of a protocol."""
@@ -54,11 +54,11 @@ class CheckedParsers(ResponseParserFactory):
 def check_document(
     http_response: "AWSResponse", model: "OperationModel", parsed: Mapping[str, Any], **_: object
 ) -> None:
-    """Refuse an answer without a whole document where the operation promises one: it is asked for again.
+    """Raise a retryable error for an answer without the complete document that the operation returns.
 
-    A connection that ends within the headers looks to Python like an answer without a body, and botocore makes an
-    empty result of that, and of a body that is no JSON: no row, no record, no table. So is `{}` where the service's
-    model says what is in every answer.
+    If the connection ends within the headers, Python sees an answer without a body, and botocore makes an empty
+    result of it, as of a body that is not JSON: no rows, no records, no table. `{}` is checked against the fields
+    that the service's model requires.
     """
     if http_response.status_code >= _FIRST_ERROR or model.output_shape is None or not model.output_shape.members:
         return
@@ -74,7 +74,7 @@ def check_document(
 def _parse(parse: Any, response: Any, shape: Any) -> Any:  # noqa: ANN401 - as above
     try:
         parsed = parse(response, shape)
-    except _NOT_TAKEN_APART as exc:
+    except _PARSER_ERRORS as exc:
         raise MisshapenAnswerError(status=response.get("status_code"), error=f"{type(exc).__name__}: {exc}") from exc
     if not isinstance(parsed, dict):
         raise MisshapenAnswerError(status=response.get("status_code"), error="it is no object")
@@ -84,7 +84,7 @@ def _parse(parse: Any, response: Any, shape: Any) -> Any:  # noqa: ANN401 - as a
 
 
 def _missing_of_a_row(parsed: Mapping[str, Any]) -> str:
-    """Say what a row of a LIST lacks; empty when every row has what S3 never leaves out."""
+    """Return which field a row of a LIST lacks; empty if all rows are complete."""
     for rows, fields in _FIELDS_OF_ROWS.items():
         for row in parsed.get(rows, ()):
             for field in fields:

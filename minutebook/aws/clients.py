@@ -1,7 +1,7 @@
-"""AWS, once: how a client is made, which errors pass, and requests that are sent until they are answered.
+"""Clients of AWS: how they are made, which errors are retryable, and requests with retries.
 
-botocore's own retries are off in every client unless a caller says otherwise: each attempt is ours, so that a 412
-after a retry is never mistaken for a lost race, and every request is counted.
+botocore's retries are off unless a caller enables them. Our code makes each attempt itself: it never mistakes a 412
+after a retry for a lost race, and every request is counted.
 """
 
 import difflib
@@ -49,9 +49,9 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-# Judged by the service's error code, not by the HTTP status alone ("Error responses", S3 API reference; "Common
-# errors", Kinesis and DynamoDB API references): none of these says whether the request was applied, and all pass.
-_PASSING_CODES: Final = frozenset(
+# By error code, not by HTTP status alone ("Error responses", S3 API reference; "Common errors", Kinesis and DynamoDB
+# API references). None of these codes says whether the request was applied.
+_RETRYABLE_CODES: Final = frozenset(
     {
         "400",  # a HEAD has no body to name its code: an expired token looks like this
         "BadDigest",
@@ -63,7 +63,7 @@ _PASSING_CODES: Final = frozenset(
         "InternalError",
         "InternalFailure",
         "InternalServerError",
-        "InvalidSignatureException",  # DynamoDB and Kinesis: a request that waited until its signature had expired
+        "InvalidSignatureException",  # DynamoDB and Kinesis: the signature expired before the request was sent
         "KMSThrottlingException",
         "LimitExceededException",
         "OperationAborted",
@@ -85,25 +85,25 @@ _PASSING_CODES: Final = frozenset(
         "XAmzContentChecksumMismatch",
     }
 )
-_PASSING_STATUS: Final = frozenset({408, 409, 425, 429})
-_PASSING_KINDS: Final = (
+_RETRYABLE_STATUS: Final = frozenset({408, 409, 425, 429})
+_RETRYABLE_ERRORS: Final = (
     BotoConnectionError,
     HTTPClientError,
     IncompleteReadError,
     ResponseStreamingError,
     ResponseParserError,
-    FlexibleChecksumError,  # damaged on the way; an object that is damaged for good exhausts the budget
+    FlexibleChecksumError,  # damaged on the way; for an object that is damaged in S3, retries exhaust the budget
     CredentialRetrievalError,
-    ValueError,  # botocore's own, for a date that was cut off
+    ValueError,  # botocore raises it for a date that was cut off
 )
-_MAKING: Final = threading.Lock()  # a session makes clients for one thread at a time (boto3's guide)
+_SESSION_LOCK: Final = threading.Lock()  # a session makes clients for one thread at a time (boto3's guide)
 _SERVER_ERROR: Final = 500
 
 
 @functools.cache
 def aws_session() -> "Session":
-    """Return the process's one boto3 session: a second one would parse botocore's data again, 10 MB of it."""
-    import boto3  # noqa: PLC0415 - costs 20 MB; only who talks to AWS pays
+    """Return the process's boto3 session: a second one would parse another 10 MB of botocore's data."""
+    import boto3  # noqa: PLC0415 - costs 20 MB, so only processes that talk to AWS import it
     import botocore.session  # noqa: PLC0415 - as above
 
     core = botocore.session.get_session()
@@ -112,9 +112,9 @@ def aws_session() -> "Session":
 
 
 def check_region(region: str, resolve: Callable[[str, int], object] = socket.getaddrinfo) -> None:
-    """Raise SettingsError where there is no such region: botocore does not know it, and its address has no name.
+    """Raise SettingsError if botocore does not know the region and the name of its endpoint does not resolve.
 
-    botocore alone would refuse regions that are younger than itself, the name alone those of a bad moment.
+    botocore alone would reject regions that are younger than itself; DNS alone would reject all during an outage.
     """
     session = aws_session()
     known = {
@@ -153,19 +153,19 @@ def _client(service: str, region: str, endpoint: str | None, access: Access, con
     session = aws_session()
     if service == "kinesis" and access.stream_role_arn is not None:
         session = role_session(session, access.stream_role_arn, access, region)
-    with _MAKING:
+    with _SESSION_LOCK:
         client = session.client(service, region_name=region, endpoint_url=endpoint, config=config)  # type: ignore[call-overload]
-    if service != "s3":  # whose answers are judged where they are read
+    if service != "s3":  # minutebook.store checks the answers of S3
         client.meta.events.register("after-call", check_document)
         return client
     client.meta.events.register("before-sign.s3.PutObject", hash_once)
-    if access.says_of_s3:
+    if access.changes_s3_requests:
         client.meta.events.register("provide-client-params.s3", functools.partial(_add_parameters, access))
     return client
 
 
 def _add_parameters(access: Access, params: dict[str, Any], model: "OperationModel", **_: object) -> dict[str, Any]:
-    """Return a request's parameters with what the account's rules add to it."""
+    """Return a request's parameters with those of the account's rules."""
     added: dict[str, Any] = {}
     if model.name == "PutObject":
         added = access.put_parameters(len(params.get("Body", b"")))
@@ -199,7 +199,7 @@ def client_config(
 
 
 def make_s3_client(region: str, endpoint: str | None, access: Access) -> "S3Client":
-    """Return a client for AWS, or for `endpoint` (path-style addresses, as local servers want them)."""
+    """Return a client for AWS, or for `endpoint` (with path-style addresses, which local servers need)."""
     client: S3Client = _client("s3", region, endpoint, access, client_config(path_style=endpoint is not None))
     return client
 
@@ -207,7 +207,7 @@ def make_s3_client(region: str, endpoint: str | None, access: Access) -> "S3Clie
 def make_kinesis_client(
     region: str, endpoint: str | None, access: Access, config: Config | None = None
 ) -> "KinesisClient":
-    """Return a client for AWS, or for `endpoint`; it asks as the stream's role where there is one."""
+    """Return a client for AWS, or for `endpoint`, with the stream's role if `access` names one."""
     client: KinesisClient = _client("kinesis", region, endpoint, access, config or client_config())
     return client
 
@@ -222,32 +222,35 @@ def make_dynamodb_client(
 
 
 def error_code(error: BaseException | None) -> str:
-    """Return the service's code of an error; empty when no service answered."""
+    """Return the service's error code; empty if no service answered."""
     return str(error.response.get("Error", {}).get("Code", "")) if isinstance(error, ClientError) else ""
 
 
-def http_status(error: ClientError) -> int:
-    """Return the HTTP status of an error answer; 0 when there is none."""
-    return int(error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0))
+def http_status(error: BaseException) -> int:
+    """Return the HTTP status of an error answer; 0 if no service answered."""
+    metadata = error.response.get("ResponseMetadata", {}) if isinstance(error, ClientError) else {}
+    return int(metadata.get("HTTPStatusCode", 0))
 
 
-def is_passing_code(code: str) -> bool:
-    """Tell whether an error of this code may be gone when the request is sent again."""
-    return code in _PASSING_CODES or code.startswith("KMS.Throttling")
+def is_retryable_code(code: str) -> bool:
+    """Return whether a request that failed with this code may succeed when sent again."""
+    return code in _RETRYABLE_CODES or code.startswith("KMS.Throttling")
 
 
 def is_retryable(error: Exception) -> bool:
-    """Tell whether an error may be gone when the request is sent again: its outcome is unknown."""
+    """Return whether the request may succeed when sent again; its outcome is then unknown."""
     if not isinstance(error, ClientError):
-        return isinstance(error, _PASSING_KINDS)
+        return isinstance(error, _RETRYABLE_ERRORS)
     code, status = error_code(error), http_status(error)
     return (
-        is_passing_code(code) or status in _PASSING_STATUS or (status >= _SERVER_ERROR and code != "NotImplemented")
+        is_retryable_code(code)
+        or status in _RETRYABLE_STATUS
+        or (status >= _SERVER_ERROR and code != "NotImplemented")
     )
 
 
 class Service(NamedTuple):
-    """How a service's failures are told: the errors, and the next steps they name."""
+    """The errors of our tree for a service's failures, and their next steps."""
 
     refused: type[MinutebookError]
     refused_step: str
@@ -270,11 +273,9 @@ DYNAMODB: Final = Service(
 
 
 def ask(request: Callable[[], T], what: str, backoff: Backoff, service: Service) -> T:
-    """Send a request until it is answered; `what` names it in errors. For requests that are safe to repeat.
+    """Send a request that is safe to repeat until it is answered; `what` names it in errors.
 
-    Raises:
-        The service's `refused`: an error that does not pass.
-        The service's `unavailable`: the backoff's budget is spent.
+    Raises `service.refused` for an error that is not retryable, `service.unavailable` once the budget is spent.
     """
     while True:
         try:

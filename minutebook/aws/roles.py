@@ -1,4 +1,4 @@
-"""A session that acts as a role of another account, and assumes it anew before it expires."""
+"""A session with a role of another account, which it assumes again before the credentials expire."""
 
 import functools
 from typing import TYPE_CHECKING, Any, Final
@@ -10,18 +10,18 @@ if TYPE_CHECKING:
     from boto3.session import Session
 
 ROLE_SESSION: Final = "minutebook"
-"""What the other account's CloudTrail says who it was."""
+"""The session name in the other account's CloudTrail."""
 
 
 @functools.cache
 def role_session(base: "Session", role_arn: str, access: Access, region: str) -> "Session":
-    """Return the process's one session of the stream's role; `base` is who assumes it.
+    """Return the process's session of the stream's role, which the session `base` assumes.
 
-    Nothing is asked before the first request. The credentials are good for an hour, and are fetched again, by
-    whichever request comes then, in the last 15 minutes of it (botocore's RefreshableCredentials). What prevents it
-    is the request's own error: a refusal of STS is one for good, everything else passes.
+    STS is called with the first request. The credentials last for an hour; a request in the last 15 minutes refreshes
+    them (botocore's RefreshableCredentials). If that fails, the request fails with the same error: permanent if STS
+    refused, retryable otherwise.
     """
-    from boto3.session import Session  # noqa: PLC0415 - costs 20 MB; only who talks to AWS pays
+    from boto3.session import Session  # noqa: PLC0415 - costs 20 MB, so only processes that talk to AWS import it
     from botocore.config import Config  # noqa: PLC0415 - as above
     from botocore.credentials import (  # noqa: PLC0415 - as above
         AssumeRoleCredentialFetcher,
@@ -37,7 +37,7 @@ def role_session(base: "Session", role_arn: str, access: Access, region: str) ->
         use_dualstack_endpoint=access.use_dualstack or None,
     )
     core: Any = get_session()
-    # botocore's data is 10 MB once parsed: both sessions read the same.
+    # Both sessions share botocore's data: 10 MB once parsed.
     core.register_component("response_parser_factory", CheckedParsers())
     core.register_component("data_loader", base._session.get_component("data_loader"))  # noqa: SLF001 - there is no other way
 
@@ -47,19 +47,19 @@ def role_session(base: "Session", role_arn: str, access: Access, region: str) ->
     arguments = {"RoleSessionName": ROLE_SESSION}
     if access.stream_role_external_id is not None:
         arguments["ExternalId"] = access.stream_role_external_id
-    fetcher = AssumeRoleCredentialFetcher(create_client, _Assuming(base), role_arn, extra_args=arguments)
+    fetcher = AssumeRoleCredentialFetcher(create_client, _SourceCredentials(base), role_arn, extra_args=arguments)
     core._credentials = DeferredRefreshableCredentials(fetcher.fetch_credentials, "assume-role")  # noqa: SLF001 - as boto3 itself does
     return Session(botocore_session=core)
 
 
-class _Assuming:
-    """Whoever assumes the role, asked for when that is due: a host without credentials may have them later."""
+class _SourceCredentials:
+    """The credentials that assume the role, looked up at each refresh: a host may get them later."""
 
     def __init__(self, base: "Session") -> None:
         self._base = base
 
     def get_frozen_credentials(self) -> object:
-        """Return the credentials as they are now; raise what botocore raises where there are none."""
+        """Return the current credentials; raise NoCredentialsError if there are none, as botocore does."""
         from botocore.exceptions import NoCredentialsError  # noqa: PLC0415 - as above
 
         credentials = self._base.get_credentials()

@@ -1,4 +1,4 @@
-"""Which times of which shards are proven to be archived: rules without I/O. Imports `errors` and `format` alone.
+"""Which times of which shards are proven to be archived: rules without I/O. Imports only `errors` and `format`.
 
-The audit, `status`, `restore` and `expire` judge by them, and the processor decides by them what it may claim.
+The audit, `status`, `restore` and `expire` judge by these rules; the processor uses them to decide what it may claim.
 """

@@ -1,7 +1,7 @@
-"""What a shard's chain says about times: the evidence of its segments, and where it stands still or is torn. Pure.
+"""What a shard's chain of segments proves about times, and where it is broken or in doubt. Pure.
 
-One that follows the link before it (`minutebook.coverage.joints`), and says so credibly, carries that one's `until` on.
-Any other begins a new interval, and what lies between the two is open:
+A link that follows the one before it (`minutebook.coverage.joints`), with a credible claim, extends the interval of
+that one. Any other begins a new interval, and the time between the two is not proven:
 
     FOLLOWS .......................... claim `proven` with its `from` ............. covers from there
                                        no claim, same run of one processor ........ covers from the `until` before
@@ -12,8 +12,8 @@ Any other begins a new interval, and what lies between the two is open:
     HEAD, GOES_BACK, RESTARTS ........ claim `unproven` or `lost` ................. begins: UNPROVEN, LOST
     anything else .................... whatever it claims ......................... begins: BROKEN_CHAIN, NOT_SEEN
 
-The third from below is a reader whose checkpoint was older than the archive, after a mark told that what lay behind
-it was trimmed: it has read on from that mark.
+In the row of GOES_BACK alone, a reader whose checkpoint was older than the archive has continued from a read mark,
+because the records after its checkpoint were trimmed.
 """
 
 import enum
@@ -59,14 +59,14 @@ class Reason(enum.StrEnum):
 
     @property
     def is_defect(self) -> bool:
-        """Tell whether something is certainly missing; else it could only not be proven."""
+        """Return whether records or segments are certainly missing, instead of unproven."""
         return self in {Reason.LOST, Reason.BROKEN_CHAIN}
 
 
 class Doubt(NamedTuple):
-    """What spoils the proof of a time. `position` is where the chain, or what stands on it, is in doubt.
+    """Why a time is not proven. `position` is where the chain, or evidence that refers to it, is in doubt.
 
-    `shard_id` names the shard that a doubt about the stream's shape begins with.
+    `shard_id` is set for a doubt about the stream's shards.
     """
 
     reason: Reason
@@ -76,12 +76,12 @@ class Doubt(NamedTuple):
 
 
 class ChainView(NamedTuple):
-    """What is known of one shard's chain.
+    """The known part of one shard's chain.
 
     The links must go back to one whose minute begins two minutes before the scope or earlier, and forward to the
-    scope's end. `begun_at` is the first position by start.json. `to_the_beginning`, `to_the_end`: nothing was left
-    unsearched on that side, so what is not there is missing. `unseen`: nobody looked far enough for what ends there.
-    `unread` are times of which some of the chain may have been expired, and nobody can tell what.
+    scope's end. `begun_at` is the first position by start.json. `to_the_beginning`, `to_the_end`: that side was
+    searched completely, so links not found there are missing. `unseen` are ends of links that were not searched far
+    enough. `unread` are times of which links may have expired under an unreadable tombstone.
     """
 
     links: tuple[EvidenceLink, ...] = ()
@@ -93,10 +93,10 @@ class ChainView(NamedTuple):
 
 
 class Node(NamedTuple):
-    """One link in its place, and what it proves there: everything from `from_ms` to `until_ms`, or nothing before.
+    """One link in its chain. It proves the times from `from_ms` to `until_ms`; none if the two are equal.
 
-    `floor_ms`: what arrived from then on lies behind the last place before it at which the chain is torn or in
-    doubt; `torn_ms`: the same for tears alone. `until_ms` carries on what it stands on.
+    `until_ms` is at least that of the links before it. What arrived after `floor_ms` lies after the last break or
+    doubt in the chain before the link, what arrived after `torn_ms` after the last break.
     """
 
     link: EvidenceLink
@@ -110,9 +110,9 @@ _ALWAYS: Final = 0
 
 
 class Chain:
-    """One shard's links in order, and what each proves; `doubts` lie between them.
+    """One shard's links in order, what each proves, and the `doubts` between them.
 
-    Without `trusts_birth` a link that claims to reach back to the shard's birth proves nothing before its `until`.
+    Without `trusts_birth`, a link that claims to cover time since the shard's birth proves nothing.
     """
 
     def __init__(self, shard_id: str, view: ChainView, *, trusts_birth: bool = True) -> None:
@@ -122,19 +122,19 @@ class Chain:
         self._view = view
         self._trusts_birth = trusts_birth
         for link in in_order(view.links):
-            # A link inside the one before it is a double, which the audit reports: it carries nothing on.
+            # A link within the one before it is a duplicate, which the audit reports.
             if not self.nodes or link.last > self.nodes[-1].link.last:
                 self.nodes.append(self._join(self.nodes[-1] if self.nodes else None, link))
         self._lasts = [node.link.last for node in self.nodes]
 
     @property
     def intervals(self) -> tuple[Interval, ...]:
-        """What the links prove, disjoint and in order."""
+        """The times that the links prove, disjoint and in order."""
         return union(Interval(node.from_ms, node.until_ms) for node in self.nodes if node.from_ms < node.until_ms)
 
     @property
     def evidence(self) -> list[Evidence]:
-        """What each link proves."""
+        """What each link proves, as evidence."""
         return [
             Evidence(
                 self.shard_id,
@@ -149,23 +149,23 @@ class Chain:
         ]
 
     def at(self, position: Position) -> Node | None:
-        """Return the link that ends at `position`; None when none does."""
+        """Return the link that ends at `position`, or None."""
         index = bisect_right(self._lasts, position) - 1
         return self.nodes[index] if index >= 0 and self._lasts[index] == position else None
 
     def holds(self, position: Position) -> bool:
-        """Tell whether a link reaches over `position` and does not end there."""
+        """Return whether `position` lies within a link, before its end."""
         index = bisect_right(self._lasts, position)
         return index < len(self.nodes) and self.nodes[index].link.first <= position
 
     def next_after(self, position: Position | None) -> EvidenceLink | None:
-        """Return the first link that ends behind `position` (None: the chain's first)."""
+        """Return the first link that ends after `position` (None: the chain's first)."""
         index = 0 if position is None else bisect_right(self._lasts, position)
         return self.nodes[index].link if index < len(self.nodes) else None
 
     @property
     def begins_in_view(self) -> bool:
-        """Tell whether nothing is archived before the first link that is known."""
+        """Return whether nothing is archived before the first known link."""
         if not self.nodes:
             is_searched = self._view.to_the_beginning and self._view.to_the_end and not self._view.unread
             return self._view.begun_at is None or is_searched
@@ -173,15 +173,15 @@ class Chain:
 
     @property
     def adopted(self) -> Position | None:
-        """The checkpoint that the chain begins behind, if it was adopted."""
+        """The adopted checkpoint after which the chain begins, if any."""
         after = self.nodes[0].link.after if self.nodes else None
         return after.adopted if isinstance(after, ChainStart) else None
 
     def missing(self, position: Position) -> Reason:
-        """Tell why no link ends at `position`: it is gone, or lies where nobody looked."""
-        before = not self.nodes or position < self.nodes[0].link.first
-        behind = not self.nodes or position > self._lasts[-1]
-        unsearched = (before and not self._view.to_the_beginning) or (behind and not self._view.to_the_end)
+        """Return why no link ends at `position`: it is missing, or lies outside of what was searched."""
+        is_before = not self.nodes or position < self.nodes[0].link.first
+        is_after = not self.nodes or position > self._lasts[-1]
+        unsearched = (is_before and not self._view.to_the_beginning) or (is_after and not self._view.to_the_end)
         unsearched |= position in self._view.unseen or bool(self._view.unread)
         return Reason.NOT_SEEN if unsearched else Reason.BROKEN_CHAIN
 
@@ -209,17 +209,17 @@ class Chain:
         return isinstance(link.after, ChainStart) and link.first == self._view.begun_at
 
     def _tear(self, before: Node | None, link: EvidenceLink, joint: Joint) -> Reason:
-        """Say what a link that does not follow the one before it is: a first one may follow what is out of sight.
+        """Return the reason for a link that does not follow the one before it.
 
-        A start behind a stale checkpoint, or without one, that found its place trimmed says so itself: nothing that
-        it stands on is missing.
+        A reader that starts without a checkpoint, or from a stale one whose records were trimmed, states that itself
+        (`is_doubtful`): no predecessor is missing. The predecessor of a first link may lie outside of the search.
         """
         if joint in {Joint.HEAD, Joint.GOES_BACK, Joint.RESTARTS} and link.is_doubtful:
             return Reason.LOST if link.claim is Continuity.LOST else Reason.UNPROVEN
-        is_seen = joint is not Joint.ORPHAN or self._view.to_the_beginning
+        is_searched = joint is not Joint.ORPHAN or self._view.to_the_beginning
         between = Interval(before.until_ms if before else _ALWAYS, link.begins_ms)
-        is_seen &= not any(times.overlaps(between) for times in self._view.unread)
-        return Reason.BROKEN_CHAIN if is_seen else Reason.NOT_SEEN
+        is_searched &= not any(times.overlaps(between) for times in self._view.unread)
+        return Reason.BROKEN_CHAIN if is_searched else Reason.NOT_SEEN
 
     @staticmethod
     def _doubt(before: Node | None, link: EvidenceLink) -> Reason | None:
@@ -231,33 +231,33 @@ class Chain:
             return None if link.from_ms is not None else Reason.UNDECIDED
         if before is None or link.run is None or link.run != before.link.run:
             return Reason.UNDECIDED
-        # Its records cannot have been delivered before they arrived: so late, a segment must state its continuity.
+        # Records are delivered after they arrived: from this age on a segment must state its continuity.
         return None if link.until_ms - before.until_ms < SURELY_HELD_MS else Reason.UNDECIDED
 
 
 def _resume(before: Node, link: EvidenceLink) -> Node | None:
-    """Return what a link proves that was read on from a mark, behind a checkpoint older than the chain's end.
+    """Return the node of a link that continues from a read mark although its checkpoint precedes the chain's end.
 
-    All that arrived since the mark lies behind both: what was trimmed between them is not in question.
+    Everything that arrived since the mark lies after both: it does not matter what was trimmed between them.
     """
     if link.claim is not Continuity.PROVEN or link.from_ms is None or link.from_ms < before.until_ms:
         return None
     return Node(link, link.from_ms, max(link.until_ms, link.from_ms), link.from_ms, before.torn_ms)
 
 
-def footed(chain: Chain, pieces: Sequence[Evidence]) -> tuple[list[Evidence], list[Doubt]]:
-    """Return the pieces that the chain agrees with, cut to what it can carry, and what is in doubt about the others.
+def supported_evidence(chain: Chain, pieces: Sequence[Evidence]) -> tuple[list[Evidence], list[Doubt]]:
+    """Return the pieces of evidence that the chain supports, shortened where needed, and doubts about the others.
 
-    A piece stands on the chain at its position: the chain must end a link there, and none of the links that follow
-    may hold what arrived by its `until`. It covers nothing from before the last tear or doubt behind it; a piece of
-    level `stream` compared the records themselves, so for it only tears count.
+    A link of the chain must end at the position of a piece, and no later link may hold records that arrived by its
+    `until`. The piece covers nothing before the last break or doubt up to its position; for one of level `stream`,
+    which compared the records themselves, only breaks count.
     """
     proven: list[Evidence] = []
     doubts: list[Doubt] = []
     adopted = {piece.position: piece.until_ms for piece in pieces if piece.kind is Kind.ADOPTED}
     for piece in pieces:
         interval = Interval(piece.from_ms, piece.until_ms)
-        reason, floor_ms = _footing(chain, piece, adopted)
+        reason, floor_ms = _support(chain, piece, adopted)
         if reason is None:
             proven.append(piece._replace(from_ms=min(max(piece.from_ms, floor_ms), piece.until_ms)))
         else:
@@ -268,7 +268,7 @@ def footed(chain: Chain, pieces: Sequence[Evidence]) -> tuple[list[Evidence], li
     return proven, doubts
 
 
-def _footing(chain: Chain, piece: Evidence, adopted: dict[Position | None, int]) -> tuple[Reason | None, int]:
+def _support(chain: Chain, piece: Evidence, adopted: dict[Position | None, int]) -> tuple[Reason | None, int]:
     if piece.kind in {Kind.ADOPTED, Kind.EXPIRED}:
         return None, _ALWAYS
     floor_ms = _ALWAYS
@@ -284,7 +284,7 @@ def _footing(chain: Chain, piece: Evidence, adopted: dict[Position | None, int])
     elif piece.continuity is Continuity.PROVEN:
         return Reason.CONTRADICTED, _ALWAYS
     follower = chain.next_after(piece.position)
-    # An audit compares what arrived before its scope's end: a record at that very time is behind it.
+    # An audit compares records that arrived before its scope's end: one at that very time is not among them.
     until_ms = piece.interval.until_ms - (1 if piece.kind is Kind.STREAM else 0)
     is_denied = follower is not None and follower.arrival_min_ms <= until_ms
     if is_denied and piece.continuity is Continuity.PROVEN:

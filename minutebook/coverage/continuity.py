@@ -1,17 +1,17 @@
-"""What a processor may claim: whether anything between its evidence and what it read may have been trimmed. Pure.
+"""Whether records may have been trimmed between a processor's last evidence and what it read. Pure.
 
-Kinesis goes on at its trim horizon without a word, so each new piece of evidence is judged **after** the read, by the
-answer's Date: a host may sleep between a check and the read. Proven is a continuity when one of these holds:
+Kinesis silently continues at its trim horizon, so each new piece of evidence is judged **after** the read, by the
+answer's Date: a host may sleep between a check and the read. Continuity is proven if one of these holds:
 
-    (i)   the evidence that it stands on is younger than 24 h - 5 min: nothing so young has been trimmed. The present
-          retention proves nothing about the past: one that was raised, or lowered and raised again, leaves no trace
-    (ii)  a record at or before that evidence's position is still held, or one that arrived before that evidence's
-          `until` (a first shard has no position yet: its first evidence stands on the application's start). Trimming
-          takes the oldest first, so none behind it was trimmed
-    (iii) a child that has no evidence yet was born so lately that nothing of it can have been trimmed: a parent was
-          open less than 24 h - 5 min ago, or by ListShards the child was not open at a time so young, and was since
+    (i)   the preceding evidence is younger than 24 h - 5 min: nothing that young has been trimmed. The present
+          retention proves nothing about the past: it may have been raised, or lowered and raised again
+    (ii)  the stream still holds a record at or before that evidence's position, or one that arrived before its
+          `until` (a first shard has no position yet: its first evidence follows the application's start). Kinesis
+          trims the oldest records first, so no later one was trimmed
+    (iii) a child without evidence is so young that none of its records can have been trimmed: a parent was open less
+          than 24 h - 5 min ago, or by ListShards the child was not open at such a time, and has been open since
 
-Else it is unproven, and lost where a loss is certain.
+Otherwise it is unproven, or lost if a loss is certain.
 """
 
 import zlib
@@ -33,7 +33,7 @@ _DAY_MS: Final = 24 * HOUR_MS
 
 
 class Base(NamedTuple):
-    """What a new piece of evidence stands on: an older one; for a first shard's first, the application's start."""
+    """The evidence that a new piece follows; for the first one of a first shard, the application's start."""
 
     until_ms: int
     position: Position | None = None
@@ -47,14 +47,14 @@ class OldestHeld(NamedTuple):
 
 
 class Held(NamedTuple):
-    """What the stream was found to hold **after** the read: `tail`, the record at the base's position; the oldest."""
+    """What the stream held **after** the read: the record at the base's position (`tail`), and the oldest one."""
 
     tail: bool = False
     oldest: OldestHeld | None = None
 
 
 def judge_continuity(base: Base, answered_ms: int, held: Held, *, is_lost: bool = False) -> Continuity:
-    """Judge evidence that stands on `base`. `answered_ms` is the Date of an answer that came after the read."""
+    """Judge evidence that follows `base`. `answered_ms` is the Date of an answer after the read."""
     if is_young(base.until_ms, answered_ms) or _is_base_held(base, held):
         return Continuity.PROVEN
     return Continuity.LOST if is_lost else Continuity.UNPROVEN
@@ -65,8 +65,8 @@ def judge_birth(
 ) -> Continuity:
     """Judge the first evidence of a child; its `from` is then `BIRTH`.
 
-    `parents_open_ms` is the last time at which a parent is known to have been open, `unborn_ms` a time at which the
-    child did not exist (`unborn_at`).
+    `parents_open_ms` is the last time at which a parent was known to be open, `unborn_ms` a time before the child
+    existed (`unborn_at`).
     """
     times = [time for time in (parents_open_ms, unborn_ms) if time is not None]
     if times and is_young(max(times), answered_ms):
@@ -75,43 +75,42 @@ def judge_birth(
 
 
 def is_young(until_ms: int, answered_ms: int) -> bool:
-    """Tell whether nothing that arrived after `until_ms` can have been trimmed by `answered_ms`."""
+    """Return whether nothing that arrived after `until_ms` can have been trimmed by `answered_ms`."""
     return answered_ms - until_ms < SURELY_HELD_MS
 
 
 def unborn_at(asked_ms: int) -> int:
-    """Return the time to ask ListShards about (ShardFilter AT_TIMESTAMP). `asked_ms`: Date of an earlier answer.
+    """Return the time for ListShards (ShardFilter AT_TIMESTAMP); `asked_ms` is the Date of an earlier answer.
 
-    Later than it had to be: the answer that the claim is judged by may come five minutes after this one.
+    The margin allows the answer that the claim is judged by to come five minutes later.
     """
     return asked_ms - SURELY_HELD_MS + 5 * MINUTE_MS
 
 
 def was_unborn(shard_id: str, named_then: Collection[str], named_since: Collection[str]) -> bool:
-    """Tell whether ListShards shows that the shard did not exist at a time.
+    """Return whether ListShards shows that the shard did not exist at a time.
 
-    It is named among those that were open at some time since (ShardFilter FROM_TIMESTAMP), and not among those that
-    were open then. Without the former it may have ended before, and lost everything. A server that ignores filters
-    names it both times: then nothing is proven.
+    It must be among the shards that were open at some time since (ShardFilter FROM_TIMESTAMP): else it may have ended
+    before, and all its records may be trimmed. It must not be among those open at that time. A server that ignores
+    filters lists it both times, which proves nothing.
     """
     return shard_id in named_since and shard_id not in named_then
 
 
 def must_state(base: Base, answered_ms: int, *, follows_own_segment: bool) -> bool:
-    """Tell whether a segment must state its continuity, instead of leaving it to the reader to derive.
+    """Return whether a segment must state its continuity.
 
-    It may leave it only behind a segment of the same processor run, with nothing in between that it stands on
-    instead, and only as long as that is young.
+    Readers derive it for a segment that directly follows one of the same processor run which is young enough.
     """
     return not follows_own_segment or not is_young(base.until_ms, answered_ms)
 
 
 def is_mark_due(shard_id: str, last_until_ms: int | None, service_ms: int, last_attempt_ms: int | None) -> bool:
-    """Tell whether a quiet shard needs a read mark now.
+    """Return whether a quiet shard needs a read mark now.
 
-    `last_until_ms` is the `until` of the shard's last durable evidence (None: it has none, as at a sentinel start),
-    `service_ms` the service's time, `last_attempt_ms` when one was last tried without writing any. These are
-    conditions, not events: a redeploy, a wrong clock or a midnight cannot skip them.
+    `last_until_ms` is the `until` of the shard's last durable evidence (None: none yet, as at a sentinel start),
+    `service_ms` the service's time, `last_attempt_ms` the last attempt that wrote none. The rule depends on state
+    alone, so a redeploy or a wrong clock cannot skip a mark.
     """
     if last_attempt_ms is not None and 0 <= service_ms - last_attempt_ms < RETRY_MS:
         return False
@@ -125,20 +124,20 @@ def is_mark_due(shard_id: str, last_until_ms: int | None, service_ms: int, last_
 
 
 def spread_of(shard_id: str) -> int:
-    """Return how much later than others this shard is marked: 0 to 10 minutes, the same in every process."""
+    """Return the shard's delay for marks: 0 to 10 minutes, the same in every process."""
     return zlib.crc32(shard_id.encode()) % SPREAD_MS
 
 
 def read_until(asked_ms: int, from_ms: int) -> int:
-    """Return the `until` of what was read to its tip. `asked_ms`: Date of an answer before the last request was sent.
+    """Return the `until` of a read to the tip; `asked_ms` is the Date of an answer before the last request was sent.
 
-    Never before its `from`: what was proven by then lies at or before the same position.
+    Never before its `from`: records proven until then lie at or before the same position.
     """
     return max(asked_ms - ARRIVAL_STEP_BACK_MS, from_ms)
 
 
 def first_from(base: Base | None) -> int:
-    """Return the `from` of evidence that stands on `base`; None: a child that has none yet."""
+    """Return the `from` of evidence that follows `base`; None: a child's first."""
     return BIRTH if base is None else base.until_ms
 
 
@@ -149,5 +148,5 @@ def _is_base_held(base: Base, held: Held) -> bool:
         return False
     if base.position is not None and held.oldest.position <= base.position:
         return True
-    # Stamps step back: a record just before that time may have been followed by trimmed ones from behind it.
+    # Arrival times step back: trimmed records after that time may precede a record just before it.
     return held.oldest.arrival_ms + ARRIVAL_STEP_BACK_MS < base.until_ms

@@ -1,15 +1,15 @@
-"""Evidence: what one durable object says about a shard and a time.
+"""Evidence: the statement of one durable object about a shard and a time.
 
 A piece of evidence states an interval `(from, until]`, a position (or none) and a continuity. *Proven* means:
-everything that arrived on the shard in the interval lies at or before the position, and is archived. Anything else
-covers nothing backwards and only begins something new at its `until`; it never harms what others cover.
+everything that arrived on the shard in the interval lies at or before the position, and is archived. Any other
+continuity covers nothing and only begins a new interval at its `until`; it never cancels other evidence.
 
-    segment   until = start of its minute - 60 s, never its greatest arrival time: stamps step back inside a shard
+    segment   until = start of its minute - 60 s, not its greatest arrival time: arrival times step back in a shard
               an interval that it begins (nothing proves what lies before) opens at the start of its minute + 120 s
-    mark      until = the service's own time before the last request was sent, less a minute
+    mark      until = the service's time before the last request was sent, less a minute
     end       the same; proven, it covers its shard for ever
     adopted   begins at the time of its write, less a minute
-    expired   what a tombstone keeps of a day whose segments were deleted on purpose
+    expired   a proven interval that a tombstone kept of a day whose segments `minutebook expire` deleted
 """
 
 import enum
@@ -26,12 +26,12 @@ from minutebook.format.position import Position
 from minutebook.format.read_mark import MarkKind, ReadMark
 
 SURELY_HELD_MS: Final = 24 * 60 * MINUTE_MS - 5 * MINUTE_MS
-"""What arrived so lately has not been trimmed, whatever the retention is or was: 24 h is the least, less a margin."""
+"""Records of this age are not trimmed under any retention: the least is 24 h; 5 min are a margin."""
 _DAY_MS: Final = 24 * 60 * MINUTE_MS
 
 
 class Kind(enum.StrEnum):
-    """What a piece of evidence was made from."""
+    """The source of a piece of evidence."""
 
     SEGMENT = "segment"
     READ = "read"
@@ -42,7 +42,7 @@ class Kind(enum.StrEnum):
 
 
 class Evidence(NamedTuple):
-    """One piece. `stored_ms` is when S3 stored its object (LastModified), None where nobody asked."""
+    """One piece of evidence. `stored_ms` is its object's LastModified, None if unknown."""
 
     shard_id: str
     kind: Kind
@@ -54,20 +54,17 @@ class Evidence(NamedTuple):
 
     @property
     def interval(self) -> Interval:
-        """The times it covers if its chain is whole: none, unless it is proven."""
-        return Interval(self.from_ms if self.continuity is Continuity.PROVEN else self.until_ms, self._covers_until)
-
-    @property
-    def _covers_until(self) -> int:
-        return FOREVER if self.kind is Kind.END else self.until_ms
+        """The times that it covers if the chain supports it: none, unless it is proven."""
+        until_ms = FOREVER if self.kind is Kind.END else self.until_ms
+        return Interval(self.from_ms if self.continuity is Continuity.PROVEN else self.until_ms, until_ms)
 
 
 class EvidenceLink(NamedTuple):
-    """A member of a shard's chain: a segment, or a run of segments that a tombstone stands for.
+    """A member of a shard's chain: a segment, or a run of expired segments in a tombstone.
 
-    `until_ms` is what it proves by itself, `begins_ms` where an interval opens that it begins. `run` is the processor
-    run that wrote it (None: its writer's id names none). `claim` is the continuity that its metadata states, None
-    where it states none; `from_ms` the `from` that goes with a proven one.
+    `until_ms` is what it proves by itself, `begins_ms` the start of an interval that it begins. `run` is the
+    processor run that wrote it (None: unknown). `claim` is the continuity in its metadata, or None; `from_ms` the
+    `from` of a proven one.
     """
 
     kind: Kind
@@ -84,7 +81,7 @@ class EvidenceLink(NamedTuple):
 
     @property
     def is_doubtful(self) -> bool:
-        """Return whether it says itself that records may be missing before it, or are."""
+        """Return whether, by its own claim, records before it are or may be missing."""
         return self.claim in {Continuity.UNPROVEN, Continuity.LOST}
 
 
@@ -92,27 +89,27 @@ _CLAIMS: Final = (Continuity.PROVEN, None, Continuity.UNPROVEN, Continuity.LOST)
 
 
 def in_order(links: Iterable[EvidenceLink]) -> list[EvidenceLink]:
-    """Return links in the order of their chain, the same for any order in which they are given.
+    """Return links in the order of their chain, independent of the order of the argument.
 
-    Of two for the same positions, as of a slot that is held twice, the one comes first that claims more, and a chain
-    goes on with that one: what one of them proves, the other does not harm.
+    Of two with the same positions, for example in a slot with two compressions, the one with the stronger claim comes
+    first, and the chain uses that one: the weaker one cancels nothing.
     """
     chain = sorted(links, key=attrgetter("first", "last"))
-    has_doubles = any(one.last == next_one.last and one.first == next_one.first for one, next_one in pairwise(chain))
-    return sorted(chain, key=_place) if has_doubles else chain
+    has_doubles = any(link.last == after.last and link.first == after.first for link, after in pairwise(chain))
+    return sorted(chain, key=_sort_key) if has_doubles else chain
 
 
-def _place(link: EvidenceLink) -> tuple[object, ...]:
+def _sort_key(link: EvidenceLink) -> tuple[object, ...]:
     claim, from_ms = _CLAIMS.index(link.claim), link.from_ms or 0
-    told = (str(link.kind), str(link.after), link.run or "", link.begins_ms, link.arrival_min_ms, link.stored_ms or 0)
-    return (link.first, link.last, claim, link.until_ms, from_ms, *told)
+    ties = (str(link.kind), str(link.after), link.run or "", link.begins_ms, link.arrival_min_ms, link.stored_ms or 0)
+    return (link.first, link.last, claim, link.until_ms, from_ms, *ties)
 
 
 def segment_link(metadata: SegmentMetadata, stored_ms: int | None = None) -> EvidenceLink:
-    """Return the link of a segment, with the time at which S3 stored it (LastModified)."""
+    """Return the link of a segment; `stored_ms` is its LastModified."""
     minute_ms = metadata.minute * MINUTE_MS
     from_ms = metadata.evidence_ms
-    # A proven continuity is stated by its `evidence`: without it nobody can tell what it covers.
+    # Without its `evidence`, a proven continuity covers an unknown time.
     claim = None if metadata.continuity is Continuity.PROVEN and from_ms is None else metadata.continuity
     return EvidenceLink(
         Kind.SEGMENT,
@@ -132,12 +129,10 @@ def segment_link(metadata: SegmentMetadata, stored_ms: int | None = None) -> Evi
 def expired_link(
     *, first: Position, last: Position, after: Predecessor, arrival_min_ms: int, until_ms: int, run: str | None
 ) -> EvidenceLink:
-    """Return the link of a tombstone's run. `until_ms` is that of its last segment, `run` the one that wrote that.
+    """Return the link of a tombstone's run. `until_ms` and `run` are those of its last segment.
 
-    `arrival_min_ms` is a time before which nothing of it arrived: when its day began.
-
-    What the run itself covered stands in the tombstone's intervals (`expired_evidence`): the link is there so that
-    later ones can follow it.
+    `arrival_min_ms` is the begin of its day: no record of the run arrived earlier. The link only allows later ones to
+    follow it; what the run covered is in the tombstone's intervals (`expired_evidence`).
     """
     return EvidenceLink(
         Kind.EXPIRED,
@@ -153,7 +148,7 @@ def expired_link(
 
 
 def mark_evidence(mark: ReadMark, stored_ms: int | None = None) -> Evidence:
-    """Return what a read mark, a proof of an end, or an audit of level `stream` says."""
+    """Return the evidence of a read mark, a proof of an end, or an audit of level `stream`."""
     kind = {MarkKind.READ: Kind.READ, MarkKind.END: Kind.END, MarkKind.STREAM: Kind.STREAM}[mark.kind]
     return Evidence(
         mark.shard_id, kind, mark.from_ms, mark.until_ms, mark.position, mark.continuity, stored_ms=stored_ms
@@ -161,21 +156,21 @@ def mark_evidence(mark: ReadMark, stored_ms: int | None = None) -> Evidence:
 
 
 def adopted_evidence(shard_id: str, position: Position, *, stored_ms: int, held: bool) -> Evidence:
-    """Return what an adopted checkpoint says: from its write on, or a day later where its record was trimmed."""
+    """Return the evidence of an adopted checkpoint, from its write on, or a day later if its record was trimmed."""
     begins_ms = stored_ms - ARRIVAL_STEP_BACK_MS + (0 if held else _DAY_MS)
     return Evidence(shard_id, Kind.ADOPTED, begins_ms, begins_ms, position, Continuity.UNPROVEN, stored_ms)
 
 
 def expired_evidence(shard_id: str, interval: Interval, position: Position | None) -> Evidence:
-    """Return one proven interval that a tombstone keeps."""
+    """Return the evidence of a proven interval in a tombstone."""
     return Evidence(shard_id, Kind.EXPIRED, *interval, position, Continuity.PROVEN)
 
 
 def ended_by_ms(pieces: Iterable[Evidence], end_stored_ms: int | None) -> int:
-    """Return a time by which a shard had surely ended; FOREVER where nothing says that it has.
+    """Return a time by which a shard had certainly ended; FOREVER if its end is not known.
 
-    A closed shard takes no record any more, so what was proven closed needs no evidence afterwards. `end.json` is
-    written after the proof, so the time at which S3 stored it is late enough; its `written_at` is a host's clock.
+    A closed shard accepts no records, so it needs no evidence after that time. `end.json` is written after the proof,
+    so its LastModified is late enough; its `written_at` is a host's clock.
     """
     times = [piece.until_ms + 2 * ARRIVAL_STEP_BACK_MS for piece in pieces if piece.kind is Kind.END]
     if end_stored_ms is not None:
@@ -184,5 +179,5 @@ def ended_by_ms(pieces: Iterable[Evidence], end_stored_ms: int | None) -> int:
 
 
 def run_of(writer: str) -> str | None:
-    """Return the processor run that a writer's id names: what stands before its last hyphen; None: it names none."""
+    """Return the processor run in a writer's id, the part before its last hyphen; None if there is none."""
     return writer.rpartition("-")[0] or None

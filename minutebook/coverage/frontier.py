@@ -1,12 +1,12 @@
-"""Which shards are judged for a time, from when to when, and which hash keys nobody is known to hold. Pure.
+"""Which shards are judged in a scope, from when to when, and which hash keys no known shard holds. Pure.
 
-Judged are the first shards and, through every shard that is not known to be open at the scope's end, all its
-children. A child is required from the last time at which one of its parents was known to be open; a shard, until a
-time by which it had surely ended: by its own proof, or because a child of it was seen.
+The frontier consists of the first shards and, recursively, of all children of shards that are not known to be open at
+the scope's end. A child is required from the last time at which a parent was known to be open. A shard is required
+until a time by which it had certainly ended: by its own proof, or because a child was open.
 
-Children must hold their parents' hash keys, first shards all there are. Where they do not, a shard that was opened
-later in the hole succeeds the ended one: what is open then is the time between the two. A hole of one key that no
-named shard holds is an emulator's off-by-one.
+The first shards must cover all hash keys, and children those of their parents. A shard that was opened later in a
+hole succeeds the ended one; the time between the two is then not proven. A hole of one key that no known shard holds
+is an off-by-one of emulators.
 """
 
 from collections.abc import Iterable, Mapping
@@ -20,11 +20,11 @@ from minutebook.format.aggregate import EVERY_HASH_KEY, HashRange
 from minutebook.format.arrival import ARRIVAL_STEP_BACK_MS
 
 _BIRTH_MARGIN_MS: Final = 3 * ARRIVAL_STEP_BACK_MS
-"""A segment's own `until` lies up to two minutes before the record that shows its shard alive."""
+"""A segment's `until` lies up to two minutes before the records that show its shard open."""
 
 
 class Required(NamedTuple):
-    """One shard and the times at which it must be covered, whatever the scope."""
+    """One shard, and the times at which it must be covered, independent of the scope."""
 
     coverage: ShardCoverage
     interval: Interval
@@ -33,12 +33,12 @@ class Required(NamedTuple):
 
     @property
     def shard_id(self) -> str:
-        """The shard."""
+        """The shard's id."""
         return self.coverage.shard_id
 
 
 class Frontier(NamedTuple):
-    """What is judged, by shard, and the doubts about the stream's shape."""
+    """The shards to judge, by id, and doubts about the stream's shards."""
 
     shards: Mapping[str, Required]
     doubts: tuple[Doubt, ...]
@@ -47,7 +47,7 @@ class Frontier(NamedTuple):
 def find_frontier(
     topology: Topology, coverages: Mapping[str, ShardCoverage], *, begin_ms: int, end_ms: int
 ) -> Frontier:
-    """Return what is judged for a scope that ends at `end_ms`. `begin_ms` is the application's start."""
+    """Return the shards to judge in a scope that ends at `end_ms`. `begin_ms` is the application's start."""
     return _Descent(topology, coverages, begin_ms, end_ms).run()
 
 
@@ -76,7 +76,7 @@ class _Descent:
             self._require(coverage, coverage.adopted_ms or self._begin_ms, is_first=True)
         self._tile(EVERY_HASH_KEY, first, self._begin_ms)
         while self._todo or self._holes:
-            # Holes come last: a shard that descends from others is no stranger in one.
+            # Holes come last: shards that descend from the frontier are known by then.
             if self._todo:
                 self._descend(self._todo.pop())
             else:
@@ -99,8 +99,8 @@ class _Descent:
         self._todo.append(shard)
 
     def _succeeded_ms(self, children: Iterable[str]) -> int:
-        seen = (self._coverage(child).seen_open_ms for child in children)
-        return min((time + _BIRTH_MARGIN_MS for time in seen if time is not None), default=FOREVER)
+        times = (self._coverage(child).seen_open_ms for child in children)
+        return min((time + _BIRTH_MARGIN_MS for time in times if time is not None), default=FOREVER)
 
     def _descend(self, shard: str) -> None:
         coverage = self._coverage(shard)
@@ -122,7 +122,7 @@ class _Descent:
             self._tile(hash_range, children, self._last_open(shard))
 
     def _last_open(self, shard: str) -> int:
-        """Return a time up to which the shard had certainly not ended: when it was required from, at least."""
+        """Return a time at which the shard had certainly not ended; at least the start of its required interval."""
         required = self._required.get(shard)
         return max(self._coverage(shard).open_until_ms, required.interval.from_ms if required else self._begin_ms)
 
@@ -131,33 +131,33 @@ class _Descent:
         return max((self._last_open(parent) for parent in parents), default=self._begin_ms)
 
     def _tile(self, whole: HashRange, parts: Iterable[str], from_ms: int) -> None:
-        """Ask that the parts hold all keys of the whole, from `from_ms` on."""
-        ranges = {part: self._topology.hash_range(part) for part in parts}
-        if not all(ranges.values()):
+        """Record the hash keys of the whole that no part holds from `from_ms` on."""
+        ranges = [self._topology.hash_range(part) for part in parts]
+        if not all(ranges):
             self._doubts.append(Doubt(Reason.RANGE_UNKNOWN, Interval(from_ms, FOREVER)))
             return
-        for hole in uncovered_ranges(whole, (found for found in ranges.values() if found is not None)):
+        for hole in uncovered_ranges(whole, filter(None, ranges)):
             self._holes.append((hole, from_ms))
 
     def _fill(self, hole: HashRange, from_ms: int) -> None:
-        """Look for shards that were opened later in a hole; what is left of it nobody holds."""
-        strangers = self._strangers(hole)
-        if hole.width == 1 and not strangers:
+        """Require the shards that were opened later in a hole; the rest of it is in doubt."""
+        unrelated = self._unrelated(hole)
+        if hole.width == 1 and not unrelated:
             return
-        opened = {shard for shard in strangers if self._topology.is_opened(shard)}
-        heirs = sorted(shard for shard in opened if not self._topology.parents(shard) & opened)
-        for shard in heirs:
+        opened = {shard for shard in unrelated if self._topology.is_opened(shard)}
+        successors = sorted(shard for shard in opened if not self._topology.parents(shard) & opened)
+        for shard in successors:
             coverage = self._coverage(shard).without_birth()
             begins_ms = max(from_ms, coverage.begins_ms())
             self._doubts.append(Doubt(Reason.HASH_HOLE, Interval(from_ms, begins_ms)))
             self._require(coverage, begins_ms, is_first=False)
-        ranges = (self._topology.hash_range(shard) for shard in heirs)
-        for left in uncovered_ranges(hole, (found for found in ranges if found is not None)):
-            if left.width > 1 or not heirs:
+        ranges = map(self._topology.hash_range, successors)
+        for rest in uncovered_ranges(hole, filter(None, ranges)):
+            if rest.width > 1 or not successors:
                 self._doubts.append(Doubt(Reason.HASH_HOLE, Interval(from_ms, FOREVER)))
 
-    def _strangers(self, hole: HashRange) -> list[str]:
-        """Return the shards in the hole that nothing else leads to, and that what is judged does not come from."""
+    def _unrelated(self, hole: HashRange) -> list[str]:
+        """Return the shards in the hole that neither belong to the frontier nor are ancestors of it."""
         known = self._topology.ancestors(self._required) | set(self._required)
         ranges = ((shard, self._topology.hash_range(shard)) for shard in self._topology.named)
         return [shard for shard, keys in ranges if shard not in known and keys is not None and keys.meets(hole)]

@@ -1,13 +1,13 @@
 """Intervals of time: union, difference and gaps.
 
-An interval `(from, until]` holds the times after `from` up to `until`, in epoch milliseconds. Two that touch are one.
+An interval `(from, until]` holds the times after `from` up to `until`, in epoch milliseconds.
 """
 
 from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 
 FOREVER: Final = 1 << 62
-"""Later than every time: the `until` of what goes on for ever."""
+"""Later than every time."""
 
 
 class Interval(NamedTuple):
@@ -18,16 +18,16 @@ class Interval(NamedTuple):
 
     @property
     def is_empty(self) -> bool:
-        """Tell whether it holds no time."""
+        """Return whether it holds no time."""
         return self.until_ms <= self.from_ms
 
     def overlaps(self, other: "Interval") -> bool:
-        """Tell whether the two have a time in common."""
+        """Return whether the two have a time in common."""
         return max(self.from_ms, other.from_ms) < min(self.until_ms, other.until_ms)
 
 
 def union(intervals: Iterable[Interval]) -> tuple[Interval, ...]:
-    """Return the same times as disjoint intervals, in order."""
+    """Return the same times as disjoint intervals, in order; adjacent intervals are merged."""
     merged: list[Interval] = []
     for interval in sorted(interval for interval in intervals if not interval.is_empty):
         if merged and interval.from_ms <= merged[-1].until_ms:
@@ -38,13 +38,13 @@ def union(intervals: Iterable[Interval]) -> tuple[Interval, ...]:
 
 
 def difference(intervals: Iterable[Interval], taken: Iterable[Interval]) -> tuple[Interval, ...]:
-    """Return the times of `intervals` that none of `taken` holds."""
-    away = union(taken)
-    return tuple(left for interval in union(intervals) for left in gaps(away, interval))
+    """Return the times of `intervals` that are not in `taken`."""
+    holes = union(taken)
+    return tuple(rest for interval in union(intervals) for rest in gaps(holes, interval))
 
 
 def gaps(covered: Iterable[Interval], whole: Interval) -> Iterator[Interval]:
-    """Yield what `covered` (disjoint and in order, as `union` returns it) leaves open of `whole`."""
+    """Yield the times of `whole` that are not in `covered`, which is disjoint and in order as `union` returns it."""
     reached = whole.from_ms
     for interval in covered:
         if interval.until_ms <= reached or interval.from_ms >= whole.until_ms:

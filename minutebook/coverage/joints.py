@@ -1,19 +1,19 @@
-"""How a segment is joined to what lies before it in its shard's chain. Pure.
+"""How a segment is joined to the one before it in its shard's chain. Pure.
 
-Segments are taken in the order of positions; the one before is that which reaches furthest so far. Each names the
-position after which it comes, its `after`:
+Segments are taken in the order of positions; the one before is the one with the greatest `last` so far. Each names
+its predecessor's last position in `after`:
 
                  before          segment          after
     HEAD                         [first..last]    a start; nothing is known before it
     ORPHAN                  ?....[first..last]    a position; nothing is known before it
     FOLLOWS      [.......last]---[first..last]    before's last position
-    LEAPS        [.......last] ?.[first..last]    a position behind before's last: a segment is missing between them
-    GOES_BACK    [..a....last]   [first..last]    a position before before's last: read on from an older checkpoint
+    LEAPS        [.......last] ?.[first..last]    a position after before's last: a segment is missing between them
+    GOES_BACK    [..a....last]   [first..last]    a position before before's last: read from an older checkpoint
     RESTARTS     [.......last] | [first..last]    a start: read without what was archived before
 
-What those who judge a chain make of it:
+How coverage, the audit and restore judge each joint:
 
-                 coverage: what is proven             audit: what is found             restore: is it a hole?
+                 coverage: what is proven             audit: the finding               restore: is it a hole?
     HEAD         covers, where start.json says so     start.json must say the same     -
     ORPHAN       begins: BROKEN_CHAIN, or NOT_SEEN    broken_chain, or missing_start   -
     FOLLOWS      covers, unless its claim is a doubt  fine                             no
@@ -22,8 +22,8 @@ What those who judge a chain make of it:
     RESTARTS     begins: BROKEN_CHAIN                 broken_chain                     yes
 
 Two segments with the same `after` are the audit's forked_chain, and positions that are stored twice (`first` <=
-before's last) its overlapping_segments, whatever the joint. A segment that says itself that records may be missing
-before it (`is_doubtful`) breaks nothing by RESTARTS; coverage and restore excuse GOES_BACK by it, too.
+before's last) its overlapping_segments, for any joint. RESTARTS breaks no chain if the segment itself states that
+records may be missing before it (`is_doubtful`); coverage and restore accept GOES_BACK then, too.
 """
 
 import enum
@@ -38,17 +38,17 @@ class Joined(Protocol):
 
     @property
     def last(self) -> Position:
-        """The position with which it ends."""
+        """Its last position."""
         ...
 
     @property
     def after(self) -> Predecessor:
-        """What it says it comes after."""
+        """Its predecessor."""
         ...
 
 
 class Joint(enum.Enum):
-    """What lies between a segment and the one before it."""
+    """How a segment is joined to the one before it; see above."""
 
     HEAD = enum.auto()
     ORPHAN = enum.auto()

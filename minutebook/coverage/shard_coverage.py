@@ -1,9 +1,9 @@
-"""One shard: the times that its evidence proves, and why the others are open. Pure."""
+"""One shard: the times that its evidence proves, and why the others are not proven. Pure."""
 
 from collections.abc import Sequence
 from typing import Final, NamedTuple, Self
 
-from minutebook.coverage.chain import Chain, ChainView, Doubt, Reason, footed
+from minutebook.coverage.chain import Chain, ChainView, Doubt, Reason, supported_evidence
 from minutebook.coverage.evidence import Evidence, Kind, ended_by_ms
 from minutebook.coverage.intervals import FOREVER, Interval, difference, gaps
 from minutebook.format.arrival import ARRIVAL_STEP_BACK_MS
@@ -13,18 +13,18 @@ from minutebook.format.position import Position
 from minutebook.format.read_mark import BIRTH
 
 _LOG_MARGIN_MS: Final = 15 * MINUTE_MS
-"""S3 refuses requests of a host whose clock is further off."""
+"""S3 refuses requests from a host whose clock differs by more."""
 
 
 class Skip(NamedTuple):
-    """A `_skipped/` marker: when the host's clock said that the line was logged, and when S3 stored the object."""
+    """A `_skipped/` marker: when the line was logged, by the host's clock, and the object's LastModified."""
 
     logged_ms: int
     stored_ms: int
 
 
 class ShardFacts(NamedTuple):
-    """Everything durable that is known of one shard. `end_stored_ms` is when S3 stored its `end.json`."""
+    """All durable facts about one shard. `end_stored_ms` is the LastModified of its `end.json`."""
 
     shard_id: str
     chain: ChainView = ChainView()
@@ -34,17 +34,17 @@ class ShardFacts(NamedTuple):
 
 
 class Gap(NamedTuple):
-    """A time that is not proven, and everything that may be the reason."""
+    """A time that is not proven, and the possible reasons."""
 
     interval: Interval
     reasons: tuple[Reason, ...]
 
 
 class ShardCoverage:
-    """What is proven of one shard.
+    """The coverage of one shard.
 
-    `covered` are disjoint intervals in order. `open_until_ms` is the last time at which the shard is known to have
-    been open (0: none), `seen_open_ms` the first; `ended_ms` a time by which it had ended (FOREVER: nothing says so).
+    `covered` are the proven times, disjoint and in order. `open_until_ms` is the last time at which the shard was
+    known to be open (0: none), `seen_open_ms` the first; `ended_ms` a time by which it had ended (FOREVER: unknown).
     """
 
     def __init__(self, facts: ShardFacts, *, trusts_birth: bool = True) -> None:
@@ -56,7 +56,7 @@ class ShardCoverage:
             pieces = tuple(
                 piece._replace(from_ms=piece.until_ms) if piece.from_ms == BIRTH else piece for piece in pieces
             )
-        self._pieces, doubts = footed(self._chain, pieces)
+        self._pieces, doubts = supported_evidence(self._chain, pieces)
         skipped = [blocked for skip in facts.skips for blocked in self._skipped(skip)]
         self.doubts = [*self._chain.doubts, *doubts, *(Doubt(Reason.SKIPPED, interval) for interval in skipped)]
         proven = (*self._chain.intervals, *(piece.interval for piece in self._pieces))
@@ -70,54 +70,43 @@ class ShardCoverage:
 
     @property
     def evidence(self) -> list[Evidence]:
-        """Every piece of evidence that the chain can carry, segments first."""
+        """All evidence that the chain supports, segments first."""
         return [*self._chain.evidence, *self._pieces]
 
     def without_birth(self) -> Self:
-        """Return the same without believing what claims to reach back to the shard's birth.
-
-        It is a child's to claim: for a shard without a parent it says nothing about the time before.
-        """
+        """Return the coverage without claims of time since the shard's birth, which only child shards may make."""
         claims = (*(node.from_ms for node in self._chain.nodes), *(piece.from_ms for piece in self._facts.pieces))
         return type(self)(self._facts, trusts_birth=False) if BIRTH in claims else self
 
     @property
     def is_empty(self) -> bool:
-        """Tell whether nothing is known of the shard."""
+        """Return whether nothing is known of the shard."""
         return not self._chain.nodes and not self._facts.pieces
 
     def is_covered(self, from_ms: int, until_ms: int) -> bool:
-        """Tell whether everything that arrived between the two times is proven to be archived."""
+        """Return whether everything that arrived between the two times is proven to be archived."""
         return not any(gaps(self.covered, Interval(from_ms, until_ms)))
 
     def reach_of(self, position: Position) -> int | None:
-        """Return how far the link that ends at `position` reaches, with what it stands on; None: no link does."""
+        """Return the `until` of the link that ends at `position`, or None."""
         node = self._chain.at(position)
         return node.until_ms if node else None
-
-    def covered_until(self, from_ms: int) -> int:
-        """Return how far from `from_ms` on everything is proven; `from_ms` itself where nothing is."""
-        return next(
-            (interval.until_ms for interval in self.covered if interval.from_ms <= from_ms < interval.until_ms),
-            from_ms,
-        )
 
     def gaps(self, from_ms: int, until_ms: int) -> tuple[Gap, ...]:
         """Return the times between the two that are not proven, each with its reasons."""
         return tuple(self._explain(gap) for gap in gaps(self.covered, Interval(from_ms, until_ms)))
 
     def is_open_at(self, time_ms: int) -> bool:
-        """Tell whether the shard is known to have been open then.
+        """Return whether the shard was known to be open, by a segment or a read mark whose `until` reaches that time.
 
-        Only a segment or a read mark tells, whose `until` reaches that time: not a proof of its end, nor an audit of
-        level `stream`, which covers closed shards as well.
+        A proof of its end, and an audit of level `stream`, do not show that a shard was open.
         """
         return self.open_until_ms >= time_ms
 
     def begins_ms(self) -> int:
-        """Return from when on the shard's own evidence tells of it; FOREVER where there is none.
+        """Return the begin of the shard's evidence; FOREVER if there is none.
 
-        Evidence that reaches back to its birth does not tell when that was: its `until` does.
+        Evidence since the shard's birth, whose time is unknown, counts from its `until`.
         """
         begins = (piece.until_ms if piece.from_ms == BIRTH else piece.interval.from_ms for piece in self.evidence)
         return min(begins, default=FOREVER)
@@ -129,8 +118,8 @@ class ShardCoverage:
     def _skipped(self, skip: Skip) -> Sequence[Interval]:
         """Return the times that a skipped batch may belong to.
 
-        What it held lies behind everything that was durable before the line was logged, and arrived before S3 stored
-        the marker. A comparison with the stream that was stored later clears it.
+        Its records lie after everything that was durable before the line was logged, and arrived before S3 stored the
+        marker. A comparison with the stream that was stored later clears those times.
         """
         older = [
             piece.until_ms
@@ -149,14 +138,14 @@ class ShardCoverage:
         return difference([blocked], cleared)
 
     def _adoption(self) -> int | None:
-        """Return when the shard was taken over from another application, if nobody had archived it before.
+        """Return when the shard was adopted from another application, if nothing was archived of it before.
 
-        A comparison with the stream is nobody's archiving: it leaves out what an adopted checkpoint stands for.
+        A comparison with the stream does not count as archived: it leaves out records before an adopted checkpoint.
         """
         adoptions = (piece for piece in self._facts.pieces if piece.kind is Kind.ADOPTED)
         stored = [piece.stored_ms for piece in adoptions if piece.stored_ms is not None]
         if not stored or (self._chain.nodes and self._chain.adopted is None):
             return None
-        taken_ms = min(stored) - ARRIVAL_STEP_BACK_MS
-        earlier = (piece for piece in self.evidence if piece.kind not in {Kind.ADOPTED, Kind.STREAM})
-        return None if any(piece.until_ms < taken_ms for piece in earlier) else taken_ms
+        adopted_ms = min(stored) - ARRIVAL_STEP_BACK_MS
+        archived = (piece for piece in self.evidence if piece.kind not in {Kind.ADOPTED, Kind.STREAM})
+        return None if any(piece.until_ms < adopted_ms for piece in archived) else adopted_ms

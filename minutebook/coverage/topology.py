@@ -1,11 +1,11 @@
-"""Which shards the stream has had, as far as anything tells: who came from whom, who holds which hash keys. Pure.
+"""The shards of the stream by all sources: their parents, children and hash keys. Pure.
 
-A *first shard* is one none of whose parents is known to this application. On a stream that was resharded before,
-every shard names parents, so whether it names any decides nothing. What is neither a first shard nor descends from
-one ended before the application began.
+A *first shard* has no parent that this application knows. On a stream that was resharded before, every shard names
+parents, so having any decides nothing. Shards that neither are first shards nor descend from one ended before the
+application began.
 
-No shard descends from itself. Where the sources together say so, they are wrong about each step of that circle, and
-none of it is believed: a false parent would let a shard's time begin when it had gone by, a false child let it end.
+No shard descends from itself. If the sources together say so, all relations of that circle are dropped: a false
+parent would shift the begin of a shard's required time, a false child its end.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -18,7 +18,7 @@ from minutebook.format.markers import EndMarker, StartMarker
 
 
 class ShardRow(NamedTuple):
-    """What one source says of a shard: ListShards, KCL's lease row, or a marker. None, and empty: it does not say."""
+    """A shard by one source: ListShards, KCL's lease row, or a marker. None and empty fields are unknown."""
 
     shard_id: str
     hash_range: HashRange | None = None
@@ -27,12 +27,11 @@ class ShardRow(NamedTuple):
 
 
 class ShardSources(NamedTuple):
-    """Everything that names shards.
+    """All sources about shards.
 
-    `first` is `_shards/first.json` (None: there is none); `marked` are the rows of all markers, also those of shards
-    that have segments and no marker; `opened` the ids of the shards that a processor was given; `ended` those that
-    have an `end.json`; `leased` KCL's rows. `listed` is ListShards by id (None: it was not asked), `closed` those of
-    them that take no records any more.
+    `first` is `_shards/first.json`, or None; `marked` are the rows of all markers, and of shards with segments but no
+    marker; `opened` the shards that KCL assigned to a processor; `ended` those with an `end.json`; `leased` KCL's
+    rows. `listed` is ListShards (None: not called), `closed` the closed shards in it.
     """
 
     first: tuple[ShardRow, ...] | None = None
@@ -45,7 +44,7 @@ class ShardSources(NamedTuple):
 
 
 class Topology:
-    """The union of all sources. `circles` are shards that are named as their own ancestors, each set once."""
+    """The union of all sources. `circles` are sets of shards that are named as their own ancestors."""
 
     def __init__(self, sources: ShardSources) -> None:
         self._sources = sources
@@ -66,46 +65,46 @@ class Topology:
 
     @property
     def opened(self) -> list[str]:
-        """The shards that a processor was given, in order."""
+        """The shards that KCL assigned to a processor, in order."""
         return sorted(self._sources.opened)
 
     @property
     def named(self) -> list[str]:
-        """Every shard that any source names and whose hash keys are known, in order."""
+        """All shards with known hash keys, in order."""
         return sorted(self._ranges)
 
     def parents(self, shard_id: str) -> frozenset[str]:
-        """Return the shards that this one came from."""
+        """Return the shard's parents."""
         return frozenset(self._parents.get(shard_id, ()))
 
     def children(self, shard_id: str) -> list[str]:
-        """Return the shards that came from this one, in order."""
+        """Return the shard's children, in order."""
         return sorted(self._children.get(shard_id, ()))
 
     def ancestors(self, shard_ids: Iterable[str]) -> set[str]:
-        """Return the shards that these came from, however far back."""
-        found: set[str] = set()
+        """Return all ancestors of some shards."""
+        ancestors: set[str] = set()
         todo = list(shard_ids)
         while todo:
-            new = self.parents(todo.pop()) - found
-            found |= new
+            new = self.parents(todo.pop()) - ancestors
+            ancestors |= new
             todo += new
-        return found
+        return ancestors
 
     def hash_range(self, shard_id: str) -> HashRange | None:
-        """Return the hash keys of a shard; None: nobody says."""
+        """Return the hash keys of a shard; None if unknown."""
         return self._ranges.get(shard_id)
 
     def is_opened(self, shard_id: str) -> bool:
-        """Tell whether a processor was given the shard."""
+        """Return whether KCL assigned the shard to a processor."""
         return shard_id in self._sources.opened
 
     def is_listed_open(self, shard_id: str) -> bool:
-        """Tell whether ListShards named the shard and called it open, when it was asked."""
+        """Return whether ListShards was called and listed the shard as open."""
         return self._listed is not None and shard_id in self._listed and shard_id not in self._sources.closed
 
     def is_over(self, shard_id: str) -> bool | None:
-        """Tell whether the shard has ended by now; None: nothing tells."""
+        """Return whether the shard has ended by now; None if unknown."""
         if shard_id in self._sources.ended or shard_id in self._sources.closed:
             return True
         if self._listed is None:
@@ -113,11 +112,11 @@ class Topology:
         return shard_id not in self._listed
 
     def _open_circles(self) -> list[frozenset[str]]:
-        """Forget who came from whom within each circle; return the circles."""
+        """Drop the relations within each circle; return the circles."""
         above = {shard: self.ancestors([shard]) for shard in self._parents}
-        own = sorted(shard for shard, found in above.items() if shard in found)
+        circular = sorted(shard for shard, ancestors in above.items() if shard in ancestors)
         circles = {
-            shard: frozenset(other for other in above[shard] if shard in above.get(other, ())) for shard in own
+            shard: frozenset(other for other in above[shard] if shard in above.get(other, ())) for shard in circular
         }
         for shard, circle in circles.items():
             self._parents[shard] -= circle
@@ -136,7 +135,7 @@ class Topology:
 
 
 def uncovered_ranges(whole: HashRange, parts: Iterable[HashRange]) -> Iterator[HashRange]:
-    """Yield what `parts` leave open of `whole`."""
+    """Yield the ranges of `whole` that no part covers."""
     reached = whole.first
     for part in sorted(parts):
         if part.last < reached or part.first > whole.last:
@@ -149,20 +148,16 @@ def uncovered_ranges(whole: HashRange, parts: Iterable[HashRange]) -> Iterator[H
 
 
 def hash_range_of(starting_hash_key: str, ending_hash_key: str) -> HashRange | None:
-    """Read a range as ListShards writes it; None where a marker was written without one.
-
-    Raises:
-        FormatError: it is no range of hash keys.
-    """
+    """Parse a range of ListShards; None for a marker without one. Raises FormatError."""
     if not starting_hash_key and not ending_hash_key:
         return None
     texts = (starting_hash_key, ending_hash_key)
     if not all(text.isascii() and text.isdecimal() and len(text) <= len(str(LAST_HASH_KEY)) for text in texts):
         raise FormatError(f"not a range of hash keys: {texts}")
-    found = HashRange(int(starting_hash_key), int(ending_hash_key))
-    if not found.first <= found.last <= LAST_HASH_KEY:
+    hash_range = HashRange(int(starting_hash_key), int(ending_hash_key))
+    if not hash_range.first <= hash_range.last <= LAST_HASH_KEY:
         raise FormatError(f"not a range of hash keys: {texts}")
-    return found
+    return hash_range
 
 
 def first_rows(marker: FirstShards) -> tuple[ShardRow, ...]:
@@ -179,7 +174,7 @@ def marked_rows(
     opened: Mapping[str, OpenedMarker],
     ends: Mapping[str, EndMarker],
 ) -> tuple[ShardRow, ...]:
-    """Return the rows of the shards that have markers, or segments or marks (`shard_ids`); raises FormatError."""
+    """Return the rows of shards with markers, and of `shard_ids` (with segments or marks); raises FormatError."""
     rows = [ShardRow(shard_id) for shard_id in shard_ids]
     markers: list[StartMarker | OpenedMarker] = [*starts.values(), *opened.values()]
     for marker in markers:

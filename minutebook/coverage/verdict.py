@@ -1,8 +1,8 @@
-"""The verdict on a scope: what is proven of each shard that is judged, and why the rest is not. Pure.
+"""The verdict on a scope: what is proven of each judged shard, and why the rest is not. Pure.
 
-A scope is a UTC day, or what of it lies behind the application's start; or, asked for, what has passed of today. It
-is covered when every shard that is judged is covered wherever it is required, and nothing about the stream's shape
-is in doubt. An empty frontier is never covered.
+A scope is a UTC day, or its part after the application's start; on request, the part of today that has passed. It is
+covered if every judged shard is covered at its required times, and the stream's shards are not in doubt. An empty
+frontier is never covered.
 """
 
 import enum
@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple
 
 from minutebook.coverage.chain import Doubt, Reason
-from minutebook.coverage.frontier import Frontier, Required, find_frontier
+from minutebook.coverage.frontier import Required, find_frontier
 from minutebook.coverage.intervals import Interval
 from minutebook.coverage.shard_coverage import Gap, ShardCoverage
 from minutebook.coverage.topology import Topology
@@ -18,11 +18,11 @@ from minutebook.format.day import Day
 from minutebook.format.minute import MINUTE_MS
 
 SO_FAR_MARGIN_MS: Final = 80 * MINUTE_MS
-"""Today is judged up to this long ago: a quiet shard is marked once an hour, and marks may be late."""
+"""Today is judged up to this time before now: quiet shards are marked once an hour, and marks may be late."""
 
 
 class State(enum.StrEnum):
-    """What a judgement says."""
+    """The result of a judgement."""
 
     COVERED = "covered"
     UNKNOWN = "unknown"
@@ -30,9 +30,9 @@ class State(enum.StrEnum):
 
 
 class ShardVerdict(NamedTuple):
-    """One shard. `required` is what of the scope it had to be covered for; `begins_late` says that it was not whole.
+    """One shard. `required` is the part of the scope in which it had to be covered.
 
-    `begins_late`: the shard was taken over from another application within the scope, and is judged from there on.
+    `begins_late`: the shard was adopted from another application within the scope, and is judged from there on.
     """
 
     shard_id: str
@@ -44,7 +44,7 @@ class ShardVerdict(NamedTuple):
 
 
 class OpenTime(NamedTuple):
-    """A time that is not proven, of one shard; without one the stream's shape is in doubt."""
+    """A time that is not proven, of one shard; without a shard, the stream's shards are in doubt."""
 
     shard_id: str | None
     interval: Interval
@@ -52,7 +52,7 @@ class OpenTime(NamedTuple):
 
 
 class Verdict(NamedTuple):
-    """The whole scope: its shards in order, and what is in doubt about the stream's shape."""
+    """The verdict on a scope: its shards in order, and doubts about the stream's shards."""
 
     state: State
     scope: Interval
@@ -61,27 +61,26 @@ class Verdict(NamedTuple):
 
     @property
     def reasons(self) -> tuple[Reason, ...]:
-        """Every reason once, in order."""
-        named = {reason for shard in self.shards for reason in shard.reasons}
-        return tuple(sorted(named | {doubt.reason for doubt in self.doubts}))
+        """All reasons, in order."""
+        reasons = {reason for shard in self.shards for reason in shard.reasons}
+        return tuple(sorted(reasons | {doubt.reason for doubt in self.doubts}))
 
     @property
     def open_times(self) -> tuple[OpenTime, ...]:
-        """Everything that is not proven: the gaps of each shard, then doubts, which may reach beyond the scope."""
+        """All times that are not proven: each shard's gaps, then doubts, which may extend beyond the scope."""
         gaps = (OpenTime(shard.shard_id, gap.interval, gap.reasons) for shard in self.shards for gap in shard.gaps)
         return (*gaps, *(OpenTime(None, doubt.interval, (doubt.reason,)) for doubt in self.doubts))
 
     def inside(self, interval: Interval) -> Interval:
-        """Return what of an interval lies in the scope."""
+        """Return the part of an interval within the scope."""
         return Interval(max(interval.from_ms, self.scope.from_ms), min(interval.until_ms, self.scope.until_ms))
 
 
 def day_scope(day: Day, begin_ms: int, now_ms: int, *, so_far_ms: int | None = None) -> Interval | None:
-    """Return what is judged of a day; None: nothing, because it ends before the application began, or lies ahead.
+    """Return the scope of a day; None for a day that ended before the application's start `begin_ms`, or lies ahead.
 
-    The audit, `compact` and `expire` all ask here. `begin_ms` is the application's start. Of a day that is not over,
-    `so_far_ms` says up to when it is judged (`SO_FAR_MARGIN_MS` ago, unless the user names a time); without it the
-    scope reaches to the day's end and cannot be covered yet.
+    A day in progress is judged up to `so_far_ms` (`SO_FAR_MARGIN_MS` ago, unless the user names a time); without it
+    the scope extends to the day's end and cannot be covered yet.
     """
     from_ms, until_ms = max(day.begin_ms, begin_ms), day.end_ms
     if so_far_ms is not None:
@@ -101,14 +100,14 @@ def judge_scope(
     )
     doubts = tuple(doubt for doubt in frontier.doubts if doubt.interval.overlaps(scope))
     states = [*(shard.state for shard in shards), *(_state([doubt.reason]) for doubt in doubts)]
-    if not _is_somebody_judged(frontier, scope):
+    if not any(required.interval.overlaps(scope) for required in frontier.shards.values()):
         doubts = (*doubts, Doubt(Reason.NO_FRONTIER, scope))
         states.append(State.UNKNOWN)
     return Verdict(_worst(states), scope, shards, doubts)
 
 
 def _judge_shard(scope: Interval, required: Required, *, parents_over: bool) -> ShardVerdict | None:
-    """Judge one shard; None: it did not exist in the scope."""
+    """Judge one shard; None if it did not exist in the scope."""
     from_ms = max(scope.from_ms, required.interval.from_ms)
     until_ms = min(scope.until_ms, required.interval.until_ms)
     taken_over = required.is_first and required.coverage.adopted_ms is not None
@@ -130,17 +129,10 @@ def _are_parents_over(required: Required, topology: Topology) -> bool:
     return all(topology.is_over(parent) is not False for parent in topology.parents(required.shard_id))
 
 
-def _is_somebody_judged(frontier: Frontier, scope: Interval) -> bool:
-    return any(required.interval.overlaps(scope) for required in frontier.shards.values())
-
-
 def _state(reasons: Iterable[Reason]) -> State:
-    found = list(reasons)
-    if any(reason.is_defect for reason in found):
-        return State.DEFECT
-    return State.UNKNOWN if found else State.COVERED
+    return _worst(State.DEFECT if reason.is_defect else State.UNKNOWN for reason in reasons)
 
 
 def _worst(states: Iterable[State]) -> State:
-    found = set(states)
-    return next((state for state in (State.DEFECT, State.UNKNOWN) if state in found), State.COVERED)
+    distinct = set(states)
+    return next((state for state in (State.DEFECT, State.UNKNOWN) if state in distinct), State.COVERED)

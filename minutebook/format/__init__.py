@@ -1,1 +1,1 @@
-"""What lies on S3, as values and bytes: no I/O. Imports errors and compression of `archive`; all may import it."""
+"""The objects on S3 as values and bytes, without I/O. Imports only `errors` and `compression`."""

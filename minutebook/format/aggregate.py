@@ -1,4 +1,4 @@
-"""KPL aggregates: many user records in one Kinesis record, taken apart exactly as KCL does it.
+"""KPL aggregates: many user records in one Kinesis record, deaggregated exactly as KCL does it.
 
 Format (awslabs/amazon-kinesis-producer, aggregation-format.md): 4 magic bytes, a protobuf message, its MD5.
 
@@ -8,16 +8,16 @@ Format (awslabs/amazon-kinesis-producer, aggregation-format.md): 4 magic bytes, 
                        required bytes data = 3; repeated Tag tags = 4; }
     Tag              { required string key = 1; optional string value = 2; }
 
-What the daemon delivers (KCL's AggregatorUtil.java, protobuf-java 4.27; shapes with KCL's own answers are in
-tests/data/kpl/answers.json):
+What the daemon delivers (KCL's AggregatorUtil.java, protobuf-java 4.27; tests/data/kpl/answers.json has KCL's results
+for many shapes):
 
-    no magic, wrong digest, not the message above ........ the record as it is, under sub-sequence number 0
+    no magic, wrong digest, not the message above ........ the record as it is, with sub-sequence number 0
     user records that would cost more than 32 MiB ........ the same: consumer/daemon/classes/minutebook, not KCL
     an index beyond its table, a hash key not a number ... the user records before that one
     a hash key outside the shard's range ................. nothing
     anything else ........................................ every user record, numbered from 0
 
-Any byte string is read in time linear in its length.
+Any byte string is parsed in linear time.
 """
 
 import enum
@@ -33,18 +33,18 @@ LAST_HASH_KEY: Final = (1 << 128) - 1
 _HASH_KEY_DIGITS: Final = len(str(LAST_HASH_KEY))
 _HASH_KEY: Final = re.compile(r"([+-]?)(\d+)")
 _BASIC_PLANE: Final = "\uffff"
-# Java makes one U+FFFD of a surrogate's bytes, Python one of each byte; otherwise they agree.
+# Java replaces a surrogate's bytes by one U+FFFD, Python each byte by one; otherwise they agree.
 _SURROGATE: Final = re.compile(rb"\xed[\xa0-\xbf][\x80-\xbf]?")
 _REPLACEMENT: Final = "\ufffd".encode()
 
 _VARINT, _FIXED64, _BYTES, _GROUP, _GROUP_END, _FIXED32 = range(6)
 _FIXED_SIZES: Final = {_FIXED64: 8, _FIXED32: 4}
 _DEEPEST: Final = 100
-"""protobuf-java's limit for messages and groups in each other."""
+"""protobuf-java's limit for nested messages and groups."""
 _MAX_COST: Final = 32 << 20
 _RECORD_COST: Final = 256
 _HASH_KEY_FACTOR: Final = 64
-"""BoundedAggregatorUtil.java: what keys become when they are repeated with each of their user records."""
+"""BoundedAggregatorUtil.java: keys are repeated with each of their user records."""
 _KEYS, _HASH_KEYS, _RECORDS = 1, 2, 3
 _KEY_INDEX, _HASH_KEY_INDEX, _DATA, _TAGS = 1, 2, 3, 4
 
@@ -65,11 +65,11 @@ class HashRange(NamedTuple):
 
     @property
     def width(self) -> int:
-        """How many keys it holds."""
+        """The number of keys."""
         return self.last - self.first + 1
 
     def meets(self, other: "HashRange") -> bool:
-        """Tell whether the two have a key in common."""
+        """Return whether the ranges overlap."""
         return self.first <= other.last and other.first <= self.last
 
 
@@ -84,10 +84,9 @@ class Fault(enum.StrEnum):
 
 
 class DeliveredAggregate(NamedTuple):
-    """What KCL delivers of a Kinesis record, and what it withholds.
+    """The user records that KCL delivers of a Kinesis record, and those that it withholds.
 
-    `withheld` are numbered like the delivered ones; one whose partition key index is wrong has the key of the
-    Kinesis record.
+    Both are numbered alike. A withheld record with a wrong partition key index has the key of the Kinesis record.
     """
 
     delivered: list[UserRecord]
@@ -96,7 +95,7 @@ class DeliveredAggregate(NamedTuple):
 
 
 def deaggregate(partition_key: str, data: bytes, hash_range: HashRange = EVERY_HASH_KEY) -> DeliveredAggregate:
-    """Take one Kinesis record apart. What only looks like an aggregate is a plain record."""
+    """Deaggregate one Kinesis record. Data that only looks like an aggregate is a plain record."""
     message, digest = data[len(MAGIC) : -_DIGEST_BYTES], data[-_DIGEST_BYTES:]
     if (
         not data.startswith(MAGIC)
@@ -128,7 +127,7 @@ class _NotAnAggregateError(ValueError):
 
 
 class _Record(NamedTuple):
-    """One user record, by indexes; `hash_key` is None when it has none of its own."""
+    """One user record, by indexes; `hash_key` is None if it has no explicit one."""
 
     key: int
     hash_key: int | None
@@ -136,7 +135,7 @@ class _Record(NamedTuple):
 
 
 class _Aggregate:
-    """A message whose shape is right. Keys are hashed once, however many records share them."""
+    """A parsed message. Keys are hashed once, however many records share them."""
 
     def __init__(self, keys: list[bytes], hash_keys: list[bytes], records: list[_Record]) -> None:
         self._key_sizes = [len(key) for key in keys]
@@ -147,7 +146,7 @@ class _Aggregate:
         self._hashes: dict[tuple[int, int | None], int | None] = {}
 
     def cost(self) -> int:
-        """Return what delivering the user records would cost, up to the first that KCL cannot deliver."""
+        """Return the cost of delivering the user records before the first that KCL cannot deliver."""
         cost = 0
         for record in self.records:
             if not 0 <= record.key < len(self._keys):
@@ -159,11 +158,11 @@ class _Aggregate:
             cost += _RECORD_COST + len(record.data) + self._key_sizes[record.key]
         return cost
 
-    def key_of(self, record: _Record, otherwise: str) -> str:
-        return self._keys[record.key] if 0 <= record.key < len(self._keys) else otherwise
+    def key_of(self, record: _Record, default: str) -> str:
+        return self._keys[record.key] if 0 <= record.key < len(self._keys) else default
 
     def hash_key_of(self, record: _Record) -> int | None:
-        """Return the hash key by which KCL judges the record; None where KCL throws."""
+        """Return the hash key that KCL compares with the shard's range; None where KCL throws."""
         indexes = record.key, record.hash_key
         if indexes not in self._hashes:
             self._hashes[indexes] = self._hash_key(*indexes)
@@ -178,7 +177,7 @@ class _Aggregate:
 
 
 def _number(text: str) -> int | None:
-    """Return what Java's BigInteger makes of `text`, None where it throws; too large is one above the largest."""
+    """Parse `text` as Java's BigInteger; None where it throws. Too large values become LAST_HASH_KEY + 1."""
     match = _HASH_KEY.fullmatch(text)
     if match is None or max(text) > _BASIC_PLANE:
         return None
@@ -215,19 +214,17 @@ def _record(body: bytes) -> _Record:
                 hash_key = _java_int(value)
         elif number == _DATA:
             data = value
-        elif number == _TAGS and not any(number == 1 and isinstance(name, bytes) for number, name in _tag(value)):
-            raise _NotAnAggregateError("a tag without its name")
+        elif number == _TAGS:
+            tag = list(_fields(value, depth=2))  # all of it: KCL refuses a tag that is malformed behind its name
+            if not any(number == 1 and isinstance(name, bytes) for number, name in tag):
+                raise _NotAnAggregateError("a tag without its name")
     if key is None or data is None:
         raise _NotAnAggregateError("a record without key or data")
     return _Record(key, hash_key, data)
 
 
-def _tag(body: bytes) -> list[tuple[int, int | bytes]]:
-    return list(_fields(body, depth=2))
-
-
 def _fields(message: bytes, depth: int) -> Iterator[tuple[int, int | bytes]]:
-    """Yield (field number, value) of the varints and byte strings of a message, and skip what else it may hold."""
+    """Yield (field number, value) of the varints and byte strings of a message; other fields are skipped."""
     at = 0
     groups: list[int] = []
     while at < len(message):
@@ -260,7 +257,7 @@ def _take(message: bytes, at: int, size: int) -> tuple[bytes, int]:
 
 
 def _varint(message: bytes, at: int) -> tuple[int, int]:
-    """Return a number and where it ends. More than ten bytes are refused, more than 64 bits are cut off."""
+    """Return a number and the index after it. More than ten bytes are refused, more than 64 bits are cut off."""
     value = 0
     for shift in range(0, 70, 7):
         if at >= len(message):

@@ -1,14 +1,13 @@
-"""The JSON objects that tell which shards there are, and what was not delivered.
+"""The JSON objects about the existing shards and about undelivered records.
 
     _shards/first.json ................................. the shards that the application began with
-    _shards/<shardId>/opened.json ...................... a processor was given the shard
-    _shards/<shardId>/adopted.json ..................... the chain begins behind another application's checkpoint
-    _skipped/<date>/<shardId>-<ms>-<writer>.json ....... KCL's daemon told of records that it skipped
-    _undelivered/<date>/<shardId>/<sequence>.json ...... a record that KCL would not deliver, as the stream holds it
+    _shards/<shardId>/opened.json ...................... KCL assigned the shard to a processor
+    _shards/<shardId>/adopted.json ..................... the chain begins after another application's checkpoint
+    _skipped/<date>/<shardId>-<ms>-<writer>.json ....... KCL's daemon logged that it skipped records
+    _undelivered/<date>/<shardId>/<sequence>.json ...... a record that KCL does not deliver, as the stream holds it
 
-All are written with `If-None-Match: *` and never changed. Unknown fields are passed over: a later version may add
-some, and older processors go on. None holds a time that proves anything: the service's own are those of its answers,
-and an object's LastModified.
+All are written with `If-None-Match: *` and never changed. Readers ignore unknown fields, which a later version may
+add. The times in these objects come from a host's clock and prove nothing; an object's LastModified does.
 """
 
 import re
@@ -38,7 +37,7 @@ _SKIPPED: Final = re.compile(
 
 
 class FirstShard(msgspec.Struct, frozen=True, kw_only=True):
-    """One shard as ListShards gave it: its hash keys are decimal text."""
+    """One shard of ListShards; its hash keys are decimal text."""
 
     shard: str
     starting_hash_key: str
@@ -47,7 +46,7 @@ class FirstShard(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class FirstShards(msgspec.Struct, frozen=True, kw_only=True):
-    """`_shards/first.json`: ListShards from the application's start on."""
+    """`_shards/first.json`: the shards of ListShards at the application's start."""
 
     format: int
     shards: list[FirstShard]
@@ -56,7 +55,7 @@ class FirstShards(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class OpenedMarker(msgspec.Struct, frozen=True, kw_only=True):
-    """`opened.json`: written once per shard at initialize. `opened_at` is a host's clock and proves nothing."""
+    """`opened.json`: written once per shard at initialize."""
 
     format: int
     shard: str
@@ -69,10 +68,9 @@ class OpenedMarker(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class AdoptedMarker(msgspec.Struct, frozen=True, kw_only=True):
-    """`adopted.json`: written before anything else when another application's checkpoint is taken over.
+    """`adopted.json`: written before anything else when a shard continues from another application's checkpoint.
 
-    `held` says whether the stream still held the record at `position` when it was asked, after the checkpoint was
-    read.
+    `held` says whether the stream still held the record at `position` after the checkpoint was read.
     """
 
     format: int
@@ -88,7 +86,7 @@ class AdoptedMarker(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SkippedMarker(msgspec.Struct, frozen=True, kw_only=True):
-    """`_skipped/`: the daemon's log told of skipped records at `logged_at_ms`, by the host's clock."""
+    """`_skipped/`: the daemon logged skipped records at `logged_at_ms`, by the host's clock."""
 
     format: int
     shard: str
@@ -99,7 +97,7 @@ class SkippedMarker(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class UndeliveredRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """`_undelivered/`: one Kinesis record whose user records, from `first_sub` on, KCL does not deliver."""
+    """`_undelivered/`: one Kinesis record whose user records from `first_sub` on KCL does not deliver."""
 
     format: int
     shard: str
@@ -114,7 +112,7 @@ class UndeliveredRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SkippedKey(NamedTuple):
-    """What the key of a skipped marker says."""
+    """The parsed key of a skipped marker."""
 
     shard_id: str
     logged_ms: int
@@ -131,7 +129,7 @@ def first_shards_key(prefix: str) -> str:
 
 
 def opened_marker_key(prefix: str, shard_id: str) -> str:
-    """Return the key of the marker that a processor was given the shard."""
+    """Return the key of the marker that KCL assigned the shard to a processor."""
     return f"{prefix}{SHARDS}{check_shard_id(shard_id)}/{OPENED_NAME}"
 
 
@@ -149,26 +147,23 @@ def skipped_key(prefix: str, shard_id: str, logged_ms: int, writer: str) -> str:
 
 
 def parse_skipped_key(prefix: str, key: str) -> SkippedKey:
-    """Read the key of a skipped marker.
+    """Parse a key made by `skipped_key`; raises FormatError for any other.
 
-    A shard's id may hold hyphens, so it reaches to the last two fields; a writer's may not.
-
-    Raises:
-        FormatError: the key is not exactly one that `skipped_key` makes.
+    A shard's id may contain hyphens, a writer's may not.
     """
     folder = prefix + SKIPPED
-    found = _SKIPPED.fullmatch(key.removeprefix(folder)) if key.startswith(folder) else None
-    if found is None:
+    match = _SKIPPED.fullmatch(key.removeprefix(folder)) if key.startswith(folder) else None
+    if match is None:
         raise FormatError(f"not the key of a skipped marker: {key!r}")
-    logged_ms = int(found["at"])
+    logged_ms = int(match["at"])
     _check_ms(logged_ms)
-    if str(day_of_ms(logged_ms)) != found["date"]:
+    if str(day_of_ms(logged_ms)) != match["date"]:
         raise FormatError(f"not the key of a skipped marker: {key!r}", next_step="it lies under another day")
-    return SkippedKey(check_shard_id(found["shard"]), logged_ms, found["writer"])
+    return SkippedKey(check_shard_id(match["shard"]), logged_ms, match["writer"])
 
 
 def undelivered_key(prefix: str, shard_id: str, arrival_ms: int, sequence: int) -> str:
-    """Return the key of a record that KCL would not deliver: a function of the record alone; raises FormatError."""
+    """Return the key of an undelivered record, a function of the record alone; raises FormatError."""
     _check_ms(arrival_ms)
     folder = f"{prefix}{UNDELIVERED}{day_of_ms(arrival_ms)}/{check_shard_id(shard_id)}/"
     return f"{folder}{sequence:0{SEQUENCE_DIGITS}d}.json"
@@ -180,11 +175,7 @@ def encode_coverage_marker(marker: CoverageMarker) -> bytes:
 
 
 def decode_coverage_marker(body: bytes, kind: type[M], key: str) -> M:
-    """Read an object's body.
-
-    Raises:
-        FormatError: it does not parse, or holds what is no shard id or position; `key` is named.
-    """
+    """Parse an object's body, shard ids and positions included; raises FormatError that names `key`."""
     marker = decode_document(body, kind, key)
     try:
         _check_fields(marker)

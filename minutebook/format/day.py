@@ -1,4 +1,4 @@
-"""A day: the UTC day of arrival that one audit and one Parquet partition cover; and the hours of it."""
+"""UTC days of arrival, which one audit and one Parquet partition cover, and their hours."""
 
 import re
 from collections.abc import Iterator
@@ -25,14 +25,14 @@ class Day(NamedTuple):
     def parse(cls, text: str) -> Self:
         """Read `yyyy-mm-dd`; raises SettingsError."""
         try:
-            found = date.fromisoformat(text if _TEXT.fullmatch(text) else "")
+            day = date.fromisoformat(text if _TEXT.fullmatch(text) else "")
         except ValueError as exc:
             raise SettingsError(
                 f"not a day: {text!r}", next_step="write a UTC day such as 2026-11-21, or yesterday"
             ) from exc
-        if found < _EPOCH:
+        if day < _EPOCH:
             raise SettingsError(f"{text} lies before 1970", next_step="no Kinesis stream has records of that day")
-        return cls((found - _EPOCH).days)
+        return cls((day - _EPOCH).days)
 
     @property
     def first_minute(self) -> int:
@@ -115,18 +115,14 @@ class Hour(NamedTuple):
 
 
 def day_range(first: Day, last: Day) -> Iterator[Day]:
-    """Yield the days from `first` to `last`, both included.
-
-    Raises:
-        SettingsError: the range is empty or longer than ten years.
-    """
+    """Yield the days from `first` to `last`, inclusive; raises SettingsError for none or more than ten years."""
     if not 0 <= last.number - first.number < _LONGEST_RANGE:
         raise SettingsError(f"no range of days: {first} to {last}", next_step="--from must not lie after --to")
     yield from (first.shift(days) for days in range(last.number - first.number + 1))
 
 
 def parse_day(text: str, today: Day) -> Day:
-    """Read a day as a command takes it: `yyyy-mm-dd`, `today` or `yesterday`; raises SettingsError."""
+    """Parse the day of a command: `yyyy-mm-dd`, `today` or `yesterday`; raises SettingsError."""
     words = {"today": today, "yesterday": today.shift(-1)}
     return words[text] if text in words else Day.parse(text)
 

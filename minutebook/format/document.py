@@ -1,7 +1,6 @@
-"""A JSON object of ours: written whole, indented for human readers, and read strictly.
+"""JSON objects with a field `format`, indented for human readers and parsed strictly.
 
-Every document has a field `format`. A field of the wrong type, and a field that its type does not know where that
-forbids it, is an error that names the object.
+A field of the wrong type, and an unknown field if its type forbids those, raises an error that names the object.
 """
 
 from collections.abc import Collection
@@ -35,13 +34,9 @@ def encode_document(document: object) -> bytes:
 def decode_document(
     body: bytes, kind: type[D], key: str, *, next_step: str = RESTORE, formats: Collection[int] = (FORMAT,)
 ) -> D:
-    """Read an object's body, in one of `formats`.
-
-    Raises:
-        FormatError: it does not parse, or its format is of a later version; `key` is named.
-    """
+    """Parse an object's body in one of `formats`; raises FormatError that names `key`, also for later formats."""
     try:
-        # First of all: what a later format means by the other fields is not known here.
+        # The format first: in a later one the other fields may have other meanings.
         number = msgspec.json.decode(body, type=_Numbered).format
         if number not in formats:
             raise FormatError(f"{key}: format {number} is not known here", next_step="upgrade Minutebook")

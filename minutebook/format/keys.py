@@ -1,9 +1,9 @@
-"""Object keys of the archive: how they are made, and how they are read back.
+"""Object keys of the archive: make and parse them.
 
 A segment's key is a function of its **first** record alone. Two writers that start at the same record and cut
-differently therefore arrive at one key, and the store's conditional write lets one of them win
-(docs/decisions/0002-object-naming.md). The end of the key names the compression, which is the prefix's and never a
-writer's own (docs/decisions/0028-zstd.md).
+differently therefore use one key, and the store's conditional write lets one of them win
+(docs/decisions/0002-object-naming.md). The extension names the compression, which is the same below a whole prefix
+(docs/decisions/0028-zstd.md).
 """
 
 import functools
@@ -36,7 +36,7 @@ _BESIDE = re.compile(
 
 
 class SegmentKey(NamedTuple):
-    """What a segment's key says: its minute (whole minutes since the epoch), shard, first position, compression."""
+    """A parsed segment key; `minute` is in whole minutes since the epoch."""
 
     minute: int
     shard_id: str
@@ -46,7 +46,7 @@ class SegmentKey(NamedTuple):
 
 @functools.lru_cache(maxsize=4096)
 def check_shard_id(shard_id: str) -> str:
-    """Return `shard_id`, or raise FormatError when it is not a shard id of Kinesis."""
+    """Return `shard_id`; raises FormatError if it is not a shard id of Kinesis."""
     if _SHARD_ID.fullmatch(shard_id) is None or not shard_id.strip("."):
         raise FormatError(f"not a shard id: {shard_id!r}")
     return shard_id
@@ -73,15 +73,11 @@ def minute_prefix(prefix: str, shard_id: str, minute: int) -> str:
 
 
 def parse_segment_key(prefix: str, key: str) -> SegmentKey:
-    """Read a segment's key.
-
-    Raises:
-        FormatError: the key is not exactly one that `segment_key` makes, padding included.
-    """
-    found = _SEGMENT.fullmatch(key.removeprefix(prefix)) if key.startswith(prefix) else None
-    if found is None:
+    """Parse a key made by `segment_key`; raises FormatError for any other, also for other padding."""
+    match = _SEGMENT.fullmatch(key.removeprefix(prefix)) if key.startswith(prefix) else None
+    if match is None:
         raise FormatError(f"not a segment key: {key!r}")
-    minute, shard_id, sequence, sub, extension = found.groups()
+    minute, shard_id, sequence, sub, extension = match.groups()
     if _is_overpadded(sequence, SEQUENCE_DIGITS) or _is_overpadded(sub, SUB_DIGITS):
         raise FormatError(f"not a segment key: {key!r}", next_step="its numbers are padded differently from ours")
     first = Position(int(sequence), int(sub))
@@ -93,7 +89,7 @@ def _is_overpadded(digits: str, width: int) -> bool:
 
 
 def segment_sort_key(parsed: SegmentKey) -> tuple[int, str, Position]:
-    """Order segments by minute, shard and position (numbers, never text: longer numbers exist)."""
+    """Order segments by minute, shard and position, as numbers: their text may exceed the padding."""
     return parsed.minute, parsed.shard_id, parsed.first
 
 
@@ -108,7 +104,7 @@ def end_marker_key(prefix: str, shard_id: str) -> str:
 
 
 def application_key(prefix: str) -> str:
-    """Return the key of the record that ties this prefix to one stream and one start."""
+    """Return the key of the application record, which ties this prefix to one stream and one start."""
     return f"{prefix}{APPLICATION_NAME}"
 
 
@@ -132,17 +128,15 @@ def watermarks_key(prefix: str, shard_id: str, minute: int, first: Position, wri
 
 
 def slot_beside(prefix: str, folder: str, key: str) -> str | None:
-    """Return the slot of the segment that an object of `_duplicates/` or `_watermarks/` was written beside.
+    """Return the slot of the segment that an object of `_duplicates/` or `_watermarks/` belongs to; see `slot_of`.
 
-    It is the segment's key without what names the compression, as `slot_of` gives it of the segment itself.
-
-    None when the key is none that `duplicates_key` or `watermarks_key` makes. Whether the segment exists, and is that
-    of the object's writer, the key does not say.
+    None for a key that `duplicates_key` or `watermarks_key` does not make. The slot may be empty, or hold a segment
+    of another writer.
     """
-    found = _BESIDE.fullmatch(key.removeprefix(prefix + folder)) if key.startswith(prefix + folder) else None
-    return None if found is None else f"{prefix}{found['slot']}"
+    match = _BESIDE.fullmatch(key.removeprefix(prefix + folder)) if key.startswith(prefix + folder) else None
+    return None if match is None else f"{prefix}{match['slot']}"
 
 
 def slot_of(key: str) -> str:
-    """Return a segment's key without what names the compression: two keys of one slot hold the same records."""
+    """Return a segment's key without its extension: two keys of one slot begin with the same record."""
     return key.removesuffix(_suffix(Compression.GZIP)).removesuffix(_suffix(Compression.ZSTD))

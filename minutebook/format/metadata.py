@@ -1,14 +1,14 @@
 """A segment's metadata: written in the same PUT as its body, read with one HEAD.
 
-All values are ASCII; together they stay below S3's limit of 2 KB of user metadata. Reading is strict: a field
-that is missing or does not parse is an error that names it, never a default.
+All values are ASCII, together below S3's limit of 2 KB. Parsing is strict: a field that is missing or does not parse
+raises an error that names it, and never gets a default.
 """
 
 import enum
 import re
 from collections.abc import Mapping
 from operator import itemgetter
-from typing import Final, Literal, NamedTuple, NoReturn, Self
+from typing import Final, Literal, NamedTuple, Self
 
 import msgspec
 
@@ -23,7 +23,7 @@ LIMIT_BYTES: Final = 2048
 
 Sentinel = Literal["TRIM_HORIZON", "AT_TIMESTAMP"]
 _AFTER_SEQUENCE: Final = "AFTER_SEQUENCE:"
-_ALWAYS: Final = itemgetter(
+_required_fields: Final = itemgetter(
     *(FORMAT_FIELD, "shard", "minute", "first", "last", "after", "records", "dropped"),
     *("payload-bytes", "arrival-min", "arrival-max", "writer"),
 )
@@ -35,11 +35,11 @@ _PLAIN: Final = re.compile(
     "\n".join([FORMAT, "(.+)", "(.+)", *[_POSITION] * 3, *[_NUMBER] * 5, "(.+)"]),
     re.ASCII,
 )
-"""All fields at once, as nearly every segment has them: behind another segment. `.` takes no line break."""
+"""All fields of a segment that follows another one, as nearly all do. `.` matches no line break."""
 
 
 class Continuity(enum.StrEnum):
-    """Whether records may be missing between a piece of evidence and what it stands on."""
+    """Whether records may be missing between a piece of evidence and its predecessor."""
 
     PROVEN = "proven"
     UNPROVEN = "unproven"
@@ -47,10 +47,10 @@ class Continuity(enum.StrEnum):
 
 
 class ChainStart(NamedTuple):
-    """What `after` of a chain's first segment says: where the shard was started from.
+    """The `after` of a chain's first segment: where reading of the shard started.
 
-    `adopted` is the checkpoint of another application, when the user chose to go on from it
-    (`minutebook.adoptCheckpoint`); its `sentinel` is then "AFTER_SEQUENCE".
+    With the sentinel "AFTER_SEQUENCE", `adopted` is the checkpoint of another application that the user chose to
+    continue from (`minutebook.adoptCheckpoint`).
     """
 
     sentinel: Literal["TRIM_HORIZON", "AT_TIMESTAMP", "AFTER_SEQUENCE"]
@@ -72,7 +72,7 @@ class ChainStart(NamedTuple):
 
 
 Predecessor = Position | ChainStart
-"""What a segment follows: the last position of the one before it, or the start of the chain."""
+"""The last position of the segment before, or the start of the chain."""
 
 
 def parse_predecessor(text: str) -> Predecessor:
@@ -81,17 +81,15 @@ def parse_predecessor(text: str) -> Predecessor:
 
 
 class SegmentMetadata(msgspec.Struct, frozen=True, kw_only=True):
-    """What one segment says about itself.
+    """The metadata of one segment.
 
-    `first` and `last` are the ends of the span: dropped producer duplicates count too. `records` counts the
-    lines of the body and `dropped` the duplicates left out. Arrival times are epoch milliseconds; they are
-    None only in a span without a single line or duplicate, which never exists.
+    `first` and `last` are the ends of the span, dropped producer duplicates included. `records` counts the lines of
+    the body, `dropped` the duplicates left out. Arrival times are epoch milliseconds.
 
-    `continuity` says whether anything may be missing between `after` and `first`. It is None where the writer leaves
-    it to the reader: behind a segment of the same processor run (the same prefix of `writer`) that is young enough
-    nothing is missing; elsewhere, and on archives of earlier versions, nothing was said. With a proven one goes
-    `evidence_ms`, the time from which on everything that arrived is archived: 0 (`birth`) for a child shard, from its
-    first record on.
+    `continuity` says whether records may be missing between `after` and `first`. If it is None, none are missing
+    after a segment of the same processor run (the same prefix of `writer`) that is young enough; after other
+    segments, and in archives of earlier versions, it is unknown. A proven continuity comes with `evidence_ms`:
+    everything that arrived from then on is archived; 0 (`birth`) stands for the creation of a child shard.
     """
 
     shard_id: str
@@ -116,15 +114,11 @@ class SegmentMetadata(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_doubtful(self) -> bool:
-        """Tell whether the writer says that records may be missing, or are, between `after` and `first`."""
+        """Return whether, by the writer, records are or may be missing between `after` and `first`."""
         return self.continuity in {Continuity.UNPROVEN, Continuity.LOST}
 
     def encode(self) -> dict[str, str]:
-        """Return the user metadata of the PUT (names without `x-amz-meta-`).
-
-        Raises:
-            FormatError: the values do not fit into S3's 2 KB, or are not ASCII.
-        """
+        """Return the user metadata (without `x-amz-meta-`); raises FormatError above 2 KB, or if not ASCII."""
         fields = {
             FORMAT_FIELD: FORMAT,
             "shard": self.shard_id,
@@ -154,25 +148,21 @@ class SegmentMetadata(msgspec.Struct, frozen=True, kw_only=True):
 
     @classmethod
     def decode(cls, fields: Mapping[str, str]) -> Self:
-        """Read the user metadata of an object.
-
-        Raises:
-            FormatError: the format is not 1, or a field is missing, unreadable or contradicts another.
-        """
+        """Parse an object's user metadata; raises FormatError, also if fields contradict each other."""
         metadata = cls._decode_plain(fields) or cls._decode_any(fields)
         metadata.check()
         return metadata
 
     @classmethod
     def _decode_plain(cls, fields: Mapping[str, str]) -> Self | None:
-        """Read metadata that has nothing unusual, three times as fast; None: see `_decode_any`."""
+        """Parse the common metadata three times as fast as `_decode_any`; None for any other."""
         try:
-            found = _PLAIN.fullmatch("\n".join(_ALWAYS(fields)))
+            match = _PLAIN.fullmatch("\n".join(_required_fields(fields)))
         except KeyError:
             return None
-        if found is None or "continuity" in fields or "evidence" in fields:
+        if match is None or "continuity" in fields or "evidence" in fields:
             return None
-        shard_id, minute, *numbers, writer = found.groups()
+        shard_id, minute, *numbers, writer = match.groups()
         first, first_sub, last, last_sub, after, after_sub, *counts = map(int, numbers)
         return cls(
             shard_id=check_shard_id(shard_id),
@@ -215,7 +205,7 @@ class SegmentMetadata(msgspec.Struct, frozen=True, kw_only=True):
         )
 
     def check(self) -> None:
-        """Raise FormatError when the fields contradict each other."""
+        """Raise FormatError if fields contradict each other."""
         if self.last < self.first:
             raise FormatError(f"metadata: last {self.last} lies before first {self.first}")
         floor = self.after if isinstance(self.after, Position) else self.after.adopted
@@ -232,7 +222,7 @@ class SegmentMetadata(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _Fields:
-    """Strict access to the text fields, with errors that name the field."""
+    """Strict access to the text fields; errors name the field."""
 
     def __init__(self, fields: Mapping[str, str]) -> None:
         self._fields = fields
@@ -258,13 +248,13 @@ class _Fields:
 
     def evidence_ms(self) -> int | None:
         value = self._fields.get("evidence")
-        if value is None or value == _BIRTH_TEXT:
-            return None if value is None else _BIRTH
-        return self.count("evidence") or _no_time()
-
-
-def _no_time() -> NoReturn:
-    raise FormatError("metadata: field 'evidence' is 0: a birth is written in words")
+        if value is None:
+            return None
+        if value == _BIRTH_TEXT:
+            return _BIRTH
+        if evidence_ms := self.count("evidence"):
+            return evidence_ms
+        raise FormatError("metadata: field 'evidence' is 0: a birth is written in words")
 
 
 def _evidence_text(evidence_ms: int) -> str:
@@ -272,5 +262,5 @@ def _evidence_text(evidence_ms: int) -> str:
 
 
 def is_ours(fields: Mapping[str, str]) -> bool:
-    """Tell whether an object claims to be a segment of Minutebook, of whatever format."""
+    """Return whether an object claims to be a segment of Minutebook, in any format."""
     return FORMAT_FIELD in fields

@@ -1,7 +1,7 @@
-"""Minutes: UTC minutes of the arrival timestamps, as whole minutes since the epoch.
+"""UTC minutes of arrival, as whole minutes since the epoch, and their text in keys and metadata.
 
-A record's `approximateArrivalTimestamp` is fixed when the stream receives it, so its minute is the same on
-every delivery. Minutes are plain integers in memory; this module is how they look in keys and metadata.
+A record's `approximateArrivalTimestamp` is fixed when the stream receives it, so its minute is the same on every
+delivery.
 """
 
 import functools
@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta
 from minutebook.errors import FormatError, SettingsError
 
 MINUTE_MS = 60_000
-# A day has 1,440 minutes and an audit of it reads each of them once per shard.
+# An audit of a day parses each of its 1,440 minutes once per shard.
 _CACHED = 4096
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _LAST_MINUTE = (datetime(9999, 12, 31, 23, 59, tzinfo=UTC) - _EPOCH) // timedelta(minutes=1)
@@ -20,11 +20,7 @@ _PATH = re.compile(r"([0-9]{4})/([0-9]{2})/([0-9]{2})/([0-9]{2})/([0-9]{2})", re
 
 
 def minute_of(arrival_ms: int) -> int:
-    """Return the minute of an arrival time in epoch milliseconds.
-
-    Raises:
-        FormatError: before 1970 or after 9999, which no Kinesis stream ever stamps.
-    """
+    """Return the minute of an arrival time in epoch milliseconds; raises FormatError outside 1970 to 9999."""
     minute = arrival_ms // MINUTE_MS
     if not 0 <= minute <= _LAST_MINUTE:
         raise FormatError(
@@ -62,7 +58,7 @@ def iso_time(epoch_ms: int) -> str:
 
 
 def parse_iso_time(text: str) -> int:
-    """Read an ISO time that names its zone, as epoch milliseconds; raises SettingsError."""
+    """Parse an ISO time with a zone to epoch milliseconds; raises SettingsError."""
     try:
         moment = datetime.fromisoformat(text)
     except ValueError:
@@ -74,10 +70,10 @@ def parse_iso_time(text: str) -> int:
 
 @functools.lru_cache(maxsize=_CACHED)
 def _parse(pattern: re.Pattern[str], text: str) -> int:
-    found = pattern.fullmatch(text)
-    if found is None:
+    match = pattern.fullmatch(text)
+    if match is None:
         raise FormatError(f"not a minute: {text!r}")
-    year, month, day, hour, minute = map(int, found.groups())
+    year, month, day, hour, minute = map(int, match.groups())
     try:
         moment = datetime(year, month, day, hour, minute, tzinfo=UTC)
         return minute_of(int((moment - _EPOCH).total_seconds()) * 1000)

@@ -1,7 +1,7 @@
-"""Values that producers put into their payloads: event ids, sequence numbers, producer keys.
+"""Values in producers' payloads: event ids, sequence numbers, producer keys.
 
-Payloads are untrusted bytes: a payload that is not JSON, or lacks the value, has none. Nothing is evaluated but the
-user's own JMESPath.
+Payloads are untrusted: one that is not JSON, or lacks the value, yields None. Only the user's own JMESPath is
+evaluated.
 """
 
 import functools
@@ -15,7 +15,7 @@ import msgspec
 
 _LONGEST_ID_BYTES: Final = 512
 _LONGEST_PAYLOAD_BYTES: Final = 1 << 20
-"""Decoded JSON takes up to twenty times its bytes: in larger payloads nothing is looked for."""
+"""Larger payloads are not parsed: decoded JSON takes up to twenty times its bytes."""
 _decode = msgspec.json.Decoder().decode
 
 
@@ -28,7 +28,7 @@ class PayloadPath:
         self._search = parsed.search if names is None else functools.partial(_follow, names)
 
     def value(self, payload: bytes) -> Any:  # noqa: ANN401 - whatever the producer wrote
-        """Return what the path finds; None where the payload is not JSON, is above 1 MiB, or holds nothing there."""
+        """Return the value at the path; None if there is none, or the payload is not JSON or above 1 MiB."""
         if len(payload) > _LONGEST_PAYLOAD_BYTES:
             return None
         try:
@@ -36,23 +36,23 @@ class PayloadPath:
         except (msgspec.MsgspecError, RecursionError, jmespath.exceptions.JMESPathError):
             return None
         except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
-            # jmespath compares and counts what it finds without looking: "a[?b > `1`]" finds a text. A producer
-            # must not be able to stop a shard with one record.
+            # jmespath compares values of any type, for example a text in "a[?b > `1`]". A producer must not be able
+            # to stop a shard with one record.
             return None
 
     def text(self, payload: bytes) -> str | None:
-        """Return the value as an id: JSON text of a string or an integer, so that 1 and "1" stay apart.
+        """Return the value as an id: JSON text of a string or an integer, so that 1 and "1" differ.
 
-        Objects, arrays, booleans, null and the empty string are not ids. Nor are numbers with a fraction or an
-        exponent: they are read as doubles, and two that differ in the text may be the same double. Long ids are
-        replaced by their SHA-256: DynamoDB keys end at 2 KB.
+        Objects, arrays, booleans, null and the empty string are no ids. Nor are numbers with a fraction or an
+        exponent: different ones may be the same double. Long ids are replaced by their SHA-256, because DynamoDB
+        limits keys to 2 KB.
         """
         value = self.value(payload)
         if isinstance(value, bool) or not isinstance(value, str | int) or value == "":
             return None
         try:
             text = json.dumps(value)
-        except ValueError:  # an integer of more digits than Python writes out: a sum of long ones
+        except ValueError:  # an integer with more digits than Python formats: a sum of long ones
             return None
         if len(text) > _LONGEST_ID_BYTES:
             return "sha256:" + hashlib.sha256(text.encode()).hexdigest()
@@ -69,7 +69,7 @@ class PayloadPath:
 
 
 def names_of(node: dict[str, Any]) -> list[str] | None:
-    """Return the names of a parsed path that is names alone, such as `event.id`; None for any other."""
+    """Return the names of a parsed path of names only, such as `event.id`; None for any other."""
     if node["type"] == "field":
         return [node["value"]]
     if node["type"] != "subexpression":
@@ -79,7 +79,7 @@ def names_of(node: dict[str, Any]) -> list[str] | None:
 
 
 def _follow(names: Sequence[str], value: Any) -> Any:  # noqa: ANN401 - whatever the producer wrote
-    """Do what jmespath does for names alone, three times as fast: these are nearly all paths that are in use."""
+    """Look names up as jmespath does, three times as fast: nearly all paths in use consist of names only."""
     for name in names:
         value = value.get(name) if isinstance(value, dict) else None
     return value

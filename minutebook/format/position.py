@@ -1,8 +1,8 @@
-"""Positions: where a record is in its shard.
+"""Positions of records in their shard.
 
 A position is the pair (sequence number, sub-sequence number) as integers. Sub-sequence numbers count the user
-records inside one KPL-aggregated record; plain records have 0. Positions are comparable only within one shard
-(API reference of PutRecord: sequence numbers are specific to a shard).
+records in a KPL aggregate; plain records have 0. Positions are comparable only within one shard (API reference of
+PutRecord: sequence numbers are specific to a shard).
 """
 
 import re
@@ -23,24 +23,20 @@ class Position(NamedTuple):
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Read `<sequence>:<sub>`.
-
-        Raises:
-            FormatError: the text is anything else, leading zeros and signs included.
-        """
-        found = _TEXT.fullmatch(text)
-        if found is None:
+        """Parse `<sequence>:<sub>`, without leading zeros and signs; raises FormatError."""
+        match = _TEXT.fullmatch(text)
+        if match is None:
             raise FormatError(
                 f"not a position: {text!r}", next_step="expected <sequence number>:<sub-sequence number>"
             )
-        return cls(int(found[1]), int(found[2]))
+        return cls(int(match[1]), int(match[2]))
 
     def __str__(self) -> str:
         return f"{self.sequence}:{self.sub}"
 
 
 def is_sequence_number(text: str) -> bool:
-    """Tell whether `text` is a sequence number as Kinesis writes it (decimal, no leading zeros)."""
+    """Return whether `text` is a sequence number as Kinesis writes it (decimal, no leading zeros)."""
     return _SEQUENCE.fullmatch(text) is not None
 
 

@@ -1,15 +1,15 @@
-"""Read marks: evidence that a shard was read up to a time and held nothing that is not archived.
+"""Read marks: evidence that a shard was read up to a time and held no record that is not archived.
 
     _read/<date>/<shardId>/<from>-<until>-<position>-<kind>-<continuity>-<writer>.json
 
-Busy shards write none, their segments prove the time; quiet shards write about one an hour. The key says everything
-that a proof needs, so that one LIST of a date reads all of them; the body says the same, and names what KCL would not
-deliver. A mark lies under every date that its interval touches, with the same name: whoever judges a day lists that
-day's folder only. The writer stands in the name, so no two writers share a key.
+Busy shards write none, because their segments prove the time; quiet shards write about one an hour. The key has
+everything that a proof needs, so one LIST of a date reads all marks; the body repeats it and adds the records that
+KCL did not deliver. A mark is stored under every date that its interval touches, with the same name: judging a day
+takes one LIST of its folder. The name contains the writer, so two writers never share a key.
 
-`from` is the `until` of the evidence that the mark stands on, in epoch milliseconds, or `birth` for a child shard
-that was read from its first record on. `position` is `<sequence>.<sub>` of the last archived record, or `none`: a
-colon is not safe in an object's key.
+`from` is the `until` of the preceding evidence in epoch milliseconds, or `birth` for a child shard that was read from
+its first record on. `position` is `<sequence>.<sub>` of the last archived record, or `none`; a colon is not safe in
+keys.
 """
 
 import enum
@@ -27,7 +27,7 @@ from minutebook.format.position import Position, is_sequence_number
 
 FOLDER: Final = "_read/"
 BIRTH: Final = 0
-"""`from` of a child's first evidence: all that ever arrived on the shard. In keys and documents it reads `birth`."""
+"""`from` of a child's first evidence, which covers all its records. In keys and documents: `birth`."""
 
 _LAST_MS: Final = 253_370_764_800_000  # the year 9999: a mark may lie under the day after its own
 _BIRTH_TEXT: Final = "birth"
@@ -41,7 +41,7 @@ _KEY: Final = re.compile(
 
 
 class MarkKind(enum.StrEnum):
-    """What was read: an open shard to its tip, a closed one to its end, or all that the stream holds (an audit)."""
+    """What was read: an open shard to its tip, a closed one to its end, or all retained records (by an audit)."""
 
     READ = "read"
     END = "end"
@@ -51,8 +51,8 @@ class MarkKind(enum.StrEnum):
 class ReadMark(NamedTuple):
     """One mark. Times are epoch milliseconds of the service's clock.
 
-    `position` is None while nothing of the shard is archived. `undelivered` are the sequence numbers of the records
-    that KCL would not deliver; they are kept under `_undelivered/`.
+    `position` is None while no record of the shard is archived. `undelivered` are the sequence numbers of the records
+    that KCL did not deliver; they are stored under `_undelivered/`.
     """
 
     shard_id: str
@@ -66,7 +66,7 @@ class ReadMark(NamedTuple):
 
 
 class _Document(msgspec.Struct, frozen=True, kw_only=True):
-    """The body. Unknown fields are passed over: a later version may add some."""
+    """The body. Unknown fields are ignored: a later version may add some."""
 
     format: int
     shard: str
@@ -82,10 +82,10 @@ class _Document(msgspec.Struct, frozen=True, kw_only=True):
 def mark_days(mark: ReadMark, *, born_after_ms: int | None = None) -> list[Day]:
     """Return the UTC days whose folders hold the mark.
 
-    A proven mark covers time backwards, so it lies under every day from `from` on; one that is not proven only begins
-    something new and lies under the day of its `until` alone. The proof of an end lies under the day after, too: the
-    shard may have closed behind its `until`, and `end.json` is stored still later. `born_after_ms` is a time at which
-    a shard that was read from its birth did not exist yet; without it the mark lies under the day before its `until`.
+    A proven mark covers time since `from` and is stored under every day from there on; any other only starts a new
+    interval, under the day of its `until`. The proof of an end is stored under the day after as well, because the
+    shard may have closed after its `until`, and `end.json` is written still later. `born_after_ms` is a time before
+    the creation of a shard that was read from its birth; without it the first day is the one before `until`.
     """
     begin = mark.from_ms if mark.continuity is Continuity.PROVEN else mark.until_ms
     if begin == BIRTH:
@@ -100,11 +100,7 @@ def read_mark_folder(prefix: str, day: Day) -> str:
 
 
 def read_mark_key(prefix: str, day: Day, mark: ReadMark) -> str:
-    """Return the mark's key under one of its days.
-
-    Raises:
-        FormatError: a value that no key can hold.
-    """
+    """Return the mark's key under one of its days; raises FormatError for a value that does not fit."""
     position = "none" if mark.position is None else f"{mark.position.sequence}.{mark.position.sub}"
     name = f"{_begin_text(mark)}-{mark.until_ms}-{position}-{mark.kind}-{mark.continuity}-{mark.writer}.json"
     key = f"{read_mark_folder(prefix, day)}{check_shard_id(mark.shard_id)}/{name}"
@@ -113,27 +109,27 @@ def read_mark_key(prefix: str, day: Day, mark: ReadMark) -> str:
 
 
 def parse_read_mark_key(prefix: str, key: str) -> tuple[Day, ReadMark]:
-    """Read a key: the day of its folder, and the mark without what stands in its body alone.
-
-    Raises:
-        FormatError: the key is not exactly one that `read_mark_key` makes.
-    """
+    """Parse a key made by `read_mark_key`: its day, and the mark without `undelivered`, which only its body has."""
     folder = prefix + FOLDER
-    found = _KEY.fullmatch(key.removeprefix(folder)) if key.startswith(folder) else None
-    if found is None:
+    match = _KEY.fullmatch(key.removeprefix(folder)) if key.startswith(folder) else None
+    if match is None:
         raise FormatError(f"not the key of a read mark: {key!r}")
-    position = None if found["sequence"] is None else Position(int(found["sequence"]), int(found["sub"]))
+    position = None if match["sequence"] is None else Position(int(match["sequence"]), int(match["sub"]))
     mark = ReadMark(
-        check_shard_id(found["shard"]),
-        MarkKind(found["kind"]),
-        Continuity(found["continuity"]),
-        _begin(found["begin"]),
-        int(found["until"]),
+        check_shard_id(match["shard"]),
+        MarkKind(match["kind"]),
+        Continuity(match["continuity"]),
+        BIRTH if match["begin"] == _BIRTH_TEXT else int(match["begin"]),
+        int(match["until"]),
         position,
-        found["writer"],
+        match["writer"],
     )
-    _check(mark, key)
-    day = _day(found["date"], key)
+    if not mark.from_ms <= mark.until_ms < _LAST_MS:
+        raise FormatError(f"not the key of a read mark: {key!r}", next_step="it ends before it begins, or far ahead")
+    try:
+        day = Day.parse(match["date"])
+    except SettingsError as exc:
+        raise FormatError(f"not the key of a read mark: {key!r}") from exc
     if not (day_of_ms(mark.from_ms).number <= day.number <= _last_day(mark).number):
         raise FormatError(f"not the key of a read mark: {key!r}", next_step="its interval does not touch its date")
     return day, mark
@@ -159,16 +155,12 @@ def _document(mark: ReadMark) -> _Document:
 
 
 def decode_read_mark(body: bytes, prefix: str, key: str) -> ReadMark:
-    """Read an object's body.
-
-    Raises:
-        FormatError: it does not parse, or says other than its key; the key is named.
-    """
+    """Parse an object's body; raises FormatError that names `key`, also if the body contradicts it."""
     document = decode_document(body, _Document, key)
-    _, named = parse_read_mark_key(prefix, key)
+    _, mark = parse_read_mark_key(prefix, key)
     if not all(is_sequence_number(sequence) for sequence in document.undelivered):
         raise FormatError(f"{key}: undelivered holds what is not a sequence number")
-    mark = named._replace(undelivered=tuple(map(int, document.undelivered)))
+    mark = mark._replace(undelivered=tuple(map(int, document.undelivered)))
     if _document(mark) != document:
         raise FormatError(f"{key} says other than its key", next_step="find out who writes below the prefix")
     return mark
@@ -180,19 +172,3 @@ def _last_day(mark: ReadMark) -> Day:
 
 def _begin_text(mark: ReadMark) -> str:
     return _BIRTH_TEXT if mark.from_ms == BIRTH else str(mark.from_ms)
-
-
-def _begin(text: str) -> int:
-    return BIRTH if text == _BIRTH_TEXT else int(text)
-
-
-def _check(mark: ReadMark, key: str) -> None:
-    if not mark.from_ms <= mark.until_ms < _LAST_MS:
-        raise FormatError(f"not the key of a read mark: {key!r}", next_step="it ends before it begins, or far ahead")
-
-
-def _day(text: str, key: str) -> Day:
-    try:
-        return Day.parse(text)
-    except SettingsError as exc:
-        raise FormatError(f"not the key of a read mark: {key!r}") from exc

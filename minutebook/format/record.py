@@ -1,8 +1,7 @@
 r"""A record as the stream delivered it, and its line in a segment.
 
-A line is lossless for any bytes: a payload that is valid UTF-8 is stored in `data` as text, any other in
-`data_base64`. The line break is `\n` alone; JSON escapes every control character, so no payload can break a
-line.
+A line is lossless: a payload of valid UTF-8 is stored in `data` as text, any other in `data_base64`. Lines end with
+`\n`; JSON escapes control characters, so no payload can break a line.
 """
 
 import re
@@ -15,8 +14,7 @@ from minutebook.errors import FormatError
 from minutebook.format.position import Position, SequenceRange, is_sequence_number
 
 _PLACE: Final = re.compile(r"[^/]+/(?P<shard>[a-zA-Z0-9_.-]+)/(?P<position>[0-9]+:[0-9]+)", re.ASCII)
-# The names under which KCL's daemon sends a record (JsonFriendlyRecord.java): a batch decodes straight into
-# `Record`s, in one pass and without an object in between.
+# The field names of KCL's daemon (JsonFriendlyRecord.java): a batch decodes into `Record`s in one pass.
 _WIRE_NAMES = {
     "sequence_number": "sequenceNumber",
     "sub_sequence_number": "subSequenceNumber",
@@ -26,14 +24,13 @@ _WIRE_NAMES = {
 
 
 SubSequenceNumber = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
-"""A long of Java's: what keys and metadata have room for."""
+"""A Java long, which fits into keys and metadata."""
 
 
 class Record(msgspec.Struct, gc=False, rename=_WIRE_NAMES):
-    """One user record (KPL aggregates are already taken apart by KCL).
+    """One user record (KCL has deaggregated KPL aggregates already).
 
-    `sequence_number` is decimal text as Kinesis writes it, `arrival_ms` epoch milliseconds, `data` the exact
-    payload bytes.
+    `sequence_number` is decimal text as in Kinesis, `arrival_ms` epoch milliseconds, `data` the exact payload bytes.
     """
 
     sequence_number: str
@@ -57,7 +54,7 @@ class Measured(NamedTuple):
 
 
 class WrittenLines(NamedTuple):
-    """Lines of records that ascend, and what they show. `lines` is lent: whoever wrote it may write over it next."""
+    """Lines of records in ascending order. `lines` is a view of the codec's buffer, valid until its next call."""
 
     lines: memoryview
     records: int
@@ -84,7 +81,7 @@ class _BinaryLine(msgspec.Struct, gc=False):
 
 
 class Line(msgspec.Struct, gc=False, forbid_unknown_fields=True):
-    """A line as it is read: what its position says and which payload field it has are not judged yet."""
+    """A parsed line; its sequence number, and that it has exactly one payload field, are not checked yet."""
 
     shard_id: str
     sequence_number: str
@@ -117,7 +114,7 @@ _decode_dropped = msgspec.json.Decoder(_AnyDroppedLine).decode
 def encode_lines(shard_id: str, records: Sequence[Record]) -> bytes:
     """Return the records' lines, each with its line break."""
     try:
-        # The common case in one pass: every payload is text.
+        # One pass for the common case: every payload is text.
         return _encode_lines(
             [
                 _TextLine(
@@ -145,7 +142,7 @@ def _line(shard_id: str, record: Record) -> _TextLine | _BinaryLine:
 
 
 def encode_dropped_line(shard_id: str, record: Record, duplicate_of: str) -> bytes:
-    """Return the line of a producer duplicate that was left out, with its line break."""
+    """Return the line of a dropped producer duplicate, with its line break."""
     number, sub = record.sequence_number, record.sub_sequence_number
     place = (shard_id, number, sub, record.partition_key, record.arrival_ms)
     try:
@@ -156,11 +153,7 @@ def encode_dropped_line(shard_id: str, record: Record, duplicate_of: str) -> byt
 
 
 def decode_line(line: bytes) -> tuple[str, Record]:
-    """Read one line; returns (shard id, record).
-
-    Raises:
-        FormatError: the line is not JSON, lacks a field, has one too many, or holds an impossible value.
-    """
+    """Parse one line to (shard id, record); raises FormatError, also for unknown fields."""
     try:
         return _checked(_decode(line))
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as exc:
@@ -168,21 +161,19 @@ def decode_line(line: bytes) -> tuple[str, Record]:
 
 
 def decode_block(buffer: bytes | bytearray, size: int) -> list[Line] | None:
-    """Read a block of whole lines, the first `size` bytes of a buffer. Five times as fast as line by line.
+    """Parse whole lines, the first `size` bytes of a buffer, five times as fast as line by line.
 
-    None unless each line plainly holds one object that `decode_line` can read, too; `decode_line` then says what
-    is wrong, or takes what was merely written unusually. The caller still has to look at the positions, and whether
-    each line has exactly one payload.
+    Returns None unless each line clearly holds one valid object: the caller then uses `decode_line`, which names the
+    error, or accepts an unusual notation. The caller checks positions, and that each line has exactly one payload.
 
-    The decoder is the same, but does not care where lines end. Objects are flat and strings hold no line break, so a
-    `}` in front of one ends an object: where every line ends with `}`, none reaches into the next, each holds at
-    least one, and as many objects as lines means one in each.
+    msgspec does not check where lines end. Objects are flat and strings contain no line break, so a `}` before a line
+    break ends an object: if every line ends with `}` and there are as many objects as lines, each line holds one.
     """
     find, last, count = buffer.find, size - 1, 1
-    # The first line must not be empty: nothing comes before its break.
+    # The loop below looks at the byte before each line break; an empty first line has none.
     if buffer.startswith(b"\n") or not buffer.endswith(b"}\n", 0, size):
         return None
-    at = find(b"\n", 0, last)  # a loop of `find` is four times as fast as to count what comes before breaks
+    at = find(b"\n", 0, last)  # a loop of `find` is four times as fast as counting b"}\n"
     while at >= 0:
         if buffer[at - 1] != _CLOSE:
             return None
@@ -196,7 +187,7 @@ def decode_block(buffer: bytes | bytearray, size: int) -> list[Line] | None:
 
 
 def decode_dropped_line(line: bytes) -> tuple[str, Record, str]:
-    """Read one line of a `_duplicates` object; returns (shard id, record, duplicate_of). Raises FormatError."""
+    """Parse one line of a `_duplicates` object to (shard id, record, duplicate_of); raises FormatError."""
     try:
         parsed = _decode_dropped(line)
         return *_checked(parsed), parsed.duplicate_of
@@ -223,14 +214,10 @@ def _checked(parsed: Line) -> tuple[str, Record]:
 
 
 def original_of(duplicate_of: str) -> tuple[str, Position] | None:
-    """Return shard and position of the record that was kept; None when a producer's number is all that is known.
+    """Return the shard and position of the original of a dropped duplicate; raises FormatError for a wrong position.
 
-    Mode `claims` writes `<stream>/<shard>/<position>` into `duplicate_of`: that record can be looked for. Mode
-    `watermark` writes `producer <key> number <n>`, which no position belongs to: whether that number was archived can
-    be said by nobody who has only the archive.
-
-    Raises:
-        FormatError: a place whose position is none.
+    Mode `claims` writes `<stream>/<shard>/<position>` into `duplicate_of`. None for mode `watermark`, which writes
+    `producer <key> number <n>`: the archive alone does not tell whether that number was archived.
     """
-    place = _PLACE.fullmatch(duplicate_of)
-    return None if place is None else (place["shard"], Position.parse(place["position"]))
+    match = _PLACE.fullmatch(duplicate_of)
+    return None if match is None else (match["shard"], Position.parse(match["position"]))

@@ -1,7 +1,7 @@
 """A segment's body: gzip or zstd over JSON lines, written and read as a stream.
 
-The same records give the same bytes, however they were delivered: no header carries a time, and the compressor is fed
-at boundaries that depend on the lines alone (its output depends on where its input is cut).
+The same records give the same bytes, however they were delivered: the header has no time, and the boundaries of the
+compressor's input, which affect its output, depend on the lines alone.
 """
 
 import io
@@ -24,14 +24,11 @@ from minutebook.format.record import (
 _FEED_BYTES = 128 * 1024
 _READ_BYTES = 256 * 1024
 MAX_LINE_BYTES = 64 * 1024 * 1024
-"""Longest line a reader accepts: Kinesis' largest record (10 MiB) with every byte escaped to six."""
+"""The longest line a reader accepts: Kinesis' largest record (10 MiB) with every byte escaped to six."""
 
 
 class _LineStream:
-    """Lines that become a compressed stream. Compresses in blocks that the byte stream alone decides.
-
-    Nothing is held for a compressor before the first block is full, and nothing after `close`.
-    """
+    """Compresses lines in blocks of a fixed size. Holds a compressor from the first full block until `close`."""
 
     def __init__(self, compression: Compression) -> None:
         self._compression = compression
@@ -54,7 +51,7 @@ class _LineStream:
         compressor = self._compressor or new_compressor(self._compression)
         with memoryview(self._pending) as rest:
             self._compressed.write(compressor.finish(rest))
-        # Gives its own memory away, without a copy (Modules/_io/bytesio.c): a minute may be 40 MB.
+        # getvalue() of a BytesIO makes no copy (Modules/_io/bytesio.c): a minute may be 40 MB.
         body = self._compressed.getvalue()
         self._pending.clear()
         self._compressed.close()
@@ -69,17 +66,16 @@ class _LineStream:
 
 
 def measure_records(records: Sequence[Record]) -> Measured:
-    """Measure a stretch of records, at least one."""
+    """Measure one or more records."""
     arrivals = [record.arrival_ms for record in records]
     return Measured(min(arrivals), max(arrivals), sum([len(record.data) for record in records]))
 
 
 class SegmentWriter:
-    """The growing segment: one contiguous run of one shard's records within one minute.
+    """A segment being written: one contiguous run of one shard's records within one minute.
 
-    Holds the compressed stream, not the records. `extend` and `drop` take records in ascending position order;
-    the caller checks the order, because it knows what it delivered before. Dropped producer duplicates belong to
-    the span and are written to a stream of their own.
+    Holds the compressed stream, not the records. `extend` and `drop` take records in ascending position order, which
+    the caller checks. Dropped producer duplicates belong to the span and go to a separate stream.
     """
 
     def __init__(self, shard_id: str, minute: int, compression: Compression = Compression.GZIP) -> None:
@@ -100,17 +96,17 @@ class SegmentWriter:
         self._duplicates_body: bytes | None = None
 
     def extend(self, records: Sequence[Record], measured: Measured | None = None) -> None:
-        """Add a stretch of records and their lines; at least one. `measured` are they, where the caller did."""
+        """Add one or more records; `measured` spares measuring them again."""
         span = SequenceRange(records[0].position, records[-1].position)
         self._add(encode_lines(self.shard_id, records), len(records), span, measured or measure_records(records))
 
     def extend_written(self, written: WrittenLines) -> None:
-        """Add a stretch of records that are lines already."""
+        """Add records that are encoded already."""
         self._add(written.lines, written.records, written.span, written.measured)
 
     def drop(self, record: Record, duplicate_of: str) -> None:
-        """Add a producer duplicate: it counts in the span, and its line goes to the duplicates."""
-        self._span_over(SequenceRange(record.position, record.position), measure_records([record]))
+        """Add a producer duplicate: it extends the span, and its line goes to the duplicates."""
+        self._extend_span(SequenceRange(record.position, record.position), measure_records([record]))
         line = encode_dropped_line(self.shard_id, record, duplicate_of)
         self.dropped += 1
         self.raw_bytes += len(line)
@@ -118,19 +114,19 @@ class SegmentWriter:
 
     @property
     def span(self) -> SequenceRange:
-        """The closed interval that the segment covers. Raises FormatError when it is empty."""
+        """The closed interval that the segment covers; raises FormatError if it is empty."""
         if self._first is None or self._last is None:
             raise FormatError("an empty segment has no span")
         return SequenceRange(self._first, self._last)
 
     def body(self) -> bytes:
-        """Close the segment and return its bytes; nothing can be added afterwards."""
+        """Finish the body and return its bytes; nothing can be added afterwards."""
         if self._body is None:
             self._body = self._lines.close()
         return self._body
 
     def duplicates_body(self) -> bytes:
-        """Close the segment and return the bytes of its dropped duplicates."""
+        """Finish the object of dropped duplicates and return its bytes."""
         if self._duplicates_body is None:
             self._duplicates_body = self._duplicates.close()
         return self._duplicates_body
@@ -144,7 +140,7 @@ class SegmentWriter:
         evidence_ms: int | None = None,
         watermarks: str | None = None,
     ) -> SegmentMetadata:
-        """Describe the segment. Raises FormatError when it is empty."""
+        """Return the segment's metadata; raises FormatError if it is empty."""
         first, last = self.span
         return SegmentMetadata(
             shard_id=self.shard_id,
@@ -164,13 +160,13 @@ class SegmentWriter:
         )
 
     def _add(self, lines: bytes | memoryview, records: int, span: SequenceRange, measured: Measured) -> None:
-        self._span_over(span, measured)
+        self._extend_span(span, measured)
         self.records += records
         self.payload_bytes += measured.payload_bytes
         self.raw_bytes += len(lines)
         self._lines.write(lines)
 
-    def _span_over(self, span: SequenceRange, measured: Measured) -> None:
+    def _extend_span(self, span: SequenceRange, measured: Measured) -> None:
         if self._first is None:
             self._first = span.first
             self._arrival_min_ms, self._arrival_max_ms = measured.arrival_min_ms, measured.arrival_max_ms
@@ -188,10 +184,7 @@ def inflate(
 ) -> Iterator[bytes]:
     """Yield the lines of a body that arrives in chunks; memory is bounded by the longest line.
 
-    Checks the content's checksum. Other writers' bodies of several gzip members or zstd frames are read too.
-
-    Raises:
-        FormatError: damaged, cut short, followed by something else, or a line without end.
+    Raises FormatError as `decompress`, and for a line that is too long or has no line break.
     """
     partial: list[bytes] = []
     partial_bytes = 0
@@ -214,21 +207,16 @@ def inflate(
 def inflate_blocks(
     chunks: Iterable[bytes], compression: Compression = Compression.GZIP, block_bytes: int = _READ_BYTES
 ) -> Iterator[bytes]:
-    """Yield the decompressed bytes in blocks of at most `block_bytes`, however well they were compressed.
-
-    Raises:
-        FormatError: damaged, cut short, or followed by something else.
-    """
+    """Yield the decompressed bytes in blocks of at most `block_bytes`; raises FormatError as `decompress`."""
     return decompress(compression, chunks, block_bytes)
 
 
 def read_records(
     body: bytes, shard_id: str, compression: Compression = Compression.GZIP
 ) -> Iterator[tuple[Position, Record]]:
-    """Yield the records of a body in their order, with positions.
+    """Yield the records of a body in order, with positions.
 
-    Raises:
-        FormatError: damage, a line of another shard, or positions that do not ascend.
+    Raises FormatError for damage, for a line of another shard, and for positions that do not ascend.
     """
     return read_chunks([body], shard_id, compression)
 
@@ -236,7 +224,7 @@ def read_records(
 def read_chunks(
     chunks: Iterable[bytes], shard_id: str, compression: Compression = Compression.GZIP
 ) -> Iterator[tuple[Position, Record]]:
-    """Yield the records of a body that arrives in chunks, as `read_records` does; memory is that of one line."""
+    """Yield the records of a body that arrives in chunks, as `read_records` does, one line in memory."""
     check = _LineCheck(shard_id)
     for line in inflate(chunks, compression):
         line_shard, record = decode_line(line)
@@ -246,7 +234,7 @@ def read_chunks(
 def read_dropped(
     body: bytes, shard_id: str, compression: Compression = Compression.GZIP
 ) -> Iterator[tuple[Position, Record, str]]:
-    """Yield the dropped duplicates of a `_duplicates` body: position, record, duplicate_of. Raises FormatError."""
+    """Yield (position, record, duplicate_of) of a `_duplicates` body; raises FormatError."""
     check = _LineCheck(shard_id)
     for line in inflate([body], compression):
         line_shard, record, duplicate_of = decode_dropped_line(line)
@@ -254,7 +242,7 @@ def read_dropped(
 
 
 class _LineCheck:
-    """Lines belong to one shard, and their positions ascend."""
+    """Checks that lines belong to one shard and that their positions ascend."""
 
     def __init__(self, shard_id: str) -> None:
         self._shard_id = shard_id

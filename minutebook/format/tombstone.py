@@ -1,8 +1,8 @@
-"""What is left of a day whose raw segments were expired: `<prefix>_expired/yyyy-mm-dd.json`.
+"""The tombstone of a day whose raw segments were expired: `<prefix>_expired/yyyy-mm-dd.json`.
 
 Written with `If-None-Match: *` before the first segment is deleted, and never changed: from then on the day counts as
-expired, whether or not all of it is gone yet. It keeps what readers of the neighbouring days need: which positions
-the day's segments covered, so that a chain that names one of them as its predecessor is whole.
+expired, also while segments still exist. It has the positions that the day's segments covered, so that the chain of a
+neighbouring day whose predecessor is one of them counts as complete.
 """
 
 import datetime as dt
@@ -20,11 +20,11 @@ FOLDER: Final = "_expired/"
 
 
 class ExpiredRun(msgspec.Struct, frozen=True, kw_only=True):
-    """A stretch of a shard's chain that lies in the day without a break: `segments` objects, from `first` to `last`.
+    """A part of a shard's chain within the day without a break: `segments` objects, from `first` to `last`.
 
-    `after` is what the first of them followed, as in a segment's metadata. A chain that steps back over midnight
-    has more than one run in a day. `until_ms` is the `until` that the last of them carried, and `writer` its writer:
-    what follows the run stands on them. Tombstones of earlier versions name neither (0 and "").
+    `after` is the predecessor of the first one, as in a segment's metadata. A chain that steps back over midnight has
+    several runs in a day. `until_ms` and `writer` are those of the last segment, for the evidence that follows the
+    run. Tombstones of earlier versions have neither (0 and "").
     """
 
     after: str
@@ -38,7 +38,7 @@ class ExpiredRun(msgspec.Struct, frozen=True, kw_only=True):
 class ExpiredShard(msgspec.Struct, frozen=True, kw_only=True):
     """One shard's day: its runs in order, and the keys of segments that stay (the last one of a chain).
 
-    `proven` are the intervals (from, until) of the shard that were proven when the day was expired, up to its end.
+    `proven` are the intervals (from, until) of the shard that were proven when the day was expired.
     """
 
     runs: list[ExpiredRun]
@@ -46,7 +46,7 @@ class ExpiredShard(msgspec.Struct, frozen=True, kw_only=True):
     proven: list[tuple[int, int]] = []
 
     def check(self) -> None:
-        """Raise FormatError when a position or an interval is none."""
+        """Raise FormatError for an invalid position or interval."""
         for run in self.runs:
             Position.parse(run.first), Position.parse(run.last), parse_predecessor(run.after)
         if any(not 0 <= begin <= end for begin, end in self.proven):
@@ -54,9 +54,9 @@ class ExpiredShard(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Tombstone(msgspec.Struct, frozen=True, kw_only=True):
-    """The whole object. `generation` is the published one that the day's verdict belongs to; `bytes` are of objects.
+    """The tombstone. `generation` is the published one that the day's verdict belongs to.
 
-    `segments` and `bytes` count everything that the day held, what stays included.
+    `segments` and `bytes` count all the day's segments, those that stay included.
     """
 
     format: int
@@ -73,7 +73,7 @@ class Tombstone(msgspec.Struct, frozen=True, kw_only=True):
         return {key for shard in self.shards.values() for key in shard.kept}
 
     def covers(self, shard_id: str, position: Position) -> bool:
-        """Tell whether the day held the record at `position`: a segment that follows it is not an orphan."""
+        """Return whether the day held the record at `position`: a segment after it is not an orphan."""
         shard = self.shards.get(shard_id)
         runs = shard.runs if shard else []
         return any(Position.parse(run.first) <= position <= Position.parse(run.last) for run in runs)
@@ -90,7 +90,7 @@ def encode_tombstone(tombstone: Tombstone) -> bytes:
 
 
 def decode_tombstone(body: bytes, key: str) -> Tombstone:
-    """Read an object's body, positions and intervals included; raises FormatError that names `key`."""
+    """Parse an object's body, positions and intervals included; raises FormatError that names `key`."""
     tombstone = decode_document(body, Tombstone, key)
     try:
         for shard in tombstone.shards.values():

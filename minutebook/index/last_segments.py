@@ -1,7 +1,7 @@
-"""Where each shard's chain stood when a day was published: a place to look at first, and no proof.
+"""The last segment of each shard when a day was published: a hint for searches, and no proof.
 
-Who needs what lies before a day would list names back in time until a segment of the shard comes, however long the
-shard was quiet. A published day says which one it is; whether it is the one that is needed, its metadata tell.
+Without it, a search for the segments before a day would list names back in time until one of the shard comes, however
+long the shard was quiet. The metadata of the named segment show whether it is the right one.
 """
 
 from collections.abc import Callable, Mapping
@@ -13,7 +13,7 @@ from minutebook.format.position import Position
 
 
 class LastSegment(NamedTuple):
-    """The segment that stood last in a shard's chain. `is_closed`: the end of the shard was proven by then."""
+    """The last segment of a shard's chain. `is_closed`: the end of the shard was proven by then."""
 
     key: str
     last: Position
@@ -23,9 +23,9 @@ class LastSegment(NamedTuple):
 
 
 LastSegments = Callable[[Day], Mapping[str, LastSegment] | None]
-"""Returns them by shard, as a published day says; None where no day is published that can be believed."""
+"""Returns them by shard for a published day; None if the day is not published, or not with a trusted verdict."""
 
 
 def none_published(day: Day) -> None:
-    """Know of no published day."""
+    """Return None: no day has been published."""
     del day

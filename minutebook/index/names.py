@@ -1,10 +1,10 @@
-"""Segments by name, below a prefix: the days and hours that hold something, and what lies in them.
+"""Segments by name below a prefix: non-empty days and hours, and the segments in them.
 
     <prefix>yyyy/MM/dd/HH/mm/<shard id>/<first position>.jsonl.gz
 
-Days and hours are found level by level (one LIST with a delimiter for a year, a month, a day), so that an empty one
-costs nothing. An hour is listed whole, all shards at once: 1,000 keys a request. Objects whose names are not a
-segment's are left out: they are for their day's audit to report.
+Days and hours are listed level by level (one LIST with a delimiter for a year, a month, a day), so empty ones cost
+nothing. A LIST of an hour covers all shards: 1,000 keys a request. Objects with other names are left out; their day's
+audit reports them.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -33,7 +33,7 @@ class SegmentName(NamedTuple):
 
 
 class ArchiveIndex:
-    """The segments below a prefix, for one search: which folders a year, a month or a day holds is asked once."""
+    """The segments below a prefix, for one search: it caches the folders of years, months and days."""
 
     def __init__(self, store: RetryingStore, prefix: str) -> None:
         self._store = store
@@ -41,14 +41,14 @@ class ArchiveIndex:
         self._folders: dict[str, list[str]] = {}
 
     def days(self, start: Day, sign: int) -> Iterator[Day]:
-        """Yield the days that hold something, from `start` on: forward (`sign` 1) or back (-1)."""
+        """Yield the non-empty days from `start` on, forward (`sign` 1) or back (-1)."""
         days = map(_day, self._below("", start.path(""), sign, 0))
         return (day for day in days if day is not None)
 
     def hours(self, day: Day, sign: int, beside: Day | Hour | None = None) -> list[Hour]:
-        """Return the hours of a day that hold something, in order (`sign` 1) or the last one first (-1).
+        """Return the non-empty hours of a day, in order (`sign` 1) or the last one first (-1).
 
-        Of the day of the hour `beside`, those that lie on that side of it.
+        On the day of the hour `beside`, only those after it (`sign` 1) or before it (-1).
         """
         numbers = self._numbers(day.path(self._prefix), 2)
         hours = [Hour(day, int(number)) for number in numbers if int(number) < HOURS_A_DAY]
@@ -57,7 +57,7 @@ class ArchiveIndex:
         return hours[::sign]
 
     def hours_back(self, newest_minute: int, oldest_minute: int) -> Iterator[Hour]:
-        """Yield the hours that hold something and touch the minutes between the two, the newest first."""
+        """Yield the non-empty hours between two minutes, theirs included, the newest first."""
         newest, oldest = hour_of_ms(newest_minute * MINUTE_MS), hour_of_ms(oldest_minute * MINUTE_MS)
         for day in self.days(newest.day, -1):
             if day < oldest.day:
@@ -65,13 +65,13 @@ class ArchiveIndex:
             yield from (hour for hour in self.hours(day, -1) if oldest <= hour <= newest)
 
     def holds(self, day: Day) -> bool:
-        """Return whether anything lies under a day."""
+        """Return whether any object lies under a day."""
         return bool(self._store.first_objects(day.path(self._prefix), 1))
 
     def oldest_day(self, newest: Day) -> Day | None:
-        """Return a day before which no segment lies, up to `newest`; None when there is none at all.
+        """Return a day, up to `newest`, before which no segment lies; None if there is no segment.
 
-        What others have put below the prefix may hide the first segments: then it is the first day of their year.
+        Foreign objects below the prefix may hide the first segments: then it is the first day of their year.
         """
         rows = list(self._store.first_objects(self._prefix, _FEW))
         names = self._parse(row.key for row in rows)
@@ -81,7 +81,7 @@ class ArchiveIndex:
         return next((day for day in begins if self._store.first_objects(f"{self._prefix}{str(day)[:4]}/", 1)), None)
 
     def in_hours(self, begin_ms: int, until_ms: int) -> list[list[SegmentName]]:
-        """List the hours that a time touches, side by side; each one's segments in the order of keys."""
+        """List the hours of a time in parallel; returns the segments of each in the order of keys."""
         hour_ms = 60 * MINUTE_MS
         hours = [hour_of_ms(number * hour_ms) for number in range(begin_ms // hour_ms, -(-until_ms // hour_ms))]
         return self._store.read_many(self.in_period, hours)
@@ -95,14 +95,14 @@ class ArchiveIndex:
         return self._parse(self._store.keys(minute_prefix(self._prefix, shard_id, minute)))
 
     def of_key(self, key: str) -> SegmentName | None:
-        """Return the segment that a key names; None when it is not a segment's."""
+        """Return the segment of a key; None if it is not a segment's."""
         return next(iter(self._parse([key])), None)
 
     def nearest_at(self, shard_id: str, position: Position, newest: Day, oldest: Day) -> SegmentName | None:
-        """Return the segment of a shard that may end at a position, when nothing says in which minute it lies.
+        """Return the segment of a shard that may end at a position, if its minute is unknown.
 
-        Whole days are listed, newest first: one LIST for every thousand keys of each. Arrival times may step back, so
-        `SEARCH_REACH_DAYS` more are looked at behind the day of the first candidate.
+        Lists whole days, newest first, with one LIST per thousand keys. Arrival times may step back, so it lists
+        `SEARCH_REACH_DAYS` more days before that of the first candidate.
         """
         candidates: list[SegmentName] = []
         days_beyond = 0
@@ -115,13 +115,13 @@ class ArchiveIndex:
         return next(iter(candidates), None)
 
     def _below(self, path: str, edge: str, sign: int, depth: int) -> Iterator[str]:
-        """Yield the paths of days below a path, in order or back, those on the other side of `edge` left out."""
+        """Yield the paths of days below a path, forward or back, without those on the other side of `edge`."""
         if depth == len(_WIDTHS):
             yield path
             return
         for number in self._numbers(f"{self._prefix}{path}", _WIDTHS[depth])[::sign]:
             below = f"{path}{number}/"
-            # All numbers of a level have the same width: the order of the text is that of time.
+            # All numbers of a level have the same width, so text sorts by time.
             if edge.startswith(below) or (below > edge) == (sign > 0):
                 yield from self._below(below, edge, sign, depth + 1)
 
@@ -143,7 +143,7 @@ class ArchiveIndex:
 
 
 def _day(path: str) -> Day | None:
-    """Return the day of a folder `yyyy/MM/dd/`; None when it only looks like one, as 2026/13/01."""
+    """Return the day of a folder `yyyy/MM/dd/`; None for one like 2026/13/01."""
     try:
         return Day.parse(path.rstrip("/").replace("/", "-"))
     except SettingsError:
@@ -151,6 +151,6 @@ def _day(path: str) -> Day | None:
 
 
 def nearest(names: Sequence[SegmentName], positions: Iterable[Position]) -> list[SegmentName]:
-    """Return, for each position, the segment that may end there: that with the greatest first one up to it."""
+    """Return the segment that may end at each position: the one with the greatest `first` up to it."""
     before = ([name for name in names if name.first <= position] for position in positions)
     return [max(candidates, key=lambda name: name.first) for candidates in before if candidates]

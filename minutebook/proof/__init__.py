@@ -1,4 +1,4 @@
-"""What an archive proves of its times, read from its store. Imports `errors`, `format`, `coverage` and `store`.
+"""Read the evidence of a scope, and judge it. Imports `errors`, `format`, `coverage`, `index` and `store`.
 
-The nightly audit, `status`, `expire` and `restore` judge by it. Nothing here writes.
+The nightly audit, `status`, `expire` and `restore` use it. It never writes.
 """

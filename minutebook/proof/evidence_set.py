@@ -1,4 +1,4 @@
-"""What is known of a scope so far: links and marks by shard, and which shards the scope may depend on."""
+"""The known evidence of a scope: links and marks by shard, and which shards the scope may depend on."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
@@ -27,11 +27,11 @@ from minutebook.proof.sources import Stream, sources_of
 from minutebook.proof.statements import Statements, StoredMark
 
 LOOKBACK_DAYS: Final = 14
-"""How many days that hold something are searched before the scope."""
+"""How many non-empty days are searched before the scope."""
 
 
 class ProofQuery(NamedTuple):
-    """What is judged, and what is known besides the archive. `begin_ms` is the application's start."""
+    """The scope to judge, and facts from outside of the archive. `begin_ms` is the application's start."""
 
     scope: Interval
     begin_ms: int
@@ -41,7 +41,7 @@ class ProofQuery(NamedTuple):
 
 
 class Head(NamedTuple):
-    """The first segment that is known of a chain."""
+    """The first known segment of a chain."""
 
     first: Position
     last: Position
@@ -50,7 +50,7 @@ class Head(NamedTuple):
 
 
 class EvidenceSet:
-    """Links and marks by shard, as they are found."""
+    """Links and marks by shard; a search adds to it."""
 
     def __init__(self, query: ProofQuery, statements: Statements) -> None:
         self.links: dict[str, set[EvidenceLink]] = defaultdict(set)
@@ -66,7 +66,7 @@ class EvidenceSet:
         self._add_expired()
 
     def add_link(self, shard_id: str, link: EvidenceLink) -> bool:
-        """Take a link; False when it is known already."""
+        """Add a link; False if it is known already."""
         if link in self.links[shard_id]:
             return False
         self.links[shard_id].add(link)
@@ -80,7 +80,7 @@ class EvidenceSet:
         return True
 
     def add_marks(self, marks: Iterable[StoredMark]) -> None:
-        """Take marks; one may lie under several days."""
+        """Add marks; the same one may lie under several days."""
         for mark, stored_ms in marks:
             known = self.marks[mark.shard_id]
             known[mark] = min(stored_ms, known.get(mark, stored_ms))
@@ -88,7 +88,7 @@ class EvidenceSet:
                 self._open_until[mark.shard_id] = max(self._open_until[mark.shard_id], mark.until_ms)
 
     def _add_expired(self) -> None:
-        """Let each run of an expired day stand for its segments. Old tombstones do not say how far a run reached."""
+        """Add a link for each run of expired segments. Tombstones of earlier versions have no `until_ms`."""
         for day, tombstone in self._statements.tombstones.items():
             for shard_id, shard in tombstone.shards.items():
                 for run in shard.runs:
@@ -104,13 +104,13 @@ class EvidenceSet:
 
     @property
     def known(self) -> set[str]:
-        """Every shard that has a segment, a mark or a marker."""
+        """All shards with a segment, a mark or a marker."""
         return {*self._statements.shards, *self.links, *self.marks}
 
     def facts(
         self, shard_id: str, *, to_the_beginning: bool, to_the_end: bool, unseen: frozenset[Position]
     ) -> ShardFacts:
-        """Return what is known of a shard."""
+        """Return the facts about a shard."""
         markers = self._statements.of(shard_id)
         links = in_order(self.links.get(shard_id, ()))
         begun_at = markers.start.first_position() if markers.start else None
@@ -122,7 +122,7 @@ class EvidenceSet:
         return ShardFacts(shard_id, view, tuple(self.pieces(shard_id)), markers.skips, markers.end_stored_ms)
 
     def pieces(self, shard_id: str) -> Iterator[Evidence]:
-        """Yield the evidence of a shard that is no segment."""
+        """Yield the evidence of a shard other than segments."""
         for mark, stored_ms in sorted(self.marks.get(shard_id, {}).items(), key=lambda pair: str(pair[0])):
             yield mark_evidence(mark, stored_ms)
         markers = self._statements.of(shard_id)
@@ -136,33 +136,33 @@ class EvidenceSet:
                 yield expired_evidence(shard_id, Interval(*interval), last)
 
     def concerned(self) -> set[str]:
-        """Return the shards that the scope may depend on: through those not known to be open, all children."""
+        """Return the shards that the scope may depend on: children of shards that are not known to be open, too."""
         topology = Topology(sources_of(self._statements, self.known, self._query.stream))
-        found = _closure(topology, topology.first_shards, self)
-        found |= set(topology.opened) - _closure(topology, topology.first_shards, None)
-        return {shard_id for shard_id in found if not self._is_over(shard_id)}
+        shards = _descendants(topology, self)
+        shards |= set(topology.opened) - _descendants(topology)
+        return {shard_id for shard_id in shards if not self._is_over(shard_id)}
 
     def is_open(self, shard_id: str) -> bool:
-        """Tell whether the shard is known to have been open at the scope's end."""
+        """Return whether the shard was known to be open at the scope's end."""
         return self._open_until.get(shard_id, 0) >= self._query.scope.until_ms
 
     def is_archived_beyond(self, shard_id: str) -> bool:
-        """Tell whether a segment of the shard reaches the scope's end."""
+        """Return whether a segment of the shard reaches the scope's end."""
         return self._archived_until.get(shard_id, 0) >= self._query.scope.until_ms
 
     def _is_over(self, shard_id: str) -> bool:
-        """Tell whether the shard had ended when the scope began."""
+        """Return whether the shard had ended when the scope began."""
         stored_ms = self._statements.of(shard_id).end_stored_ms
         return stored_ms is not None and stored_ms + ARRIVAL_STEP_BACK_MS <= self._query.scope.from_ms
 
 
-def _closure(topology: Topology, shard_ids: Iterable[str], evidence: EvidenceSet | None) -> set[str]:
-    """Return shards and their descendants, those of shards that are known to be open left out."""
-    found: set[str] = set()
-    todo = list(shard_ids)
+def _descendants(topology: Topology, evidence: EvidenceSet | None = None) -> set[str]:
+    """Return the first shards and their descendants, except those of shards that by `evidence` were open."""
+    shards: set[str] = set()
+    todo = list(topology.first_shards)
     while todo:
         shard_id = todo.pop()
-        if shard_id not in found:
-            found.add(shard_id)
+        if shard_id not in shards:
+            shards.add(shard_id)
             todo += [] if evidence is not None and evidence.is_open(shard_id) else topology.children(shard_id)
-    return found
+    return shards

@@ -1,4 +1,4 @@
-"""What segments say of their chains: their links, by HEAD."""
+"""The links of segments, read from their metadata by HEAD."""
 
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
@@ -13,7 +13,7 @@ from minutebook.store.retrying import RetryingStore
 
 
 class SegmentLinks:
-    """The links of segments that were found by name. They are remembered: they never change."""
+    """Reads the links of segments by name. They never change, so they are cached."""
 
     def __init__(self, store: RetryingStore, index: ArchiveIndex) -> None:
         self._store = store
@@ -21,7 +21,7 @@ class SegmentLinks:
         self._links: dict[str, EvidenceLink | None] = {}
 
     def of(self, names: Sequence[SegmentName]) -> list[tuple[str, EvidenceLink]]:
-        """Return (shard, link) of those that are segments in their places; others are their own day's to report."""
+        """Return (shard, link) of each valid segment; the audit of its day reports any other object."""
         unknown = [name for name in names if name.key not in self._links]
         self._links |= zip((name.key for name in unknown), self._store.read_many(self._head, unknown), strict=True)
         return [(name.shard_id, link) for name in names if (link := self._links[name.key]) is not None]
@@ -29,26 +29,26 @@ class SegmentLinks:
     def predecessors(
         self, chosen: Sequence[SegmentName], ends: Mapping[str, AbstractSet[Position]]
     ) -> list[SegmentName]:
-        """Return what chosen segments stand on, not among `ends` by shard, and lies in later minutes than theirs.
+        """Return the predecessors of chosen segments in later minutes, if `ends` (by shard) does not have them.
 
-        The stamps of one shard step back by a minute at most. So what a segment stands on may carry a later minute
-        than it, on the day after. The other way round, a search that goes back day by day comes to it by itself.
+        Arrival times of one shard step back by a minute at most, so a predecessor may have a later minute, even on
+        the next day. A search back in time finds the others.
         """
-        found: dict[SegmentName, None] = {}
+        predecessors: dict[SegmentName, None] = {}
         while chosen:
             later = (
                 name
-                for lone in chosen
-                if self._stands_on_unknown(lone, ends.get(lone.shard_id, frozenset()))
+                for segment in chosen
+                if self._follows_unknown(segment, ends.get(segment.shard_id, frozenset()))
                 for step in STEP_BACK_MINUTES
-                for name in self._index.at(lone.minute + step, lone.shard_id)
-                if name.first < lone.first
+                for name in self._index.at(segment.minute + step, segment.shard_id)
+                if name.first < segment.first
             )
-            chosen = [name for name in dict.fromkeys(later) if name not in found]
-            found |= dict.fromkeys(chosen)
-        return list(found)
+            chosen = [name for name in dict.fromkeys(later) if name not in predecessors]
+            predecessors |= dict.fromkeys(chosen)
+        return list(predecessors)
 
-    def _stands_on_unknown(self, name: SegmentName, ends: AbstractSet[Position]) -> bool:
+    def _follows_unknown(self, name: SegmentName, ends: AbstractSet[Position]) -> bool:
         afters = (link.after for _, link in self.of([name]))
         return any(isinstance(after, Position) and after not in ends for after in afters)
 

@@ -1,11 +1,11 @@
-"""What an archive proves of a scope: read it, search what it rests on, and judge. No line is read, and no Spark.
+"""Judge a scope by names and metadata, without reading lines and without Spark.
 
     statements = read_statements(...)      markers and marks, before any segment is listed
-    links      = the scope's own segments  `read_links`, or what the caller has read of them anyway
-    facts      = read_facts(...)           with what lies before and behind the scope
+    links      = the scope's own segments  `read_links`, or links that the caller has read already
+    facts      = read_facts(...)           adds the evidence before and after the scope
     judged     = judge_facts(facts)
 
-`judge_archive` does all of it, and looks again before it says that a segment is missing.
+`judge_archive` does all of it, and repeats it before it reports a missing segment.
 """
 
 import hashlib
@@ -30,11 +30,11 @@ from minutebook.proof.sources import sources_of
 from minutebook.proof.statements import DamagedObject, Statements, read_statements
 from minutebook.store.retrying import RetryingStore
 
-_LOOKS: Final = 3
+_ATTEMPTS: Final = 3
 
 
 class ScopeFacts(NamedTuple):
-    """All that is known of a scope. `digest` names what was read beside the scope's own segments."""
+    """All facts about a scope. `digest` identifies what was read besides the scope's own segments."""
 
     query: ProofQuery
     shards: Mapping[str, ShardFacts]
@@ -44,7 +44,7 @@ class ScopeFacts(NamedTuple):
 
 
 class JudgedScope(NamedTuple):
-    """The verdict, what it was given by, and the coverage of each shard that is known."""
+    """The verdict, its facts, and the coverage of each known shard."""
 
     verdict: Verdict
     facts: ScopeFacts
@@ -56,14 +56,11 @@ def judge_archive(
 ) -> JudgedScope:
     """Read and judge a scope by names and metadata.
 
-    A segment that is missing is looked for again, marks first: the archive grows while it is read. One that grows
-    under every look is not judged.
-
-    Raises:
-        StoreUnavailable, StoreRefused: the store.
+    If a segment is missing, everything is read again, marks first, because the archive grows meanwhile. The state is
+    UNKNOWN if the facts differ in every attempt.
     """
     before: ScopeFacts | None = None
-    for _ in range(_LOOKS):
+    for _ in range(_ATTEMPTS):
         statements = read_statements(store, prefix, days_touched(query.scope))
         facts = read_facts(store, prefix, query, statements, read_links(store, prefix, query.scope), published)
         judged = judge_facts(facts)
@@ -74,7 +71,7 @@ def judge_archive(
 
 
 def days_touched(scope: Interval) -> list[Day]:
-    """Return the days that a scope touches, its end included: a mark that begins there tells of an open shard."""
+    """Return the days of a scope, its end included: a mark there may show a shard open."""
     return [Day(number) for number in range(day_of_ms(scope.from_ms).number, day_of_ms(scope.until_ms).number + 1)]
 
 
@@ -87,10 +84,10 @@ def read_links(store: RetryingStore, prefix: str, scope: Interval) -> dict[str, 
         for name in hour
         if scope.from_ms <= name.minute * MINUTE_MS < scope.until_ms
     ]
-    found: dict[str, list[EvidenceLink]] = defaultdict(list)
+    links: dict[str, list[EvidenceLink]] = defaultdict(list)
     for shard_id, link in SegmentLinks(store, index).of(inside):
-        found[shard_id].append(link)
-    return found
+        links[shard_id].append(link)
+    return links
 
 
 def read_facts(
@@ -101,12 +98,9 @@ def read_facts(
     links: Mapping[str, Iterable[EvidenceLink]],
     published: LastSegments = none_published,
 ) -> ScopeFacts:
-    """Search what the scope rests on. `links` are those of its own segments, listed after `statements` were read.
+    """Search the evidence that the scope depends on. `links` are those of its segments, listed after `statements`.
 
-    `published` are looked at first for what lies before the scope: they save requests, and decide nothing.
-
-    Raises:
-        StoreUnavailable, StoreRefused: the store.
+    `published` are hints for the search before the scope: they save requests, and decide nothing.
     """
     search = Search(store, prefix, query, statements, links, published)
     shards = search.run()
@@ -122,12 +116,12 @@ def read_facts(
 
 
 def _digest_text(value: object) -> str:
-    """Return a value as text. The digest names published audits: links keep the name that they had at first."""
+    """Return a value as text. Digests are in the names of published audits, so links keep their first class name."""
     return repr(value).replace("EvidenceLink(kind=", "Link(kind=")
 
 
 def judge_facts(facts: ScopeFacts) -> JudgedScope:
-    """Judge a scope by all that is known of it; pure."""
-    coverages = {shard_id: ShardCoverage(found) for shard_id, found in facts.shards.items()}
+    """Judge a scope by its facts; pure."""
+    coverages = {shard_id: ShardCoverage(shard) for shard_id, shard in facts.shards.items()}
     verdict = judge_scope(facts.query.scope, Topology(facts.sources), coverages, begin_ms=facts.query.begin_ms)
     return JudgedScope(verdict, facts, coverages)

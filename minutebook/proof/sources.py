@@ -1,4 +1,4 @@
-"""Which shards there are, by everything that names them."""
+"""All sources about shards."""
 
 from collections.abc import Iterable
 from typing import NamedTuple
@@ -8,7 +8,7 @@ from minutebook.proof.statements import Statements
 
 
 class Stream(NamedTuple):
-    """What is known besides the archive: ListShards (None: not asked), those of it that are closed, KCL's rows."""
+    """Sources outside of the archive: ListShards (None: not called), the closed shards in it, KCL's lease rows."""
 
     listed: tuple[ShardRow, ...] | None = None
     closed: frozenset[str] = frozenset()
@@ -16,10 +16,9 @@ class Stream(NamedTuple):
 
 
 def sources_of(statements: Statements, archived: Iterable[str], stream: Stream) -> ShardSources:
-    """Return all that names shards; `archived` are those that have segments, marks or markers.
+    """Return all sources; `archived` are the shards with segments, marks or markers.
 
-    Whoever has any of these was given to a processor, also before there was an `opened.json`. Not so one that is
-    named by a batch that KCL skipped, or by an end that a damaged marker leaves alone.
+    KCL assigned each of these to a processor, also in versions without `opened.json`.
     """
     shards = statements.shards
     starts = {shard_id: markers.start for shard_id, markers in shards.items() if markers.start is not None}

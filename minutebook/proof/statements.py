@@ -1,7 +1,7 @@
-"""What is stored beside the segments: markers of shards, read marks, skipped batches, expired days.
+"""The objects beside the segments: markers of shards, read marks, skipped batches, tombstones.
 
-It is read **before** segments are listed. What a mark or a marker names was committed before it was written, so a
-segment that it stands on is missing from the listing only if it is gone.
+They are read **before** segments are listed. A segment is committed before a mark or marker that refers to it, so it
+is missing from the listing only if it is gone.
 """
 
 from collections import defaultdict
@@ -35,9 +35,9 @@ from minutebook.store.tombstones import list_tombstones, read_tombstone
 
 
 class DamagedObject(NamedTuple):
-    """An object that cannot be believed: `is_foreign` when it should not be there at all.
+    """An object that cannot be used; `is_foreign` if it does not belong there.
 
-    `expired` is the day whose tombstone it is.
+    `expired` is the day of a tombstone.
     """
 
     key: str
@@ -53,14 +53,14 @@ class DamagedObject(NamedTuple):
 
 
 class StoredMark(NamedTuple):
-    """A read mark, and when S3 stored it."""
+    """A read mark and its LastModified."""
 
     mark: ReadMark
     stored_ms: int
 
 
 class ShardStatements(NamedTuple):
-    """What is stored of one shard; the times are S3's (LastModified). `skips` are batches that KCL left out."""
+    """The markers of one shard, with their LastModified. `skips` are batches that KCL skipped."""
 
     start: StartMarker | None = None
     opened: OpenedMarker | None = None
@@ -72,9 +72,9 @@ class ShardStatements(NamedTuple):
 
 
 class Statements(NamedTuple):
-    """What is stored beside the segments: by shard, `_shards/first.json`, the expired days, and marks by day.
+    """The markers by shard, `_shards/first.json`, the tombstones, and marks by day.
 
-    `rows` are the objects that it was read from, without the marks.
+    `rows` are the objects that they were read from, without the marks.
     """
 
     shards: Mapping[str, ShardStatements]
@@ -86,43 +86,39 @@ class Statements(NamedTuple):
 
     @property
     def unread_days(self) -> tuple[Day, ...]:
-        """The expired days whose tombstone cannot be read: what they held may be anything."""
+        """The expired days whose tombstone is damaged: their segments are unknown."""
         return tuple(problem.expired for problem in self.problems if problem.expired is not None)
 
     def of(self, shard_id: str) -> ShardStatements:
-        """Return what is stored of a shard; empty when nothing is."""
+        """Return the markers of a shard, or empty ones."""
         return self.shards.get(shard_id, ShardStatements())
 
 
 def read_statements(store: RetryingStore, prefix: str, days: Iterable[Day]) -> Statements:
-    """Read every marker below the prefix, and the marks of some days.
-
-    Raises:
-        StoreUnavailable, StoreRefused: the store.
-    """
+    """Read all markers below the prefix, and the marks of some days."""
     problems: list[DamagedObject] = []
     marks = {day: read_marks(store, prefix, day, problems) for day in days}
     skipped = list(store.list_objects(f"{prefix}{SKIPPED}"))
     expired = list_tombstones(store, prefix)
     markers = list(store.list_objects(f"{prefix}{SHARDS}"))
-    found: dict[str, dict[str, object]] = defaultdict(dict)
+    shards: dict[str, dict[str, object]] = defaultdict(dict)
     first: FirstShards | None = None
-    read = store.read_many(lambda row: _marker(store, prefix, row.key), markers)
-    for row, outcome in zip(markers, read, strict=True):
+    outcomes = store.read_many(lambda row: _marker(store, prefix, row.key), markers)
+    for row, outcome in zip(markers, outcomes, strict=True):
         if isinstance(outcome, DamagedObject):
             problems.append(outcome)
         elif isinstance(outcome, FirstShards):
             first = outcome
         else:
-            found[outcome.shard] |= _fields(outcome, row.last_modified_ms)
+            shards[outcome.shard] |= _fields(outcome, row.last_modified_ms)
     for shard_id, skips in _skips(prefix, skipped, problems).items():
-        found[shard_id]["skips"] = tuple(skips)
+        shards[shard_id]["skips"] = tuple(skips)
     tombstones = store.read_many(lambda day: _tombstone(store, prefix, day), list(expired))
     problems += [outcome for outcome in tombstones if isinstance(outcome, DamagedObject)]
     return Statements(
-        shards={shard_id: ShardStatements(**fields) for shard_id, fields in sorted(found.items())},  # type: ignore[arg-type]  # by the names of the fields
+        shards={shard_id: ShardStatements(**fields) for shard_id, fields in sorted(shards.items())},  # type: ignore[arg-type]  # by the names of the fields
         first=first,
-        tombstones={Day.parse(found.day): found for found in tombstones if isinstance(found, Tombstone)},
+        tombstones={Day.parse(stone.day): stone for stone in tombstones if isinstance(stone, Tombstone)},
         marks=marks,
         rows=(*markers, *skipped, *expired.values()),
         problems=tuple(problems),
@@ -132,15 +128,15 @@ def read_statements(store: RetryingStore, prefix: str, days: Iterable[Day]) -> S
 def read_marks(
     store: RetryingStore, prefix: str, day: Day, problems: list[DamagedObject], shard_id: str | None = None
 ) -> tuple[StoredMark, ...]:
-    """Read the marks under one day by their keys, of one shard or of all; what is none is added to `problems`."""
+    """Return the marks under one day by their keys, of one shard or of all; other objects are added to `problems`."""
     folder = read_mark_folder(prefix, day)
-    found = []
+    marks = []
     for row in store.list_objects(folder if shard_id is None else f"{folder}{shard_id}/"):
         try:
-            found.append(StoredMark(parse_read_mark_key(prefix, row.key)[1], row.last_modified_ms))
+            marks.append(StoredMark(parse_read_mark_key(prefix, row.key)[1], row.last_modified_ms))
         except FormatError as exc:
             problems.append(DamagedObject(row.key, None, str(exc), is_foreign=True))
-    return tuple(found)
+    return tuple(marks)
 
 
 _ShardMarker = StartMarker | OpenedMarker | AdoptedMarker | EndMarker
@@ -184,33 +180,33 @@ def _marker(store: RetryingStore, prefix: str, key: str) -> _ShardMarker | First
 
 
 def _check(marker: _ShardMarker | FirstShards) -> None:
-    """Raise FormatError for positions, hash keys or kin that a marker parses with, and that cannot be."""
+    """Raise FormatError for invalid positions, hash keys, parents or children of a parsed marker."""
     if isinstance(marker, StartMarker):
         marker.first_position(), marker.chain_start()
     if isinstance(marker, EndMarker):
         marker.last_position()
-        _check_kin(marker.shard, marker.children)
+        _check_relatives(marker.shard, marker.children)
     for shard in marker.shards if isinstance(marker, FirstShards) else [marker]:
         if isinstance(shard, StartMarker | OpenedMarker | FirstShard):
-            _check_kin(shard.shard, shard.parents)
+            _check_relatives(shard.shard, shard.parents)
             hash_range_of(shard.starting_hash_key, shard.ending_hash_key)
 
 
-def _check_kin(shard_id: str, kin: Iterable[str]) -> None:
-    if shard_id in kin:
+def _check_relatives(shard_id: str, relatives: Iterable[str]) -> None:
+    if shard_id in relatives:
         raise FormatError(f"{shard_id} is named as its own parent or child")
 
 
 def _skips(prefix: str, rows: Iterable[ListedObject], problems: list[DamagedObject]) -> dict[str, list[Skip]]:
-    found: dict[str, list[Skip]] = defaultdict(list)
+    skips: dict[str, list[Skip]] = defaultdict(list)
     for row in rows:
         try:
             parsed = parse_skipped_key(prefix, row.key)
         except FormatError as exc:
             problems.append(DamagedObject(row.key, None, str(exc), is_foreign=True))
         else:
-            found[parsed.shard_id].append(Skip(parsed.logged_ms, row.last_modified_ms))
-    return found
+            skips[parsed.shard_id].append(Skip(parsed.logged_ms, row.last_modified_ms))
+    return skips
 
 
 def _tombstone(store: RetryingStore, prefix: str, day: Day) -> Tombstone | DamagedObject:

@@ -149,7 +149,7 @@ class DayFolder(NamedTuple):
         return f"{self.generation(generation)}_events/"
 
     def is_file(self, key: str, generation: str) -> bool:
-        """Tell whether a key is that of a file of the generation, in today's layout or the one before."""
+        """Return whether a key is that of a file of the generation, in today's layout or the one before."""
         folder, _, name = key.rpartition("/")
         return bool(name) and folder in {f"{self.path}{begin}{generation}" for begin in GENERATIONS}
 
@@ -172,7 +172,7 @@ class DayFolder(NamedTuple):
         return next((folder.removeprefix(begin) for begin in GENERATIONS if folder.startswith(begin)), "")
 
     def is_of_a_run(self, key: str) -> bool:
-        """Tell whether a key is one that a run gives, and so ours to delete."""
+        """Return whether a key is one that a run gives, and so ours to delete."""
         return _OF_A_RUN.fullmatch(key.removeprefix(self.path)) is not None
 
     def generation_beside(self, key: str) -> str:
@@ -228,12 +228,12 @@ def contradiction(folder: DayFolder, pointer: Pointer, manifest: Manifest) -> st
 
 
 def is_judged_by_these_rules(pointer: Pointer, manifest: Manifest) -> bool:
-    """Tell whether the verdict was given by today's rules: an older one is no proof, and the day is judged again."""
+    """Return whether the verdict was given by today's rules: an older one is no proof, and the day is judged again."""
     return pointer.rules == manifest.rules == RULES
 
 
 def is_judged_today(pointer: Pointer) -> bool:
-    """Tell whether a pointer's verdict was given by today's rules."""
+    """Return whether a pointer's verdict was given by today's rules."""
     return pointer.rules == RULES
 
 

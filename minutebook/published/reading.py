@@ -106,7 +106,7 @@ class PublishedReader:
         return None
 
     def is_whole(self, manifest: Manifest) -> bool:
-        """Tell whether every file of a generation is there, with its size."""
+        """Return whether every file of a generation is there, with its size."""
         return self.missing_file(manifest) is None
 
     def intact(self, pointer: Pointer, inventory: str) -> Manifest | None:

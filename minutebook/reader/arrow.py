@@ -84,7 +84,7 @@ _MOST_BITS_IN_DOUBLES: Final = 32
 
 
 def _holds(wide: pa.DataType, narrow: pa.DataType) -> bool:
-    """Tell whether a type holds each value of another one: pyarrow also offers doubles for decimals, and rounds."""
+    """Return whether a type holds each value of another one: pyarrow also offers doubles for decimals, and rounds."""
     kinds = pa.types
     if kinds.is_struct(wide) and kinds.is_struct(narrow):
         return all(_holds(wide.field(field.name).type, field.type) for field in narrow)

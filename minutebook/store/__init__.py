@@ -1,1 +1,1 @@
-"""Requests to object stores and what they may answer. Imports `format`, `retry` and `aws`."""
+"""Object stores: their ports, S3 and a directory behind them, retries, and the commit of a segment."""

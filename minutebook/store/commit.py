@@ -25,13 +25,13 @@ from minutebook.store.retrying import RetryingStore
 
 
 class Committed(NamedTuple):
-    """The segment exists with our bytes. `attempts` counts the PUTs it took."""
+    """The segment exists with our bytes, after `attempts` PUTs."""
 
     attempts: int
 
 
 class AlreadyStored(NamedTuple):
-    """Another writer's segment holds the slot; its metadata says how far it got."""
+    """Another writer's segment is at the slot; `winner` is its metadata."""
 
     winner: SegmentMetadata
 
@@ -41,13 +41,13 @@ def commit_segment(
 ) -> Committed | AlreadyStored:
     """Commit one segment at its slot.
 
-    After a crash at any step the slot holds either nothing or exactly one whole segment; whoever comes next
-    finds out by the same request.
+    After a crash at any step the slot holds either nothing or exactly one whole segment; the next processor finds
+    out by the same request.
 
     Raises:
         StoreUnavailable: the outcome stayed unknown until the budget was spent.
         StoreRefused: permissions, bucket or arguments.
-        ForeignObject, ObjectVanished, FormatError: doubt; the caller stops.
+        ForeignObject, ObjectVanished, FormatError: the slot is in doubt; the caller stops.
     """
     fields, content_type = metadata.encode(), compression_of(key).media_type
     attempts = 0
@@ -74,12 +74,7 @@ def commit_segment(
 
 
 def segment_metadata(head: ObjectHead) -> SegmentMetadata:
-    """Read a segment's metadata from its HEAD.
-
-    Raises:
-        ForeignObject: the object carries none of our metadata.
-        FormatError: it does, and a field does not parse; the key is named.
-    """
+    """Read a segment's metadata from its HEAD; raises ForeignObject without ours, FormatError if damaged."""
     if not is_ours(head.metadata):
         raise ForeignObject(
             f"{head.key} is not a segment of Minutebook: its metadata is missing",
@@ -94,9 +89,7 @@ def segment_metadata(head: ObjectHead) -> SegmentMetadata:
 def stored_segment(store: RetryingStore, prefix: str, key: str) -> SegmentMetadata:
     """HEAD a listed segment and check that key and metadata agree.
 
-    Raises:
-        ObjectVanished: it was listed and is gone.
-        ForeignObject, FormatError: it is not what its key says.
+    Raises ObjectVanished if it is gone, ForeignObject or FormatError if it is not what its key says.
     """
     parsed = parse_segment_key(prefix, key)
     head = store.head(key)

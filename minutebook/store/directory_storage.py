@@ -1,8 +1,7 @@
-"""A local directory as a `Storage`: the output of a run on a laptop, and archives that were copied down.
+"""A local directory as a `Storage`: for output on a laptop, and for archives that were copied down.
 
-A file's user metadata is kept beside it in `<name>.metadata.json`, because file systems have none. One process
-writes at a time: the conditional writes hold against other processes by the file system's own exclusive create and
-by a lock file, not against tools that do not know them.
+User metadata lies beside a file in `<name>.metadata.json`. A lock file makes the conditional writes atomic between
+processes of this program; other tools do not respect it.
 """
 
 import fcntl
@@ -25,7 +24,7 @@ _LOCK: Final = ".minutebook.lock"
 _WRITING: Final = ".writing"
 _CHUNK_BYTES: Final = 1 << 20
 _SMALL_BYTES: Final = 64 << 10
-"""Pointers, reports and tables, which may be replaced within one tick of the clock. A segment has its name once."""
+"""Pointers, reports and tables up to this size may be replaced within one tick of the clock; segments never are."""
 
 
 class DirectoryStorage:
@@ -35,11 +34,11 @@ class DirectoryStorage:
         self.root = root
 
     def uri(self, key: str) -> str:
-        """Return the file's absolute path; a key that ends in a slash stays a folder's."""
+        """Return the file's absolute path; the trailing slash of a folder's key is kept."""
         return str((self.root / key).absolute()) + ("/" if key.endswith("/") else "")
 
     def put_if_absent(self, key: str, body: bytes, metadata: Mapping[str, str], content_type: str) -> PutOutcome:  # noqa: ARG002 - files have no type
-        """Create the file unless it is there."""
+        """Create the file unless it exists."""
         with self._lock():
             path = self._path(key)
             if path.exists():
@@ -50,7 +49,7 @@ class DirectoryStorage:
         return PutOutcome.CREATED
 
     def put_if_match(self, key: str, body: bytes, etag: str | None, content_type: str) -> bool:  # noqa: ARG002 - files have no type
-        """Replace the file whose ETag is `etag` (None: there must be none)."""
+        """Replace the file if its ETag is `etag`; None creates it."""
         with self._lock():
             path = self._path(key)
             present = _etag(path) if path.exists() else None
@@ -78,21 +77,21 @@ class DirectoryStorage:
     def list_objects(self, prefix: str) -> Iterator[ListedObject]:
         """List the files whose key begins with `prefix`, in the order of keys."""
         folder = self._path(prefix.rpartition("/")[0])
-        with _one_look(prefix):
+        with _listing(prefix):
             paths = folder.rglob("*") if folder.is_dir() else ()
             rows = [self._row(path) for path in paths if _is_object(path)]
         yield from sorted((row for row in rows if row.key.startswith(prefix)), key=lambda row: row.key.encode())
 
     def list_level(self, folder: str) -> Listing:
-        """List what lies directly below a folder."""
+        """List the direct children of a folder."""
         path = self._path(folder)
-        with _one_look(folder):
+        with _listing(folder):
             entries = sorted(path.iterdir()) if path.is_dir() else []
             folders = tuple(f"{folder}{entry.name}/" for entry in entries if entry.is_dir())
             return Listing(folders, tuple(self._row(entry) for entry in entries if _is_object(entry)))
 
     def delete(self, keys: Iterable[str]) -> None:
-        """Delete the files and the folders that they leave empty."""
+        """Delete the files, and the folders that become empty."""
         for key in keys:
             path = self._path(key)
             path.unlink(missing_ok=True)
@@ -118,20 +117,23 @@ class DirectoryStorage:
             return Tail(handle.read(), size, _etag(path))
 
     def copy(self, source: str, key: str, etag: str) -> bool:
-        """Copy a file; it gets its name when it is whole."""
-        path = self._path(source)
+        """Copy a file; it gets its name when it is complete."""
+        path, target = self._path(source), self._path(key)
         if not path.is_file() or _etag(path) != etag:
             return False
-        _copy(path, self._path(key))
+        target.parent.mkdir(parents=True, exist_ok=True)
+        part = target.with_name(target.name + _WRITING)
+        shutil.copyfile(path, part)
+        part.rename(target)
         return True
 
     def open_write(self, key: str, content_type: str, new_backoff: Callable[[], Backoff]) -> "FileSink":  # noqa: ARG002 - files have no type, and nothing to wait for
-        """Write a file under another name, which it loses when it is closed."""
+        """Write a file under a temporary name; `close` renames it."""
         return FileSink(self._path(key))
 
     def open_uploads(self, prefix: str) -> list[Upload]:
-        """Return the files that have not got their name."""
-        with _one_look(prefix):
+        """Return the files that still have a temporary name."""
+        with _listing(prefix):
             paths = sorted(self._path(prefix.rpartition("/")[0]).rglob(f"*{_WRITING}"))
             names = {path: path.relative_to(self.root).as_posix() for path in paths if path.is_file()}
             return [
@@ -141,7 +143,7 @@ class DirectoryStorage:
             ]
 
     def abort_upload(self, upload: Upload) -> None:
-        """Remove what was written."""
+        """Delete an unfinished file."""
         self.delete([upload.upload_id])
 
     def _row(self, path: Path) -> ListedObject:
@@ -167,7 +169,7 @@ class DirectoryStorage:
 
 
 class FileSink(io.RawIOBase):
-    """A file that gets its name when it is whole."""
+    """A file that gets its name when it is complete."""
 
     def __init__(self, path: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -177,7 +179,7 @@ class FileSink(io.RawIOBase):
         self.size = 0
 
     def writable(self) -> bool:
-        """Say yes."""
+        """Return True."""
         return True
 
     def write(self, data: bytes) -> int:  # type: ignore[override]  # any buffer, as files take
@@ -186,22 +188,22 @@ class FileSink(io.RawIOBase):
         return self._file.write(data)
 
     def close(self) -> None:
-        """Finish the file and name it."""
+        """Finish and rename the file."""
         if not self.closed:
             self._file.close()
             self._part.rename(self._path)
             super().close()
 
     def abort(self) -> None:
-        """Remove what was written."""
+        """Delete the unfinished file."""
         self._file.close()
         self._part.unlink(missing_ok=True)
         super().close()
 
 
 @contextmanager
-def _one_look(prefix: str) -> Iterator[None]:
-    """Raise OutcomeUnknown where files go while they are listed: the look is taken again, and sees one moment."""
+def _listing(prefix: str) -> Iterator[None]:
+    """Raise OutcomeUnknown if files disappear while they are listed: the LIST is retried and sees one moment."""
     try:
         yield
     except FileNotFoundError as exc:
@@ -219,15 +221,8 @@ def _write(path: Path, body: bytes) -> None:
     part.rename(path)
 
 
-def _copy(source: Path, path: Path) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_name(path.name + _WRITING)
-    shutil.copyfile(source, part)
-    part.rename(path)
-
-
 def _etag(path: Path) -> str:
-    """Return a tag that changes with the file: of its bytes while it is small, else of its size and time."""
+    """Return a tag that changes with the file: the MD5 of a small one, size and modification time of others."""
     stat = path.stat()
     if stat.st_size <= _SMALL_BYTES:
         return f'"{hashlib.md5(path.read_bytes(), usedforsecurity=False).hexdigest()}"'
@@ -235,8 +230,8 @@ def _etag(path: Path) -> str:
 
 
 def _metadata(path: Path) -> dict[str, str]:
-    beside = path.with_name(path.name + METADATA_SUFFIX)
-    return dict(json.loads(beside.read_bytes())) if beside.exists() else {}
+    metadata_file = path.with_name(path.name + METADATA_SUFFIX)
+    return dict(json.loads(metadata_file.read_bytes())) if metadata_file.exists() else {}
 
 
 def _chunks(path: Path) -> Iterator[bytes]:

@@ -1,4 +1,4 @@
-"""The markers of shards beside the segments, read one by one: by who writes a shard, and by who judges it."""
+"""Read the markers of a shard."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, Final, TypeVar
@@ -19,14 +19,7 @@ _DECODERS: Final[Mapping[type, Callable[[bytes, Any, str], Any]]] = {
 
 
 def read_marker(store: RetryingStore, key: str, kind: type[M]) -> M | None:
-    """Return the marker at a key; None where there is none.
-
-    Raises:
-        FormatError: it does not parse; `key` is named.
-        StoreUnavailable, StoreRefused: the store.
-    """
+    """Return the marker at a key, or None; raises FormatError if it does not parse."""
     stored = store.get(key)
-    if stored is None:
-        return None
-    marker: M = _DECODERS[kind](stored.body, kind, key)
+    marker: M | None = None if stored is None else _DECODERS[kind](stored.body, kind, key)
     return marker

@@ -1,7 +1,7 @@
-"""The object store port: the five requests that the protocol needs, and what they may answer.
+"""The object store port: the five requests of the protocol and their answers.
 
-Outcomes that the protocol expects are values. Everything that leaves the outcome open is `OutcomeUnknown`, for
-reads too (there it only means "ask again"); a refusal for good is `StoreRefused`.
+Outcomes that the protocol expects are values. Errors that leave the outcome open raise `OutcomeUnknown`, for reads
+too (retry them); permanent errors raise `StoreRefused`.
 """
 
 import enum
@@ -10,16 +10,16 @@ from typing import NamedTuple, Protocol
 
 
 class PutOutcome(enum.Enum):
-    """The two answers of a conditional PUT that leave no doubt."""
+    """The two definite answers of a conditional PUT."""
 
     CREATED = "created"
     """HTTP 200: the object exists now, with these bytes and this metadata."""
     EXISTS = "exists"
-    """HTTP 412: an object was there already. It may be ours, from a request whose answer got lost."""
+    """HTTP 412: an object existed already. It may be ours, from a request whose answer got lost."""
 
 
 class ObjectHead(NamedTuple):
-    """What a HEAD answers. Metadata names are lower case, without `x-amz-meta-`."""
+    """The answer to a HEAD. Metadata names are lower case, without `x-amz-meta-`."""
 
     key: str
     size: int
@@ -38,14 +38,14 @@ class ListedObject(NamedTuple):
 
 
 class Listing(NamedTuple):
-    """What lies directly below a folder: the folders (each ends in `/`) and the objects."""
+    """The direct children of a folder: folders (each ends in `/`) and objects."""
 
     folders: tuple[str, ...]
     objects: tuple[ListedObject, ...]
 
 
 class StoredObject(NamedTuple):
-    """What a GET answers."""
+    """The answer to a GET."""
 
     body: bytes
     etag: str
@@ -53,9 +53,9 @@ class StoredObject(NamedTuple):
 
 
 class ObjectStore(Protocol):
-    """S3 as the protocol sees it. Keys are whole keys, prefix included.
+    """An object store. Keys include the prefix.
 
-    Every method raises `OutcomeUnknown` (try again with the same bytes) or `StoreRefused` (do not).
+    Every method raises `OutcomeUnknown` (retry with the same bytes) or `StoreRefused` (do not retry).
     """
 
     def put_if_absent(self, key: str, body: bytes, metadata: Mapping[str, str], content_type: str) -> PutOutcome:
@@ -63,11 +63,11 @@ class ObjectStore(Protocol):
         ...
 
     def head(self, key: str) -> ObjectHead | None:
-        """Send one HEAD; None when there is no such object."""
+        """Send one HEAD; None if there is no such object."""
         ...
 
     def get(self, key: str) -> StoredObject | None:
-        """Send one GET for a whole object; None when there is no such object."""
+        """Send one GET for a whole object; None if there is no such object."""
         ...
 
     def list_objects(self, prefix: str) -> Iterator[ListedObject]:
@@ -75,5 +75,5 @@ class ObjectStore(Protocol):
         ...
 
     def list_level(self, folder: str) -> Listing:
-        """List what lies directly below `folder`, which is empty or ends in `/`."""
+        """List the direct children of `folder`, which is empty or ends in `/`."""
         ...

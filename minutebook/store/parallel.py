@@ -1,4 +1,4 @@
-"""Many requests at once."""
+"""Requests in parallel."""
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -12,7 +12,7 @@ _BATCH: Final = 64
 
 
 class ReadMany(Protocol):
-    """Makes a request for each item: `in_parallel`, or one after the other; results in the order of the items."""
+    """Makes a request for each item, in parallel or sequentially; results keep the order of the items."""
 
     def __call__(self, work: Callable[[T], U], items: Sequence[T], /) -> list[U]:
         """Return `work(item)` for every item."""
@@ -20,7 +20,7 @@ class ReadMany(Protocol):
 
 
 def in_parallel(work: Callable[[T], U], items: Sequence[T], at_once: int = REQUESTS_AT_ONCE) -> list[U]:
-    """Return `work(item)` for every item, in order, many at once; the first error ends it.
+    """Return `work(item)` for every item, in order, with `at_once` threads; the first error is raised.
 
     Threads take batches: a future costs more than an answer from a fast server.
     """
@@ -29,4 +29,4 @@ def in_parallel(work: Callable[[T], U], items: Sequence[T], at_once: int = REQUE
     step = max(1, min(_BATCH, len(items) // (4 * at_once)))
     batches = [items[start : start + step] for start in range(0, len(items), step)]
     with ThreadPoolExecutor(max_workers=min(at_once, len(batches)), thread_name_prefix="minutebook") as pool:
-        return [found for batch in pool.map(lambda batch: [work(item) for item in batch], batches) for found in batch]
+        return [row for rows in pool.map(lambda batch: [work(item) for item in batch], batches) for row in rows]

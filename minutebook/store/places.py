@@ -1,4 +1,4 @@
-"""Addresses of stores: how options and settings name one, and how a process opens it, once."""
+"""Addresses of stores: parse one from options or settings, and open it once per process."""
 
 import functools
 from pathlib import Path
@@ -15,7 +15,7 @@ from minutebook.store.storage import Address, Storage
 
 
 class StorePrefix(NamedTuple):
-    """A store and the part of its keys that is ours: `prefix` is empty or ends in `/`."""
+    """A store and a prefix of its keys, which is empty or ends in `/`."""
 
     address: Address
     prefix: str
@@ -24,12 +24,9 @@ class StorePrefix(NamedTuple):
 def parse_place(
     text: str, region: str, endpoint: str | None, access: Access = PLAIN, *, archive_bucket: str = ""
 ) -> StorePrefix:
-    """Read `s3://bucket/folder` (or `s3a://`, `s3n://`), or the path of a local directory.
+    """Parse `s3://bucket/folder` (or `s3a://`, `s3n://`), or the path of a local directory; raises SettingsError.
 
-    The owner that `access` expects is that of the archive's bucket: whose another bucket is, nobody has said.
-
-    Raises:
-        SettingsError: neither.
+    The expected bucket owner in `access` applies to the archive's bucket alone.
     """
     scheme, separator, rest = text.partition("://")
     if not separator:
@@ -58,5 +55,5 @@ def open_storage(address: Address) -> Storage:
 
 
 def open_retrying(address: Address, budget_seconds: float) -> RetryingStorage:
-    """Return the store at an address; each request is repeated for so long while its outcome is unknown."""
+    """Return the store at an address; each request is retried for up to `budget_seconds`."""
     return RetryingStorage(open_storage(address), backoff_within(budget_seconds))

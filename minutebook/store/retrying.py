@@ -1,8 +1,8 @@
-"""An object store whose requests are repeated while their outcome is unknown.
+"""An object store whose requests are retried while their outcome is unknown.
 
-Every request of the port is safe to repeat: reads change nothing, a DELETE deletes once, and a PUT `If-None-Match: *`
-admits one object, so that the second attempt answers EXISTS where the first one was applied after all. Whoever must
-know whose object that is asks by `writer` or by comparing (`put_or_read`).
+Every request of the port is safe to repeat: reads and DELETE are idempotent, and after a PUT `If-None-Match: *` whose
+answer got lost the second attempt answers EXISTS. Callers that need to know whose object exists compare `writer` or
+the bytes (`put_or_read`).
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -21,14 +21,11 @@ T = TypeVar("T")
 
 
 class RetryingStore:
-    """Implements `ObjectStore` on another one; `new_backoff` gives the waits of each request.
+    """An `ObjectStore` with retries; `new_backoff` gives the waits of each request.
 
-    A factory that returns one shared backoff bounds several requests together, as a commit's PUT and HEAD.
-    `read_many` is how callers of the store make many requests.
-
-    Every method raises:
-        StoreUnavailable: the backoff's budget is spent.
-        StoreRefused: the store said no for good.
+    A factory that returns one shared backoff bounds several requests together, as a commit's PUT and HEAD. Callers
+    make many requests through `read_many`. Every method raises StoreUnavailable once the backoff's budget is spent,
+    or StoreRefused.
     """
 
     def __init__(
@@ -50,31 +47,30 @@ class RetryingStore:
         return self._ask("PUT", key, lambda: self.raw.put_if_absent(key, body, fields, content_type))
 
     def put_or_read(self, key: str, body: bytes) -> StoredObject | None:
-        """Put a small JSON object unless there is one; returns the other one that is there, None where `body` is.
+        """Put a small JSON object unless the key exists; return the stored object if its bytes differ, else None.
 
-        Raises:
-            ObjectVanished: it exists for PUT and not for GET.
+        Raises ObjectVanished if it exists for PUT and not for GET.
         """
         if self.put_if_absent(key, body) is PutOutcome.CREATED:
             return None
-        found = self.get(key)
-        if found is None:
+        stored = self.get(key)
+        if stored is None:
             raise ObjectVanished(
                 f"{key} exists for PUT and not for GET: it was deleted under us, or hides behind a delete marker",
                 next_step="find out who deletes objects (lifecycle rule, script); run minutebook doctor",
             )
-        return None if found.body == body else found
+        return None if stored.body == body else stored
 
     def head(self, key: str) -> ObjectHead | None:
-        """Send a HEAD; None when there is no such object."""
+        """Send a HEAD; None if there is no such object."""
         return self._ask("HEAD", key, lambda: self.raw.head(key))
 
     def get(self, key: str) -> StoredObject | None:
-        """Send a GET for a whole object; None when there is no such object."""
+        """Send a GET for a whole object; None if there is no such object."""
         return self._ask("GET", key, lambda: self.raw.get(key))
 
     def list_objects(self, prefix: str) -> Iterator[ListedObject]:
-        """List everything under `prefix`. All of it is read before the first row is returned: a LIST starts anew."""
+        """List everything under `prefix`, all pages before the first row is returned: a retry starts over."""
         return iter(self._ask("LIST", prefix, lambda: list(self.raw.list_objects(prefix))))
 
     def first_objects(self, prefix: str, count: int) -> list[ListedObject]:
@@ -82,7 +78,7 @@ class RetryingStore:
         return self._ask("LIST", prefix, lambda: list(islice(self.raw.list_objects(prefix), count)))
 
     def list_level(self, folder: str) -> Listing:
-        """List what lies directly below `folder`, which is empty or ends in `/`."""
+        """List the direct children of `folder`, which is empty or ends in `/`."""
         return self._ask("LIST", folder, lambda: self.raw.list_level(folder))
 
     def keys(self, prefix: str) -> list[str]:
@@ -94,10 +90,10 @@ class RetryingStore:
 
 
 class RetryingStorage(RetryingStore):
-    """The same on a `Storage`, with the requests of publishing that are safe to repeat.
+    """A `Storage` with retries for the requests that are safe to repeat.
 
-    `put_if_match` is not: after an unknown outcome the caller has to read and compare, so it takes the `storage`
-    itself. Neither are streams that are read (`open_read`): whoever reads one begins again from its start.
+    `put_if_match` is not, because after an unknown outcome the caller has to read and compare; nor is `open_read`,
+    because a reader has to start over. Callers use `storage` for both.
     """
 
     def __init__(
@@ -111,42 +107,42 @@ class RetryingStorage(RetryingStore):
         return RetryingStorage(self.storage, new_backoff, self.read_many)
 
     def uri(self, key: str) -> str:
-        """Return the address of a key as other tools write it."""
+        """Return the address of a key in the form of other tools."""
         return self.storage.uri(key)
 
     def delete(self, keys: Iterable[str]) -> None:
-        """Delete the objects; a key that is not there counts as deleted."""
-        doomed = list(keys)
-        if doomed:
-            self._ask("DELETE", f"{doomed[0]} and {len(doomed) - 1} more", lambda: self.storage.delete(doomed))
+        """Delete the objects; a missing key counts as deleted."""
+        batch = list(keys)
+        if batch:
+            self._ask("DELETE", f"{batch[0]} and {len(batch) - 1} more", lambda: self.storage.delete(batch))
 
     def open_write(self, key: str, content_type: str) -> Sink:
-        """Write a new object of any size; each request of the sink has waits of its own."""
+        """Write a new object of any size; each request of the sink gets its own backoff."""
         return self.storage.open_write(key, content_type, self.new_backoff)
 
     @contextmanager
     def writing(self, key: str, content_type: str) -> Iterator[Sink]:
-        """Write a new object within a block; where the block is left by an exception, nothing of it stays behind."""
+        """Write a new object within a block; an exception aborts it."""
         sink = self._ask("PUT", key, lambda: self.open_write(key, content_type))
         try:
             yield sink
             sink.close()
-        except BaseException:  # whatever ends it
+        except BaseException:
             sink.abort()
             raise
 
     def copy(self, source: str, key: str, etag: str) -> bool:
-        """Copy an object to a key that is nobody else's: a second copy is the first one. False: it is another one."""
+        """Copy an object to a key that only the caller writes; False if the source is gone or its ETag differs."""
         return self._ask("COPY", source, lambda: self.storage.copy(source, key, etag))
 
     def read_tail(self, key: str, count: int) -> Tail:
-        """Read the last `count` bytes of an object, or all of it when it is shorter."""
+        """Read the last `count` bytes of an object, or all of a shorter one."""
         return self._ask("GET", key, lambda: self.storage.read_tail(key, count))
 
     def open_uploads(self, prefix: str) -> list[Upload]:
-        """Return the files below `prefix` that were begun and neither finished nor given up."""
+        """Return the unfinished files below `prefix`."""
         return self._ask("LIST uploads", prefix, lambda: self.storage.open_uploads(prefix))
 
     def abort_upload(self, upload: Upload) -> None:
-        """Give up a file in the making."""
+        """Delete an unfinished file."""
         self._ask("ABORT", upload.key, lambda: self.storage.abort_upload(upload))

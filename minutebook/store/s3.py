@@ -1,4 +1,4 @@
-"""The S3 side of the object store port: every request of the protocol is sent here, once (see `minutebook.aws.clients`)."""
+"""The object store port on S3: each method sends one request, without retries."""
 
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
@@ -29,10 +29,12 @@ _NEXT_STEPS = {
     "SignatureDoesNotMatch": "look at the credentials and the clock of this machine",
 }
 _FORBIDDEN, _NOT_FOUND, _PRECONDITION_FAILED = 403, 404, 412
+FAILURES = (ClientError, BotoCoreError, ValueError)
+"""What a request may raise; botocore raises ValueError for a date that was cut off."""
 
 
 def translate(error: Exception, what: str) -> StoreError:
-    """Return the error of our tree for an exception of botocore. `what` names the request."""
+    """Return the error of our tree for an exception of botocore; `what` names the request."""
     if isinstance(error, ClientError):
         code = error_code(error)
         message = f"{what}: {http_status(error)} {code}: {error.response.get('Error', {}).get('Message', '')}"
@@ -62,11 +64,9 @@ class S3Store:
                 IfNoneMatch="*",
                 ChecksumCRC32=crc32_text(body),
             )
-        except ClientError as exc:
+        except (ClientError, BotoCoreError) as exc:
             if http_status(exc) == _PRECONDITION_FAILED:
                 return PutOutcome.EXISTS
-            raise translate(exc, f"PUT {key}") from exc
-        except BotoCoreError as exc:
             raise translate(exc, f"PUT {key}") from exc
         check_whole(answer, f"PUT {key}", "ETag")
         return PutOutcome.CREATED
@@ -75,13 +75,11 @@ class S3Store:
         """Send one HEAD; see `ObjectStore`."""
         try:
             answer = self._client.head_object(Bucket=self.bucket, Key=key)
-        except ClientError as exc:
+        except FAILURES as exc:
             if _is_absent(exc):
                 return None
             if http_status(exc) == _FORBIDDEN:
                 raise self._refusal_of_head(key) from exc
-            raise translate(exc, f"HEAD {key}") from exc
-        except (BotoCoreError, ValueError) as exc:
             raise translate(exc, f"HEAD {key}") from exc
         check_whole(answer, f"HEAD {key}", "ContentLength", "ETag", "LastModified")
         return ObjectHead(
@@ -97,28 +95,24 @@ class S3Store:
         try:
             answer = self._client.get_object(Bucket=self.bucket, Key=key)
             body = answer["Body"].read()
-        except ClientError as exc:
+        except FAILURES as exc:
             if _is_absent(exc):
                 return None
-            raise translate(exc, f"GET {key}") from exc
-        except (BotoCoreError, ValueError) as exc:
             raise translate(exc, f"GET {key}") from exc
         check_whole(answer, f"GET {key}", "ContentLength", "ETag")
         return StoredObject(body, answer["ETag"], _lower(answer["Metadata"]))
 
     def _refusal_of_head(self, key: str) -> StoreError:
-        """Return what a 403 of a HEAD means, by the code that S3 gives to a GET of the same key.
+        """Return the error for a 403 to a HEAD, by the code in S3's answer to a GET of the same key.
 
-        A HEAD has no body to name its code. 403 is AccessDenied, also for a key that is not there when the role lacks
-        s3:ListBucket; and it is RequestTimeTooSkewed, of a request that waited too long, which passes.
+        A HEAD has no body with a code. 403 may be AccessDenied, also for a missing key if the role lacks
+        s3:ListBucket, or RequestTimeTooSkewed, which is retryable.
         """
         try:
             self._client.get_object(Bucket=self.bucket, Key=key)["Body"].close()
-        except ClientError as exc:
+        except FAILURES as exc:
             if not _is_absent(exc):
                 return translate(exc, f"HEAD {key}")
-        except (BotoCoreError, ValueError) as exc:
-            return translate(exc, f"HEAD {key}")
         return OutcomeUnknown(f"HEAD {key}: 403, and a GET is not refused")
 
     def list_objects(self, prefix: str) -> Iterator[ListedObject]:
@@ -146,23 +140,23 @@ class S3Store:
             for page in pages:
                 check_whole(page, what, "IsTruncated")
                 yield page
-        except (ClientError, BotoCoreError, ValueError) as exc:
+        except FAILURES as exc:
             raise translate(exc, what) from exc
 
 
 def check_whole(answer: Mapping[str, Any], what: str, *fields: str) -> None:
-    """Raise OutcomeUnknown when an answer lacks a field that S3 never leaves out.
+    """Raise OutcomeUnknown if an answer lacks a field that S3 always sends.
 
     Python's HTTP client takes a connection that ends within the headers for the end of the headers. Metadata is then
     missing, and botocore reads the empty body of a LIST as an empty list: as if nothing were archived. A proxy's page
-    looks the same, also in the place of a PUT's answer.
+    looks the same, also as the answer to a PUT.
     """
     missing = [field for field in fields if field not in answer]
     if missing:
         raise OutcomeUnknown(f"{what}: the answer has no {missing[0]}: it was cut off, or is not S3's")
 
 
-def _is_absent(error: ClientError) -> bool:
+def _is_absent(error: Exception) -> bool:
     return http_status(error) == _NOT_FOUND and error_code(error) in _ABSENT_CODES
 
 

@@ -1,4 +1,4 @@
-"""The S3 side of `Storage`: the archive's own store, and the few requests that publishing adds."""
+"""`Storage` on S3: the archive's store, and the requests that publishing adds."""
 
 import contextlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from minutebook.aws.clients import error_code, http_status, is_passing_code
+from minutebook.aws.clients import error_code, http_status, is_retryable_code
 from minutebook.errors import OutcomeUnknown, StoreRefused, StoreUnavailable
 from minutebook.retry import Backoff, until_known
-from minutebook.store.copies import OTHER_OBJECT, S3Copies
-from minutebook.store.s3 import check_whole, translate
-from minutebook.store.storage import ObjectBody, ObjectChanged, Tail
+from minutebook.store.s3 import FAILURES, S3Store, check_whole, translate
+from minutebook.store.storage import ObjectBody, ObjectChanged, Tail, Upload
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
@@ -21,17 +20,17 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _PRECONDITION_FAILED, _NOT_FOUND = 412, 404
-_FAILURES: Final = (ClientError, BotoCoreError, ValueError)
-"""What a request may raise; ValueError is botocore's own, for a date that was cut off."""
 _LOST_UPLOAD: Final = frozenset({"NoSuchUpload", "InvalidPart", "InvalidPartOrder"})
 _LOST_STEP: Final = "nothing: the file is made again; if that goes on, look who aborts uploads (a lifecycle rule?)"
+_OTHER_OBJECT: Final = frozenset({"PreconditionFailed", "412", "NoSuchKey", "404"})
+"""The answers if an object is gone, or its ETag is another one than the request names."""
 _CHUNK_BYTES: Final = 1 << 20
 _DELETE_BATCH: Final = 1000
 PART_BYTES: Final = 5 << 20
-"""Least size of a piece of a multipart upload that S3 takes; of 10,000, so 50 GB, where a task writes 0.1."""
+"""The least size of a part that S3 accepts. With 10,000 parts an object has up to 50 GB; a task writes 0.1."""
 
 
-class S3Storage(S3Copies):
+class S3Storage(S3Store):
     """One bucket. Thread-safe, as botocore's clients are."""
 
     def uri(self, key: str) -> str:
@@ -44,57 +43,55 @@ class S3Storage(S3Copies):
             etag given:  200 replaced   412 another object is there   404 it was deleted     -> the last two: False
             etag None:   200 created    412 an object is there                                -> False
 
-        409 (another conditional write is on its way) and everything else that leaves the outcome open raises
-        `OutcomeUnknown`: the caller reads the object and compares, because its own write may have been applied.
+        409 (another conditional write is in progress) and all errors that leave the outcome open raise
+        `OutcomeUnknown`: the caller reads the object and compares, because its write may have been applied.
         """
         try:
             if etag is None:
-                self._s3.put_object(Bucket=self.bucket, Key=key, Body=body, ContentType=content_type, IfNoneMatch="*")
+                self._client.put_object(
+                    Bucket=self.bucket, Key=key, Body=body, ContentType=content_type, IfNoneMatch="*"
+                )
             else:
-                self._s3.put_object(Bucket=self.bucket, Key=key, Body=body, ContentType=content_type, IfMatch=etag)
-        except ClientError as exc:
-            if http_status(exc) in {_PRECONDITION_FAILED, _NOT_FOUND}:
-                if error_code(exc) == "NoSuchBucket":
-                    raise translate(exc, f"PUT {key}") from exc
+                self._client.put_object(
+                    Bucket=self.bucket, Key=key, Body=body, ContentType=content_type, IfMatch=etag
+                )
+        except (ClientError, BotoCoreError) as exc:
+            if http_status(exc) in {_PRECONDITION_FAILED, _NOT_FOUND} and error_code(exc) != "NoSuchBucket":
                 return False
-            raise translate(exc, f"PUT {key}") from exc
-        except BotoCoreError as exc:
             raise translate(exc, f"PUT {key}") from exc
         return True
 
     def delete(self, keys: Iterable[str]) -> None:
         """Delete in batches of 1,000; see `Storage`."""
-        wanted = list(keys)
-        for start in range(0, len(wanted), _DELETE_BATCH):
-            batch = wanted[start : start + _DELETE_BATCH]
+        remaining = list(keys)
+        for start in range(0, len(remaining), _DELETE_BATCH):
+            batch = remaining[start : start + _DELETE_BATCH]
             try:
-                answer = self._s3.delete_objects(
+                answer = self._client.delete_objects(
                     Bucket=self.bucket, Delete={"Objects": [{"Key": key} for key in batch], "Quiet": True}
                 )
-            except _FAILURES as exc:
+            except FAILURES as exc:
                 raise translate(exc, f"DELETE {batch[0]}") from exc
             _check_headers(answer, f"DELETE {batch[0]}")
             for failed in answer.get("Errors", []):
                 message = f"DELETE {failed.get('Key')}: {failed.get('Code')} {failed.get('Message')}"
-                if is_passing_code(failed.get("Code", "")):
+                if is_retryable_code(failed.get("Code", "")):
                     raise OutcomeUnknown(message)
                 raise StoreRefused(
                     message, next_step="grant s3:DeleteObject below this prefix to whoever runs this command"
                 )
 
     def open_read(self, key: str, etag: str | None) -> ObjectBody:
-        """Send one GET with `If-Match`; the body is read while the caller works on it; see `Storage`."""
+        """Send one GET with `If-Match`; the body streams in while the caller reads it. See `Storage`."""
         try:
             if etag is None:
-                answer = self._s3.get_object(Bucket=self.bucket, Key=key)
+                answer = self._client.get_object(Bucket=self.bucket, Key=key)
             else:
-                answer = self._s3.get_object(Bucket=self.bucket, Key=key, IfMatch=etag)
-        except ClientError as exc:
+                answer = self._client.get_object(Bucket=self.bucket, Key=key, IfMatch=etag)
+        except FAILURES as exc:
             code = error_code(exc)
-            if code in OTHER_OBJECT:
+            if code in _OTHER_OBJECT:
                 raise ObjectChanged(f"{key} is not the object that was listed ({code})") from exc
-            raise translate(exc, f"GET {key}") from exc
-        except (BotoCoreError, ValueError) as exc:
             raise translate(exc, f"GET {key}") from exc
         check_whole(answer, f"GET {key}", "ContentLength")
         metadata = {name.lower(): value for name, value in answer["Metadata"].items()}
@@ -109,36 +106,74 @@ class S3Storage(S3Copies):
     def read_tail(self, key: str, count: int) -> Tail:
         """Send one GET with a range from the end; see `Storage`."""
         try:
-            answer = self._s3.get_object(Bucket=self.bucket, Key=key, Range=f"bytes=-{count}")
+            answer = self._client.get_object(Bucket=self.bucket, Key=key, Range=f"bytes=-{count}")
             data = answer["Body"].read()
-        except _FAILURES as exc:
+        except FAILURES as exc:
             raise translate(exc, f"GET {key}") from exc
         check_whole(answer, f"GET {key}", "ContentLength")
-        # A 206 names the whole size behind the slash; a store that answered 200 gave the whole object.
+        # A 206 has the total size after the slash; a store that answers 200 sends the whole object.
         whole = answer.get("ContentRange", "").rpartition("/")[2]
         return Tail(data[-count:], int(whole) if whole.isdecimal() else len(data), answer.get("ETag", ""))
 
+    def copy(self, source: str, key: str, etag: str) -> bool:
+        """Send one CopyObject with `x-amz-copy-source-if-match`; see `Storage`.
+
+        S3 answers 200 before it has copied, and reports the result in the body.
+        """
+        what = f"COPY {source} to {key}"
+        try:
+            answer = self._client.copy_object(
+                Bucket=self.bucket, Key=key, CopySource={"Bucket": self.bucket, "Key": source}, CopySourceIfMatch=etag
+            )
+        except FAILURES as exc:
+            if error_code(exc) in _OTHER_OBJECT:
+                return False
+            raise translate(exc, what) from exc
+        check_whole(answer.get("CopyObjectResult", {}), what, "ETag")
+        return True
+
+    def open_uploads(self, prefix: str) -> list[Upload]:
+        """List the open multipart uploads below a prefix; see `Storage`."""
+        try:
+            return [
+                Upload(row["Key"], row["UploadId"], int(row["Initiated"].timestamp() * 1000))
+                for page in self._client.get_paginator("list_multipart_uploads").paginate(
+                    Bucket=self.bucket, Prefix=prefix
+                )
+                for row in page.get("Uploads", [])
+            ]
+        except FAILURES as exc:
+            raise translate(exc, f"LIST uploads of s3://{self.bucket}/{prefix}") from exc
+
+    def abort_upload(self, upload: Upload) -> None:
+        """Abort one upload; 404 means that it is finished or aborted already. See `Storage`."""
+        try:
+            self._client.abort_multipart_upload(Bucket=self.bucket, Key=upload.key, UploadId=upload.upload_id)
+        except (ClientError, BotoCoreError) as exc:
+            if error_code(exc) != "NoSuchUpload":
+                raise translate(exc, f"ABORT {upload.key}") from exc
+
     def open_write(self, key: str, content_type: str, new_backoff: Callable[[], Backoff]) -> "S3Sink":
-        """Start a multipart upload with the first piece; see `Storage`."""
-        return S3Sink(self._s3, self.bucket, key, content_type, new_backoff)
+        """Return a sink, which creates the upload with its first part; see `Storage`."""
+        return S3Sink(self._client, self.bucket, key, content_type, new_backoff)
 
 
 class S3Sink:
-    """A multipart upload, or one PUT when the file stays smaller than a piece.
+    """A multipart upload, or one PUT for a file smaller than a part.
 
-    One piece is on its way while the next is made; what went wrong with it is raised by the next call. Nothing is
-    visible before `close`. An upload whose process dies is left open: a lifecycle rule
-    `AbortIncompleteMultipartUpload` on the bucket removes it.
+    A thread sends one part while the caller fills the next; its error is raised by the next call. Nothing is visible
+    before `close`. If the process dies, the upload stays open until the bucket's lifecycle rule
+    `AbortIncompleteMultipartUpload` removes it.
 
-    A request whose outcome is unknown is sent again, from the start of its piece, which is still held:
+    A request whose outcome is unknown is sent again:
 
-        PUT           the key is ours alone: the second one writes the same bytes over the first
-        CREATE        one upload more may be left open
-        UPLOAD PART   a part of the same number replaces the first
-        COMPLETE      404 NoSuchUpload after an unknown outcome, and the object is there: the first one was applied
+        PUT           only the caller writes this key: the second request writes the same bytes
+        CREATE        an additional upload may stay open
+        UPLOAD PART   the part replaces the first one of its number
+        COMPLETE      404 NoSuchUpload after an unknown outcome, and the object exists: the first one was applied
 
-    An upload that somebody else ended, or whose parts the store does not know, is lost: `StoreUnavailable`, because
-    whoever makes the file can make it again.
+    If another process ended the upload, or S3 does not know its parts, it raises `StoreUnavailable`: the caller makes
+    the file again.
     """
 
     def __init__(
@@ -158,7 +193,7 @@ class S3Sink:
         self.size = 0
 
     def write(self, data: bytes) -> int:
-        """Append; sends a piece when one is full."""
+        """Append; sends a part once it is full."""
         self._pending += data
         self.size += len(data)
         if len(self._pending) >= PART_BYTES:
@@ -166,10 +201,10 @@ class S3Sink:
         return len(data)
 
     def flush(self) -> None:
-        """Do nothing: S3 wants pieces of at least 5 MiB."""
+        """Do nothing: S3 requires parts of at least 5 MiB."""
 
     def close(self) -> None:
-        """Finish the upload: the object appears whole."""
+        """Complete the upload: the object becomes visible."""
         if self.closed:
             return
         if self._sent is None:
@@ -183,26 +218,26 @@ class S3Sink:
         self._sender.shutdown()
 
     def abort(self) -> None:
-        """Give the upload up. Errors are left to the bucket's lifecycle rule: the caller has a better one."""
+        """Abort the upload. Errors are ignored: the caller raises its own, and the lifecycle rule cleans up."""
         self.closed = True
-        self._sender.shutdown()  # a piece that is on its way would come after the end
+        self._sender.shutdown()  # wait for the part in progress, which would otherwise arrive after the abort
         if self._upload_id is not None:
             with contextlib.suppress(ClientError, BotoCoreError):
                 self._client.abort_multipart_upload(Bucket=self._bucket, Key=self._key, UploadId=self._upload_id)
 
     def _send(self) -> None:
-        """Wait for the piece before, then send what is pending."""
-        # bytes: botocore reads them in blocks, of which each has its time. A bytearray goes out in one call that has
-        # as long as connecting has, so 5 s: over a slow line no piece ever arrives.
-        piece, self._pending = bytes(self._pending), bytearray()
+        """Wait for the part before, then send the pending bytes."""
+        # bytes: botocore sends them in blocks, each with its own time-out. A bytearray is sent in one call with the
+        # connect time-out of 5 s: over a slow line no part ever arrives.
+        part, self._pending = bytes(self._pending), bytearray()
         if self._sent is not None:
             self._sent.result()
-        self._sent = self._sender.submit(self._upload, piece, len(self._parts) + 1)
+        self._sent = self._sender.submit(self._upload, part, len(self._parts) + 1)
 
-    def _upload(self, piece: bytes, number: int) -> None:
+    def _upload(self, part: bytes, number: int) -> None:
         if self._upload_id is None:
             self._upload_id = self._ask("CREATE", self._create)
-        tag = self._ask(f"PUT part {number} of", lambda: self._upload_part(piece, number))
+        tag = self._ask(f"PUT part {number} of", lambda: self._upload_part(part, number))
         self._parts.append({"ETag": tag, "PartNumber": number})
 
     def _put(self) -> None:
@@ -217,13 +252,13 @@ class S3Sink:
         check_whole(answer, f"CREATE {self._key}", "UploadId")
         return answer["UploadId"]
 
-    def _upload_part(self, piece: bytes, number: int) -> str:
+    def _upload_part(self, part: bytes, number: int) -> str:
         answer = self._client.upload_part(
             Bucket=self._bucket,
             Key=self._key,
             UploadId=self._upload_id or "",
             PartNumber=number,
-            Body=piece,
+            Body=part,
         )
         check_whole(answer, f"PUT part {number} of {self._key}", "ETag")
         return answer["ETag"]
@@ -241,7 +276,7 @@ class S3Sink:
                     UploadId=self._upload_id or "",
                     MultipartUpload={"Parts": self._parts},
                 )
-                # S3 answers 200 before it has joined the parts, and tells the end in the body.
+                # S3 answers 200 before it has joined the parts, and reports the result in the body.
                 check_whole(answer, f"COMPLETE {self._key}", "ETag")
             except ClientError as exc:
                 if attempts == 1 or error_code(exc) != "NoSuchUpload" or not self._is_there():
@@ -265,7 +300,7 @@ class S3Sink:
         def translated() -> T:
             try:
                 return request()
-            except _FAILURES as exc:
+            except FAILURES as exc:
                 if error_code(exc) in _LOST_UPLOAD:
                     raise StoreUnavailable(f"{what}: the upload is lost: {exc}", next_step=_LOST_STEP) from exc
                 raise translate(exc, what) from exc
@@ -274,6 +309,6 @@ class S3Sink:
 
 
 def _check_headers(answer: Mapping[str, Any], what: str) -> None:
-    """Raise OutcomeUnknown when an answer has no length: it was cut off within its headers."""
+    """Raise OutcomeUnknown if an answer has no length: it was cut off within its headers."""
     if not {"content-length", "transfer-encoding"} & answer["ResponseMetadata"]["HTTPHeaders"].keys():
         raise OutcomeUnknown(f"{what}: the answer has no length: it was cut off")

@@ -1,7 +1,7 @@
-"""An object store that files are published to: the port of the protocol, and what publishing needs beside it.
+"""The storage port: an `ObjectStore` with the requests of publishing and expiring.
 
-`ObjectStore` is what the commit protocol needs. Publishing swaps a pointer (`put_if_match`), writes large files
-piece by piece (`open_write`), reads bodies as they stream in (`open_read`), and removes what nobody points to.
+Publishing swaps a pointer (`put_if_match`), writes large files in parts (`open_write`), reads bodies as they stream
+in (`open_read`), and deletes objects that no pointer names.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -14,18 +14,18 @@ from minutebook.store.objects import ObjectStore
 
 
 class ObjectChanged(StoreError):  # noqa: N818 - the name says what happened, as in minutebook.errors
-    """The object is no longer the one that was listed: somebody writes to or deletes from the day."""
+    """The object is gone or is not the one that was listed: another process changes the day."""
 
 
 class ObjectBody(NamedTuple):
-    """An object that is being read: its user metadata, and its bytes in chunks."""
+    """An object being read: its user metadata, and its bytes in chunks."""
 
     metadata: Mapping[str, str]
     chunks: Iterator[bytes]
 
 
 class Tail(NamedTuple):
-    """The last bytes of an object, the size of all of it, and its ETag."""
+    """The last bytes of an object, its total size, and its ETag."""
 
     data: bytes
     size: int
@@ -33,7 +33,7 @@ class Tail(NamedTuple):
 
 
 class Upload(NamedTuple):
-    """A file in the making that was not finished: its key, which upload of it, and when it was begun (epoch ms)."""
+    """An unfinished file: its key, the upload's id, and its start in epoch ms."""
 
     key: str
     upload_id: str
@@ -41,11 +41,11 @@ class Upload(NamedTuple):
 
 
 class Sink(Protocol):
-    """A file that is being written. It exists for readers once `close` has returned, and not before."""
+    """A file being written. Readers see it once `close` has returned, not before."""
 
     @property
     def closed(self) -> bool:
-        """Tell whether the file is finished or given up."""
+        """Return whether the file is finished or aborted."""
         ...
 
     @property
@@ -58,7 +58,7 @@ class Sink(Protocol):
         ...
 
     def flush(self) -> None:
-        """Do nothing: pieces are sent when they are large enough."""
+        """Do nothing: parts are sent when they are large enough."""
         ...
 
     def close(self) -> None:
@@ -66,68 +66,64 @@ class Sink(Protocol):
         ...
 
     def abort(self) -> None:
-        """Give the file up; nothing of it stays visible."""
+        """Abort the file; nothing of it becomes visible."""
         ...
 
 
 class Storage(ObjectStore, Protocol):
-    """An object store with what publishing and expiring need beside the commit protocol.
+    """An object store for publishing and expiring.
 
-    Every method raises `OutcomeUnknown` (ask again) or `StoreRefused` (do not).
+    Every method raises `OutcomeUnknown` (retry) or `StoreRefused` (do not retry).
     """
 
     def uri(self, key: str) -> str:
-        """Return the address of a key as other tools write it."""
+        """Return the address of a key in the form of other tools."""
         ...
 
     def put_if_match(self, key: str, body: bytes, etag: str | None, content_type: str) -> bool:
-        """Replace the object whose ETag is `etag` (None: there must be none); False when it is another one."""
+        """Replace the object if its ETag is `etag`; None creates it. False if the stored object is another one."""
         ...
 
     def delete(self, keys: Iterable[str]) -> None:
-        """Delete the objects; a key that is not there counts as deleted."""
+        """Delete the objects; a missing key counts as deleted."""
         ...
 
     def open_read(self, key: str, etag: str | None) -> ObjectBody:
-        """Read an object as it streams in.
-
-        Raises:
-            ObjectChanged: it is gone, or its ETag is not `etag`.
-        """
+        """Read an object as it streams in; raises ObjectChanged if it is gone or its ETag is not `etag`."""
         ...
 
     def read_tail(self, key: str, count: int) -> Tail:
-        """Read the last `count` bytes of an object, or all of it when it is shorter."""
+        """Read the last `count` bytes of an object, or all of a shorter one."""
         ...
 
     def copy(self, source: str, key: str, etag: str) -> bool:
-        """Copy an object of this store to a key that is nobody else's, without reading it here.
+        """Copy an object within the store to a key that only the caller writes, without downloading it.
 
-        False, and nothing is copied: it is gone, or its ETag is not `etag`.
+        Returns False, and copies nothing, if the source is gone or its ETag is not `etag`.
         """
         ...
 
     def open_write(self, key: str, content_type: str, new_backoff: Callable[[], Backoff]) -> Sink:
-        """Write a new object of any size, at a key that is nobody else's.
+        """Write a new object of any size, at a key that only the caller writes.
 
-        The sink repeats each of its requests while its outcome is unknown, with waits of `new_backoff`: a file in
-        the making cannot be read again from its start by whoever writes it.
+        The sink retries each of its requests itself, with waits of `new_backoff`, because the caller cannot produce
+        the bytes again.
         """
         ...
 
     def open_uploads(self, prefix: str) -> list[Upload]:
-        """Return the files below `prefix` that were begun with `open_write` and neither finished nor given up."""
+        """Return the unfinished files of `open_write` below `prefix`."""
         ...
 
     def abort_upload(self, upload: Upload) -> None:
-        """Give up a file in the making; one that is not there any more counts as given up."""
+        """Delete an unfinished file; a missing one counts as deleted."""
         ...
 
 
 class Address(NamedTuple):
-    """Where a store is, as plain text: tasks take it along and open the store themselves.
+    """The address of a store as plain values: tasks receive it and open the store themselves.
 
-    `bucket` None means a local directory, `root`, whose files are the objects.
+    Without a `bucket`, the store is the local directory `root`, whose files are the objects.
     """
 
     bucket: str | None

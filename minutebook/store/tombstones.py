@@ -1,4 +1,4 @@
-"""The tombstones of expired days (`minutebook.format.tombstone`): which there are, and each of them read."""
+"""List and read the tombstones of expired days (`minutebook.format.tombstone`)."""
 
 import datetime as dt
 
@@ -10,18 +10,18 @@ from minutebook.store.retrying import RetryingStore
 
 
 def is_expired(store: RetryingStore, prefix: str, day: Day) -> bool:
-    """Tell whether the day's raw segments were deleted on purpose, or are about to be."""
+    """Return whether `minutebook expire` deletes or has deleted the day's raw segments."""
     return store.head(tombstone_key(prefix, day)) is not None
 
 
 def list_tombstones(store: RetryingStore, prefix: str) -> dict[Day, ListedObject]:
-    """Return the tombstones' objects by their days, in order; what is named otherwise is none."""
+    """Return the tombstones' objects by day, in order; objects with other names are ignored."""
     rows = ((_day_of(row.key), row) for row in store.list_objects(f"{prefix}{FOLDER}"))
     return {day: row for day, row in rows if day is not None and row.key == tombstone_key(prefix, day)}
 
 
 def read_tombstone(store: RetryingStore, prefix: str, day: Day | dt.date) -> Tombstone | None:
-    """Return a day's tombstone; None when the day is not expired. Raises FormatError."""
+    """Return a day's tombstone; None if the day is not expired. Raises FormatError."""
     key = tombstone_key(prefix, day)
     stored = store.get(key)
     return None if stored is None else decode_tombstone(stored.body, key)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Self
 
 from consumer.stream.port import ShardInfo, StreamIdentity
 from minutebook.aws.kinesis.answers import Answer, Beginning, HeldRecord
-from minutebook.aws.kinesis.service_time import ServiceTime
+from minutebook.aws.kinesis.client import ServiceTime
 from minutebook.clock import Clock
 from minutebook.errors import StreamRefused, StreamUnavailable
 from minutebook.format.position import Position

@@ -1,1 +1,1 @@
-"""A stream of Kinesis as both sides ask it: requests, what they are answered, and the service's own time."""
+"""A client of one Kinesis stream: requests, their answers as values, and the service's time."""

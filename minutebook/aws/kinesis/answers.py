@@ -1,10 +1,10 @@
-"""What Kinesis answers about one stream, as plain values. Pure."""
+"""The answers of Kinesis about one stream, as values. Pure."""
 
 from typing import NamedTuple
 
 
 class StreamSummary(NamedTuple):
-    """What DescribeStreamSummary says: `created_ms` is since the epoch, `retention_ms` a duration."""
+    """The result of DescribeStreamSummary: `created_ms` is since the epoch, `retention_ms` a duration."""
 
     arn: str
     created_ms: int
@@ -12,7 +12,7 @@ class StreamSummary(NamedTuple):
 
 
 class ListedShard(NamedTuple):
-    """One row of ListShards. `closed` means that the row has an ending sequence number; `parents` are sorted."""
+    """One row of ListShards. A shard is `closed` if the row has an ending sequence number; `parents` are sorted."""
 
     shard_id: str
     starting_hash_key: str
@@ -22,14 +22,14 @@ class ListedShard(NamedTuple):
 
 
 class Beginning(NamedTuple):
-    """Where reading begins: at a sequence number, else at a time, else at the oldest record that is held."""
+    """Where reading begins: at a sequence number, else at a time, else at the oldest retained record."""
 
     sequence: int | None = None
     since_ms: int | None = None
 
 
 class HeldRecord(NamedTuple):
-    """One Kinesis record as the stream holds it: an aggregate is not taken apart."""
+    """One Kinesis record as the stream holds it, without deaggregation."""
 
     sequence: int
     arrival_ms: int
@@ -38,10 +38,10 @@ class HeldRecord(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """What Kinesis answered, to GetShardIterator or to GetRecords.
+    """The answer to GetShardIterator or GetRecords.
 
-    `date_ms` is the service's time by the answer's Date header, None where it had none. Without an `iterator` the
-    shard's end was reached. `behind_ms` is how far behind the shard's tip the records end; None to GetShardIterator.
+    `date_ms` is the Date header, or None. `iterator` is None at the end of a closed shard. `behind_ms` is the
+    distance from the records to the shard's tip; None for GetShardIterator.
     """
 
     iterator: str | None
@@ -51,5 +51,5 @@ class Answer(NamedTuple):
 
     @property
     def is_tip(self) -> bool:
-        """Return whether nothing is left to read: an empty answer before the tip is normal."""
+        """Return whether the tip or the shard's end is reached: answers before it may be empty, too."""
         return not self.records and (self.iterator is None or self.behind_ms == 0)

@@ -1,15 +1,16 @@
-"""Requests to one stream, each sent until it is answered. boto3's shapes end here."""
+"""Requests to one stream, with retries; boto3's answers become values here."""
 
 import functools
 import random
 from collections.abc import Callable, Iterator, Mapping
 from copy import copy
+from datetime import UTC
+from email.utils import parsedate_to_datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from minutebook.aws.clients import KINESIS, ask
 from minutebook.aws.kinesis.answers import Answer, Beginning, HeldRecord, ListedShard, StreamSummary
-from minutebook.aws.kinesis.service_time import ServiceTime
 from minutebook.clock import Clock
 from minutebook.retry import Backoff
 
@@ -18,13 +19,45 @@ if TYPE_CHECKING:
     from mypy_boto3_kinesis.type_defs import ListShardsOutputTypeDef, RecordTypeDef, ShardTypeDef
 
 T = TypeVar("T")
+_SECOND_MS = 1000
+
+
+class ServiceTime:
+    """The service's clock: the Date of its last answer, advanced by a monotonic clock that includes suspend.
+
+    A host's wall clock may be wrong by hours and proves nothing. The Date header carries whole seconds of the clock
+    that stamps the records, within the difference between two of the service's hosts.
+    """
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._known: tuple[int, float, int] | None = None
+
+    def note(self, date: str | None, sent_at: float) -> int | None:
+        """Record the Date of an answer to a request sent at `sent_at` (monotonic); return it in epoch ms."""
+        date_ms = epoch_ms(date)
+        if date_ms is not None:
+            self._known = (date_ms, sent_at, self._clock.now_ms())
+        return date_ms
+
+    def now_ms(self) -> int | None:
+        """Return an upper bound of the service's current time in epoch ms; None before its first Date.
+
+        An upper bound, because nothing may look younger than it is. The monotonic clock of a virtual machine may miss
+        a pause, but its wall clock steps: the later of the two counts.
+        """
+        if self._known is None:
+            return None
+        date_ms, sent_at, wall_ms = self._known
+        elapsed_ms = int((self._clock.monotonic() - sent_at) * 1000)
+        return date_ms + _SECOND_MS + max(elapsed_ms, self._clock.now_ms() - wall_ms)
 
 
 class StreamClient:
-    """One stream, asked by name. Thread-safe, as botocore's clients are.
+    """The requests to one stream. Thread-safe, as botocore's clients are.
 
-    `client` makes the client at the first request: a processor that only archives never builds one again after
-    its start. Every request raises StreamUnavailable once its `budget_seconds` are spent, or StreamRefused for good.
+    `client` is called at the first request: a processor that only archives needs no client after its start. Every
+    request raises StreamUnavailable once its `budget_seconds` are spent, or StreamRefused.
     """
 
     def __init__(
@@ -44,17 +77,17 @@ class StreamClient:
         self._time = ServiceTime(clock)
 
     def within(self, budget_seconds: float) -> Self:
-        """Return the same stream, with the same client and time, asked with another budget; 0 means once."""
+        """Return the same stream, sharing client and time, with another budget; 0 sends each request once."""
         other = copy(self)
         other._budget_seconds = budget_seconds  # noqa: SLF001 - of this class
         return other
 
     def service_ms(self) -> int | None:
-        """Return the service's time by the Date of its last answer, rather late than early; None: it named none."""
+        """Return an upper bound of the service's current time; see `ServiceTime.now_ms`."""
         return self._time.now_ms()
 
     def summary(self) -> StreamSummary:
-        """Return what DescribeStreamSummary says."""
+        """Call DescribeStreamSummary."""
         answer, _ = self._ask(
             lambda client: client.describe_stream_summary(StreamName=self._name), "DescribeStreamSummary"
         )
@@ -66,10 +99,9 @@ class StreamClient:
         )
 
     def shards(self, *, at_ms: int | None = None, since_ms: int | None = None) -> Iterator[ListedShard]:
-        """Yield the shards that ListShards names: all, those open at a time, or those open since a time.
+        """Yield the shards of ListShards: all, those open at `at_ms`, or those open since `since_ms`.
 
-        Without a time closed ones within retention are named, too. A server that knows no ShardFilter names them
-        always.
+        All includes closed shards within retention; a server that does not know ShardFilter always lists them.
         """
         request: dict[str, Any] = {"StreamName": self._name}
         if at_ms is not None:
@@ -85,7 +117,7 @@ class StreamClient:
             request = {"NextToken": token}
 
     def begin(self, shard_id: str, beginning: Beginning) -> Answer:
-        """Ask for the iterator at which reading begins."""
+        """Call GetShardIterator."""
         request: dict[str, Any] = {"StreamName": self._name, "ShardId": shard_id, "ShardIteratorType": "TRIM_HORIZON"}
         if beginning.sequence is not None:
             sequence = str(beginning.sequence)
@@ -98,7 +130,7 @@ class StreamClient:
         return Answer(answer["ShardIterator"], date_ms)
 
     def read(self, shard_id: str, iterator: str, *, most: int = 100) -> Answer:
-        """Read up to `most` Kinesis records on from an iterator. An answer may be empty although there are some."""
+        """Call GetRecords for up to `most` records. The answer may be empty before the tip."""
         answer, date_ms = self._ask(
             lambda client: client.get_records(ShardIterator=iterator, Limit=most), f"GetRecords of {shard_id}"
         )
@@ -106,7 +138,7 @@ class StreamClient:
         return Answer(answer.get("NextShardIterator"), date_ms, records, answer.get("MillisBehindLatest"))
 
     def _ask(self, request: Callable[["KinesisClient"], T], what: str) -> tuple[T, int | None]:
-        """Return the answer, and the service's time by its Date header."""
+        """Return the answer and its Date header in epoch ms."""
 
         def timed() -> tuple[T, int | None]:
             sent_at = self._clock.monotonic()
@@ -142,7 +174,18 @@ def _held_record(record: "RecordTypeDef") -> HeldRecord:
 
 
 def _date(answer: object) -> str | None:
-    """Return the Date header of an answer of boto3's."""
+    """Return the Date header of an answer from boto3."""
     metadata = answer.get("ResponseMetadata", {}) if isinstance(answer, dict) else {}
     date = metadata.get("HTTPHeaders", {}).get("date")
     return date if isinstance(date, str) else None
+
+
+def epoch_ms(date: str | None) -> int | None:
+    """Parse a Date header (RFC 9110); None if it is missing or damaged."""
+    if date is None:
+        return None
+    try:
+        moment = parsedate_to_datetime(date)
+        return int(moment.replace(tzinfo=moment.tzinfo or UTC).timestamp() * 1000)
+    except (ValueError, OverflowError):
+        return None

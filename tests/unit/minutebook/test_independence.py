@@ -36,17 +36,7 @@ def test_reader_and_cat_import_nothing_of_either_side() -> None:
     assert not {"consumer", "compaction", "typer"} & set(imported)
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "compaction",
-        "consumer",
-        "job",
-        pytest.param(
-            "archive", marks=pytest.mark.xfail(strict=True, reason="minutebook/ is a package of ours still")
-        ),
-    ],
-)
+@pytest.mark.parametrize("name", ["archive", "compaction", "consumer", "job"])
 def test_a_file_beside_a_users_script_is_not_taken_for_ours(tmp_path: Path, name: str) -> None:
     """Python looks beside the script first: whatever lies there, the day is read."""
     published, home = tmp_path / "published", tmp_path / "home"

@@ -31,18 +31,6 @@ def test_a_gap_is_what_the_union_leaves_open() -> None:
     )
 
 
-def test_covered_until_is_the_end_of_the_interval_that_holds_a_time() -> None:
-    """The time itself where nothing does."""
-    found = coverage(pieces=(piece(at(1), at(3)), piece(at(6), at(8))))
-    assert [found.covered_until(at(hour)) for hour in (0, 1, 2, 3, 7)] == [
-        at(0),
-        at(3),
-        at(3),
-        at(3),
-        at(8),
-    ]
-
-
 @pytest.mark.parametrize(
     ("kind", "is_open"), [(Kind.READ, True), (Kind.END, False), (Kind.STREAM, False), (Kind.EXPIRED, False)]
 )

@@ -8,8 +8,7 @@ import pytest
 from botocore.exceptions import ClientError
 
 from minutebook.aws.kinesis.answers import Beginning, ListedShard
-from minutebook.aws.kinesis.client import StreamClient
-from minutebook.aws.kinesis.service_time import epoch_ms
+from minutebook.aws.kinesis.client import StreamClient, epoch_ms
 from minutebook.errors import StreamRefused, StreamUnavailable
 from tests.fakes.clock import START_MS, ManualClock
 
