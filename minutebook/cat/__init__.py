@@ -1,1 +1,1 @@
-"""`minutebook cat`: raw records by the minute they arrived in. May import what the nightly job asks of an archive."""
+"""`minutebook cat`: raw records in the order of their minutes of arrival."""

@@ -1,8 +1,7 @@
-"""Requests in order, the next ones on their way while the caller works on an answer.
+"""Requests in order, with the next ones in progress while the caller works on an answer.
 
-Stages are put one behind the other: the answers of LISTs name the objects of GETs. Nothing that is there waits for
-what is not: while a LIST is on its way, the answers of GETs are handed out, so that the first line of a long span
-does not wait for the second one to be found.
+Stages are chained: the answers of LISTs name the objects of GETs. While a LIST is in progress, available answers of
+GETs are returned, so the first line of a long span does not wait for the second one.
 """
 
 import enum
@@ -19,44 +18,44 @@ _FIRST: Final = 2
 
 
 class NothingYet(enum.Enum):
-    """Why there is nothing."""
+    """Why no item is returned."""
 
-    NOT_YET = "it is on its way"
-    END = "that was all"
+    NOT_YET = "the request is in progress"
+    END = "there are no more"
 
 
 class Upcoming(Protocol[T_co]):
-    """Gives one after the other."""
+    """A source of items in order."""
 
     def take(self, *, wait: bool) -> T_co | NothingYet:
-        """Return the next one; NOT_YET only to who does not wait."""
+        """Return the next item; NOT_YET only without `wait`."""
         ...
 
 
 class Ready(Generic[T]):
-    """What is there at once; implements `Upcoming`."""
+    """An `Upcoming` of items that need no request."""
 
     def __init__(self, items: Iterator[T]) -> None:
         self._items = items
 
     def take(self, *, wait: bool) -> T | NothingYet:
-        """Return the next one."""
+        """Return the next item."""
         del wait
         return next(self._items, NothingYet.END)
 
 
 class Ahead(NamedTuple):
-    """How far: so many requests, and so many bytes of answers; the next answer always is, however large."""
+    """The largest number of requests in progress and bytes of their answers; one request is always allowed."""
 
     requests: int
     size: int
 
 
 class Requests(Generic[T, U]):
-    """The answers to `work`, in the order of the items; implements `Upcoming`.
+    """An `Upcoming` of the items with the results of `work`, in order.
 
-    Two requests are on their way at first and one more with each answer that is taken: who wants one line causes few.
-    What a request raises is raised in its turn.
+    Two requests are in progress at first, and one more with each answer that is taken: a caller that needs one line
+    causes few. An error of a request is raised in its turn.
     """
 
     def __init__(
@@ -74,7 +73,7 @@ class Requests(Generic[T, U]):
         self._size_of = size_of
         self._waiting: deque[tuple[T, Future[U]]] = deque()
         self._following: T | NothingYet = NothingYet.NOT_YET
-        self._held = 0
+        self._bytes = 0
         self._most = _FIRST
 
     def take(self, *, wait: bool) -> tuple[T, U] | NothingYet:
@@ -86,7 +85,7 @@ class Requests(Generic[T, U]):
             return NothingYet.NOT_YET
         item, future = self._waiting.popleft()
         answer = future.result()
-        self._held -= self._size_of(item)
+        self._bytes -= self._size_of(item)
         self._most = min(self._most + 1, self._ahead.requests)
         return item, answer
 
@@ -97,16 +96,16 @@ class Requests(Generic[T, U]):
             item = self._following
             if isinstance(item, NothingYet) or not self._has_room(item):
                 return
-            self._held += self._size_of(item)
+            self._bytes += self._size_of(item)
             self._waiting.append((item, self._pool.submit(self._work, item)))
             self._following = NothingYet.NOT_YET
 
     def _has_room(self, item: T) -> bool:
-        fits = len(self._waiting) < self._most and self._held + self._size_of(item) <= self._ahead.size
+        fits = len(self._waiting) < self._most and self._bytes + self._size_of(item) <= self._ahead.size
         return fits or not self._waiting
 
 
-def each(source: Upcoming[T]) -> Iterator[T]:
-    """Yield all that a source gives, waiting for each."""
-    while not isinstance(found := source.take(wait=True), NothingYet):
-        yield found
+def iterate(source: Upcoming[T]) -> Iterator[T]:
+    """Yield all items of a source, waiting for each."""
+    while not isinstance(item := source.take(wait=True), NothingYet):
+        yield item

@@ -1,10 +1,10 @@
-"""The segments' records: bodies fetched ahead in bounded memory, read as streams."""
+"""The bodies of segments, fetched ahead in bounded memory, and their records."""
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Final, NamedTuple
 
-from minutebook.cat.ahead import Ahead, Requests, Upcoming, each
+from minutebook.cat.ahead import Ahead, Requests, Upcoming, iterate
 from minutebook.cat.listing import SegmentToRead
 from minutebook.errors import FormatError, OutcomeUnknown, StoreUnavailable
 from minutebook.format.position import Position
@@ -13,27 +13,23 @@ from minutebook.format.segment import read_chunks
 from minutebook.store.retrying import RetryingStorage
 
 FETCHES: Final = 12
-"""Requests at once: with the LISTs as many as a client has connections."""
+"""Parallel requests: together with the LISTs as many as a client has connections."""
 _AHEAD: Final = Ahead(2 * FETCHES, 32 << 20)
 _LARGE_BYTES: Final = 16 << 20
-"""Larger bodies are not held: they are read as they come in, when it is their turn."""
+"""Larger bodies are not fetched ahead: they are streamed in their turn."""
 
 
 class Body(NamedTuple):
-    """A segment, and its bytes unless it is large."""
+    """A segment, and its bytes unless it is large or gone."""
 
     segment: SegmentToRead
-    held: bytes | None
+    data: bytes | None
 
 
 def fetch_bodies(
     pool: ThreadPoolExecutor, storage: RetryingStorage, segments: Upcoming[SegmentToRead]
 ) -> Iterator[Body]:
-    """Yield the bodies in the order of the segments. One that is gone is found out by `read_body`.
-
-    Raises:
-        StoreUnavailable, StoreRefused: the store.
-    """
+    """Yield the bodies in the order of the segments; for one that is gone `read_body` raises."""
 
     def fetch(segment: SegmentToRead) -> bytes | None:
         if segment.size > _LARGE_BYTES:
@@ -44,18 +40,18 @@ def fetch_bodies(
     def size_of(segment: SegmentToRead) -> int:
         return segment.size if segment.size <= _LARGE_BYTES else 0
 
-    for segment, held in each(Requests(pool, segments, fetch, _AHEAD, size_of)):
-        yield Body(segment, held)
+    for segment, data in iterate(Requests(pool, segments, fetch, _AHEAD, size_of)):
+        yield Body(segment, data)
 
 
 def read_body(storage: RetryingStorage, body: Body) -> Iterator[tuple[Position, Record]]:
-    """Yield a segment's records in their order.
+    """Yield a segment's records in order.
 
-    A stream that breaks is begun again, and what was yielded is passed over; the ETag makes sure that it is the same.
+    If a stream breaks, it is read again from its start, with the same ETag, and records already yielded are skipped.
 
     Raises:
-        FormatError: the segment is damaged; what was yielded before is right.
-        ObjectChanged: it is gone, or another one than was listed.
+        FormatError: the segment is damaged; the records yielded before are correct.
+        ObjectChanged: it is gone, or not the one that was listed.
         StoreUnavailable, StoreRefused: the store.
     """
     segment, last = body.segment, None
@@ -79,8 +75,8 @@ def read_body(storage: RetryingStorage, body: Body) -> Iterator[tuple[Position, 
 
 def _read(storage: RetryingStorage, body: Body) -> Iterator[tuple[Position, Record]]:
     parsed = body.segment.parsed
-    if body.held is not None:
-        chunks = iter([body.held])
+    if body.data is not None:
+        chunks = iter([body.data])
     else:
         chunks = storage.storage.open_read(body.segment.key, body.segment.etag).chunks
     return read_chunks(chunks, parsed.shard_id, parsed.compression)

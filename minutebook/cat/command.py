@@ -1,16 +1,17 @@
-"""`minutebook cat`: raw records on stdout, whatever is wrong on stderr."""
+"""`minutebook cat`: raw records on stdout, problems on stderr."""
 
 import os
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
+from functools import partial
 from typing import TYPE_CHECKING, BinaryIO, Final
 
-from minutebook.archive_settings import ArchiveSettings, load_archive_settings
+from minutebook.archive_settings import load_archive_settings
 from minutebook.cat.bodies import FETCHES, Body, fetch_bodies, read_body
 from minutebook.cat.listing import ListedMinutes, Segments
-from minutebook.cat.merging import FoundRecord, Troubles, merge
+from minutebook.cat.merging import Problems, SegmentRecord, merge
 from minutebook.cat.output import RecordOutput, open_output, printable
 from minutebook.cat.request import CatRequest, checked_request
 from minutebook.clock import SystemClock
@@ -31,39 +32,29 @@ _LISTS: Final = 4
 def run_cat(options: "CatOptions", environ: Mapping[str, str]) -> int:
     """Print the records that arrived in a span of time; returns the exit code.
 
-    3: something in the archive is damaged or contradicts itself, and was named; all that can be read was shown.
-    4: something could not be shown that may be right: a day that was expired, an object that is gone. Else 0, also
-    when whoever reads our output has had enough.
-
-    Raises:
-        SettingsError: the file or an option.
-        SafetyRefusal: the archive of another stream.
-        StoreUnavailable, StoreRefused: the archive.
+    3: an object is damaged or contradicts another one, and was reported; all readable records were shown. 4: records
+    may be missing from the output: a day was expired, or an object is gone. Else 0, also when the reader of stdout
+    closes it. Raises SettingsError, SafetyRefusal for another stream's archive, and the errors of the store.
     """
     request = checked_request(options, SystemClock().now_ms())
     settings = load_archive_settings(options.file, environ)
     configure_logging("error")
     storage = open_retrying(settings.archive.address, _BUDGET_SECONDS)
-    return _print(storage, settings, request)
-
-
-def _print(storage: RetryingStorage, settings: ArchiveSettings, request: CatRequest) -> int:
-    """Write the records where they go, whatever ends that; returns the exit code."""
-    troubles, output = Troubles(_tell), open_output(request, sys.stdout.buffer)
+    problems, output = Problems(_report), open_output(request, sys.stdout.buffer)
     try:
-        shown = print_records(storage, settings.archive, settings.owner, request, output, troubles)
+        shown = print_records(storage, settings.archive, settings.owner, request, output, problems)
     except BrokenPipeError:
-        _let_go(sys.stdout.buffer)
-        return troubles.conclude()
-    except OSError as exc:  # the store's are others
-        _close(output.abort)
+        _discard(sys.stdout.buffer)
+        return problems.conclude()
+    except OSError as exc:  # of the output: the store raises other errors
+        _abort(output)
         raise MinutebookError(f"{request.out or 'stdout'}: {exc}", next_step="make room, or write elsewhere") from exc
-    except BaseException:  # the file that is half written must not stay, whatever ended this
-        _close(output.abort)
+    except BaseException:  # an unfinished file must not stay
+        _abort(output)
         raise
-    if not shown and not troubles.defects and not troubles.unknown:
-        _tell(f"no record between {iso_time(request.from_ms)} and {iso_time(request.to_ms)}")
-    return troubles.conclude()
+    if not shown and not problems.defects and not problems.unknown:
+        _report(f"no record between {iso_time(request.from_ms)} and {iso_time(request.to_ms)}")
+    return problems.conclude()
 
 
 def print_records(
@@ -72,45 +63,45 @@ def print_records(
     owner: StreamOwner,
     request: CatRequest,
     output: RecordOutput,
-    troubles: Troubles,
+    problems: Problems,
 ) -> int:
-    """Write the records that are asked for; returns how many. For the errors see `run_cat`."""
+    """Write the requested records; returns their number. Raises as `run_cat`."""
     shown = 0
     with ExitStack() as stack:
         lists = _pool(stack, _LISTS)
-        is_ours = lists.submit(read_owned, storage, place.prefix, owner)
-        segments = Segments(lists, storage, place.prefix, request.minutes, request.shard, _teller(troubles))
-        bodies = fetch_bodies(_pool(stack, FETCHES), storage, segments)
-        for found in wanted(
-            merge(_flushed(bodies, output), lambda body: read_body(storage, body), troubles), request, troubles
-        ):
+        owned = lists.submit(read_owned, storage, place.prefix, owner)
+        report = partial(_report_listing, problems)
+        segments = Segments(lists, storage, place.prefix, request.minutes, request.shard, report)
+        bodies = _flushed(fetch_bodies(_pool(stack, FETCHES), storage, segments), output)
+        records = merge(bodies, lambda body: read_body(storage, body), problems)
+        for record in _matching(records, request, problems):
             if not shown:
-                is_ours.result()
-            output.write(found)
+                owned.result()
+            output.write(record)
             if not shown:
                 output.flush()
             shown += 1
             if shown == request.limit:
                 break
-        is_ours.result()
+        owned.result()
     output.close()
     return shown
 
 
-def wanted(records: Iterator[FoundRecord], request: CatRequest, troubles: Troubles) -> Iterator[FoundRecord]:
-    """Yield those records that are asked for; one under another minute than its own may lie in its own, too."""
-    for found in records:
-        record = found.record
-        if minute_of(record.arrival_ms) != found.segment.parsed.minute:
-            troubles.misplaced(found)
-        if request.from_ms <= record.arrival_ms < request.to_ms and (
-            request.partition_key is None or record.partition_key == request.partition_key
+def _matching(records: Iterator[SegmentRecord], request: CatRequest, problems: Problems) -> Iterator[SegmentRecord]:
+    """Yield the requested records; report those in a segment of another minute."""
+    for row in records:
+        arrival_ms = row.record.arrival_ms
+        if minute_of(arrival_ms) != row.segment.parsed.minute:
+            problems.misplaced(row)
+        if request.from_ms <= arrival_ms < request.to_ms and (
+            request.partition_key is None or row.record.partition_key == request.partition_key
         ):
-            yield found
+            yield row
 
 
 def _flushed(bodies: Iterator[Body], output: RecordOutput) -> Iterator[Body]:
-    """Yield the bodies; what was written is let out before the next one is waited for."""
+    """Yield the bodies; flush the output before waiting for the next one."""
     for body in bodies:
         yield body
         output.flush()
@@ -122,31 +113,26 @@ def _pool(stack: ExitStack, workers: int) -> ThreadPoolExecutor:
     return pool
 
 
-def _teller(troubles: Troubles) -> Callable[[ListedMinutes], None]:
-    def tell(listed: ListedMinutes) -> None:
-        for key in listed.foreign:
-            troubles.defect(key, "among the segments, and none by its name")
-        if listed.expired is not None:
-            troubles.unproven(
-                f"{listed.expired} was expired: its records are in the published days (minutebook.reader)"
-            )
-
-    return tell
+def _report_listing(problems: Problems, listed: ListedMinutes) -> None:
+    for key in listed.foreign:
+        problems.defect(key, "among the segments, and none by its name")
+    if listed.expired is not None:
+        problems.unproven(f"{listed.expired} was expired: its records are in the published days (minutebook.reader)")
 
 
-def _tell(text: str) -> None:
+def _report(text: str) -> None:
     sys.stderr.write(f"minutebook: {printable(text)}\n")
 
 
-def _close(close: Callable[[], None]) -> None:
+def _abort(output: RecordOutput) -> None:
     try:
-        close()
+        output.abort()
     except (OSError, MinutebookError) as exc:
-        _tell(str(exc))
+        _report(str(exc))
 
 
-def _let_go(stdout: BinaryIO) -> None:
-    """Let Python flush what nobody reads into nothing, when it exits."""
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, stdout.fileno())
-    os.close(nowhere)
+def _discard(stdout: BinaryIO) -> None:
+    """Redirect stdout to /dev/null, so that the flush at exit cannot raise BrokenPipeError."""
+    devnull = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(devnull, stdout.fileno())
+    os.close(devnull)

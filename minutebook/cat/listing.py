@@ -1,6 +1,6 @@
-"""The segments of a span of minutes, in order: one LIST for each minute at first, then one for each whole hour.
+"""The segments of a span of minutes, in order: one LIST per minute at first, then one per whole hour.
 
-With a shard it is one LIST for each minute: a minute's keys begin with the shard. A LIST answers 1,000 keys a page.
+For a single shard, it is one LIST per minute, whose keys continue with the shard. A LIST returns 1,000 keys a page.
 """
 
 from collections import deque
@@ -22,7 +22,7 @@ _AHEAD: Final = Ahead(4, 0)
 
 
 class SegmentToRead(NamedTuple):
-    """A segment as it was listed; `followed_by` is where the next one of its minute and shard begins, if any."""
+    """A listed segment; `followed_by` is the first position of the next one of its minute and shard, if any."""
 
     key: str
     size: int
@@ -32,7 +32,7 @@ class SegmentToRead(NamedTuple):
 
 
 class ListedMinutes(NamedTuple):
-    """What a LIST answered: segments in the order of minute, shard and position, and keys that are none."""
+    """The result of a LIST: segments by minute, shard and position, other keys, and the day if it is expired."""
 
     segments: tuple[SegmentToRead, ...]
     foreign: tuple[str, ...]
@@ -42,15 +42,11 @@ class ListedMinutes(NamedTuple):
 class _Folder(NamedTuple):
     prefix: str
     begins: Day | None
-    """The day that begins with it: whether that was expired is asked, too."""
+    """The day that begins with the folder: its tombstone is looked up, too."""
 
 
 class Segments:
-    """The segments of the minutes; implements `Source`. `tell` is given each answer before its segments.
-
-    `take` raises:
-        StoreUnavailable, StoreRefused: the store.
-    """
+    """An `Upcoming` of the segments of the minutes; `report` gets each listing before its segments are returned."""
 
     def __init__(
         self,
@@ -59,23 +55,23 @@ class Segments:
         prefix: str,
         minutes: range,
         shard: str | None,
-        tell: Callable[[ListedMinutes], None],
+        report: Callable[[ListedMinutes], None],
     ) -> None:
         folders = Ready(_folders(prefix, minutes, shard))
         self._lists = Requests(pool, folders, lambda folder: _list(storage, prefix, folder), _AHEAD)
-        self._tell = tell
-        self._found: deque[SegmentToRead] = deque()
+        self._report = report
+        self._segments: deque[SegmentToRead] = deque()
 
     def take(self, *, wait: bool) -> SegmentToRead | NothingYet:
-        """Return the next one."""
-        while not self._found:
+        """Return the next segment."""
+        while not self._segments:
             answer = self._lists.take(wait=wait)
             if isinstance(answer, NothingYet):
                 return answer
             _, listed = answer
-            self._tell(listed)
-            self._found.extend(listed.segments)
-        return self._found.popleft()
+            self._report(listed)
+            self._segments.extend(listed.segments)
+        return self._segments.popleft()
 
 
 def _folders(prefix: str, minutes: range, shard: str | None) -> Iterator[_Folder]:
@@ -104,12 +100,11 @@ def _list(storage: RetryingStorage, prefix: str, folder: _Folder) -> ListedMinut
             foreign.append(row.key)
     segments.sort(key=lambda segment: segment_sort_key(segment.parsed))
     segments = [_linked(*pair) for pair in zip_longest(segments, segments[1:])]
-    is_gone = folder.begins is not None and is_expired(storage, prefix, folder.begins)
-    return ListedMinutes(tuple(segments), tuple(foreign), folder.begins if is_gone else None)
+    expired = folder.begins is not None and is_expired(storage, prefix, folder.begins)
+    return ListedMinutes(tuple(segments), tuple(foreign), folder.begins if expired else None)
 
 
-def _linked(segment: SegmentToRead, after: SegmentToRead | None) -> SegmentToRead:
-    own, other = segment.parsed, None if after is None else after.parsed
-    if other is None or (own.minute, own.shard_id) != (other.minute, other.shard_id):
+def _linked(segment: SegmentToRead, following: SegmentToRead | None) -> SegmentToRead:
+    if following is None or segment.parsed[:2] != following.parsed[:2]:  # another minute or shard
         return segment
-    return segment._replace(followed_by=other.first)
+    return segment._replace(followed_by=following.parsed.first)

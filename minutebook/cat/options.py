@@ -9,7 +9,7 @@ from minutebook.options import PropertiesFile
 
 
 class CatOptions(NamedTuple):
-    """`minutebook cat`, as it was typed."""
+    """The options of `minutebook cat`."""
 
     from_: Annotated[
         str, typer.Option("--from", metavar="TIME", help="The first arrival, such as 2026-11-21T10:16:00Z.")

@@ -1,14 +1,14 @@
-"""How records are written: payloads as lines, the archive's own JSON lines, or Parquet.
+"""Outputs of records: payloads as lines, the archive's JSON lines, or Parquet.
 
-Payloads and partition keys are what producers chose. On a terminal everything that is not printable is escaped, so
-that no record moves the cursor, hides another one or types an answer; into a file or a pipe bytes go as they are.
+Producers choose payloads and partition keys. On a terminal, unprintable characters are escaped, so that no record can
+move the cursor, hide another one or send input; a file or a pipe gets the bytes unchanged.
 """
 
 import json
 from collections.abc import Callable
 from typing import Any, BinaryIO, Final, Protocol
 
-from minutebook.cat.merging import FoundRecord
+from minutebook.cat.merging import SegmentRecord
 from minutebook.cat.request import CatRequest
 from minutebook.errors import SettingsError
 from minutebook.format.record import encode_lines
@@ -16,27 +16,27 @@ from minutebook.store.directory_storage import FileSink
 
 
 class RecordOutput(Protocol):
-    """Takes records in their order."""
+    """Writes records in order."""
 
-    def write(self, found: FoundRecord) -> None:
-        """Take one."""
+    def write(self, row: SegmentRecord) -> None:
+        """Write one record."""
         ...
 
     def flush(self) -> None:
-        """Let whoever reads see what was written."""
+        """Make the written records visible to readers."""
         ...
 
     def close(self) -> None:
-        """Finish: a file gets its name now."""
+        """Finish: a file gets its name."""
         ...
 
     def abort(self) -> None:
-        """Give up: a file does not come into being."""
+        """Give up: no file is left."""
         ...
 
 
 def open_output(request: CatRequest, stdout: BinaryIO) -> RecordOutput:
-    """Return where records go; raises SettingsError where that cannot be written."""
+    """Return the output of a request; raises SettingsError if its file cannot be written."""
     if request.out is None:
         return _Lines(_LINES[request.form, stdout.isatty()], stdout)
     try:
@@ -49,48 +49,43 @@ def open_output(request: CatRequest, stdout: BinaryIO) -> RecordOutput:
 
 
 def printable(text: str) -> str:
-    """Return a text with all escaped that is not printable, as in a text of Python."""
-    return text if text.isprintable() else "".join(map(_shown, text))
+    """Return a text with unprintable characters escaped as in Python's literals."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
 
 
-def _shown(char: str) -> str:
-    return char if char.isprintable() else char.encode("unicode_escape").decode("ascii")
+def _payload(row: SegmentRecord) -> bytes:
+    return row.record.data + b"\n"
 
 
-def _payload(found: FoundRecord) -> bytes:
-    return found.record.data + b"\n"
+def _printable_payload(row: SegmentRecord) -> bytes:
+    return printable(row.record.data.decode(errors="backslashreplace")).encode() + b"\n"
 
 
-def _shown_payload(found: FoundRecord) -> bytes:
-    return printable(found.record.data.decode(errors="backslashreplace")).encode() + b"\n"
+def _line(row: SegmentRecord) -> bytes:
+    return encode_lines(row.segment.parsed.shard_id, [row.record])
 
 
-def _line(found: FoundRecord) -> bytes:
-    return encode_lines(found.segment.parsed.shard_id, [found.record])
+def _printable_line(row: SegmentRecord) -> bytes:
+    """Return the line with unprintable characters escaped as in JSON, so that it means the same."""
+    line = _line(row).decode().removesuffix("\n")
+    return "".join(c if c.isprintable() else json.dumps(c)[1:-1] for c in line).encode() + b"\n"
 
 
-def _shown_line(found: FoundRecord) -> bytes:
-    """Return the line; what is escaped stays JSON, and means the same."""
-    line = _line(found).decode().removesuffix("\n")
-    shown = line if line.isprintable() else "".join(c if c.isprintable() else json.dumps(c)[1:-1] for c in line)
-    return shown.encode() + b"\n"
-
-
-_LINES: Final[dict[tuple[str, bool], Callable[[FoundRecord], bytes]]] = {
+_LINES: Final[dict[tuple[str, bool], Callable[[SegmentRecord], bytes]]] = {
     ("text", False): _payload,
-    ("text", True): _shown_payload,
+    ("text", True): _printable_payload,
     ("json", False): _line,
-    ("json", True): _shown_line,
+    ("json", True): _printable_line,
 }
 
 
 class _Lines:
-    def __init__(self, line: Callable[[FoundRecord], bytes], stream: Any) -> None:  # noqa: ANN401 - stdout or a sink
+    def __init__(self, line: Callable[[SegmentRecord], bytes], stream: Any) -> None:  # noqa: ANN401 - stdout or a sink
         self._line = line
         self._stream = stream
 
-    def write(self, found: FoundRecord) -> None:
-        self._stream.write(self._line(found))
+    def write(self, row: SegmentRecord) -> None:
+        self._stream.write(self._line(row))
 
     def flush(self) -> None:
         self._stream.flush()

@@ -1,4 +1,4 @@
-"""What `cat` is asked, checked before any I/O."""
+"""The request of `minutebook cat`, checked before any I/O."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple, get_args
@@ -14,11 +14,11 @@ Format = Literal["text", "json", "parquet"]
 FORMATS: Final[tuple[Format, ...]] = get_args(Format)
 _LONGEST_MS: Final = 3660 * 24 * 3_600_000
 _SKEW_MS: Final = 5 * MINUTE_MS
-"""How far ahead of this machine's clock a record may have been stamped."""
+"""How far a record's arrival time may be ahead of this machine's clock."""
 
 
 class CatRequest(NamedTuple):
-    """Records that arrived from `from_ms` to before `to_ms` (epoch milliseconds), of one shard or key where named."""
+    """Records that arrived from `from_ms` to before `to_ms` (epoch ms), optionally of one shard or partition key."""
 
     from_ms: int
     to_ms: int
@@ -35,7 +35,7 @@ class CatRequest(NamedTuple):
 
 
 def checked_request(options: "CatOptions", now_ms: int) -> CatRequest:
-    """Return the request; raises SettingsError. Nothing arrives after now: a later end is brought forward."""
+    """Return the request, with an end in the future set to now; raises SettingsError."""
     from_ms, to_ms, out = parse_iso_time(options.from_), parse_iso_time(options.to), options.out
     if not from_ms < to_ms or to_ms - from_ms > _LONGEST_MS:
         raise SettingsError(

@@ -1,1 +1,1 @@
-"""What the nightly job publishes of a day, and everybody who reads it follows: names, documents and columns."""
+"""Published days: names, documents and columns, for the nightly job and all readers."""

@@ -1,7 +1,7 @@
 """A generation of a day: the names of its objects, its manifest, and the pointer that makes it current.
 
-Nothing here is believed because it lies where it should: `contradiction` compares a manifest with the pointer that
-names it and with itself, `PublishedReader` looks for its files, and a run compares it with the day's inventory.
+Readers verify a manifest before they use it: `contradiction` compares it with itself and with the pointer that names
+it, `PublishedReader` checks that its files exist, and a run compares it with the day's inventory.
 """
 
 import re
@@ -15,18 +15,18 @@ from minutebook.published.verdict import RULES, Verdict
 
 FORMAT: Final = 1
 GENERATION: Final = "_gen-"
-"""What the folder of a generation begins with, below the day's."""
+"""The prefix of a generation's folder, below the day's."""
 GENERATIONS: Final = (GENERATION, "gen=")
-"""What the folders of generations begin with: today's layout, and the one before it."""
+"""The prefixes of generations' folders: today's layout, and the one before it."""
 HOURS: Final = "_hours/"
-"""The folder of a day's hours; each of them looks as a day's folder does."""
+"""The folder of a day's hours; each has the layout of a day's folder."""
 _MANIFEST, _AUDIT, _TASKS = ".json", ".audit.json", ".tasks.json"
 _INVENTORY, _ENDS = ".inventory.jsonl.gz", ".ends.jsonl.gz"
 _OF_A_RUN: Final = re.compile(
     r"(_gen-|gen=)[^/]+/((part-[^/]+|_[^/]+/.+)\.parquet|_events/[^/]+\.json)"
     r"|_manifest/([^/.-]+-[^/.]+|[0-9a-f]{16})\.(json|(audit|tasks)\.json|(inventory|ends)\.jsonl\.gz)"
 )
-"""Names that runs give, below the day's folder; manifests of earlier versions have no writer in theirs."""
+"""The names of runs' objects below the day's folder; manifests of earlier versions have no writer in theirs."""
 
 
 class File(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -38,12 +38,12 @@ class File(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
 
 class Manifest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A generation: its files, and what they were made from. `ends` maps a shard to its last position of the day.
+    """A generation: its files and their sources. `ends` maps a shard to its last position of the day.
 
-    `removed` counts producer duplicates that were left out, `event_id` says by which path they were recognised;
-    `restored` counts dropped lines that were brought back. `rules` are those that the verdict was given by
-    (`minutebook.published.verdict`); 1 where none are named. `until` ends the scope of a day so far, in
-    ISO 8601; null: the whole day. `columns` maps the payloads' columns to their types; null: the envelope is all.
+    `removed` counts producer duplicates left out, recognised by the path `event_id`; `restored` counts dropped lines
+    that were restored. `rules` is the version of the verdict's rules (`minutebook.published.verdict`). `until` is the
+    end of a day so far, in ISO 8601; null: the whole day. `columns` maps the payloads' columns to their types; null:
+    the envelope alone.
     """
 
     format: int
@@ -66,10 +66,10 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
 
 class Pointer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What readers follow: the current generation and its manifest's key below the output's root.
+    """The pointer: the current generation, and its manifest's key below the output's root.
 
-    `verdict` is the latest, and `audit` the key of what it was given in. Days that were published by earlier versions
-    name none: theirs lies beside the manifest.
+    `verdict` is the latest one, `audit` the key of its audit; in days published by earlier versions `audit` is empty,
+    and the audit lies beside the manifest.
     """
 
     format: int
@@ -86,21 +86,21 @@ class Pointer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
 
 class PointerVerdict(NamedTuple):
-    """A verdict, and the key of the audit that it was given in."""
+    """A verdict, and the key of its audit."""
 
     verdict: Verdict
     audit: str
 
 
 class Current(NamedTuple):
-    """The pointer as it was read; both None when the day is not published."""
+    """The pointer and its ETag; both None if the day is not published."""
 
     pointer: Pointer | None
     etag: str | None
 
 
 class DayFolder(NamedTuple):
-    """Where a day's files are below the output's root, or those of one hour of it."""
+    """The keys of a day's objects, or of one hour's, below the output's root."""
 
     root: str
     day: Day
@@ -108,7 +108,7 @@ class DayFolder(NamedTuple):
 
     @property
     def name(self) -> str:
-        """What pointer and manifest call it."""
+        """The day or hour as in its pointer and manifest."""
         return str(self.hour or self.day)
 
     @property
@@ -118,29 +118,29 @@ class DayFolder(NamedTuple):
 
     @property
     def path(self) -> str:
-        """Its folder. Readers of the day's folder pass over that of an hour, as over those of generations."""
+        """The folder. Engines that read the day's folder ignore those of hours and of generations."""
         return f"{self.root}dt={self.day}/" if self.hour is None else f"{self.hours}{self.hour.name}/"
 
     @property
     def tables(self) -> str:
-        """The folder of marks: which tables may name which generations."""
+        """The folder of marks of tables: which table may refer to which generations."""
         return f"{self.path}_tables/"
 
     @property
     def pointer(self) -> str:
-        """Key of the pointer."""
+        """The key of the pointer."""
         return f"{self.path}_current.json"
 
     @property
     def symlinks(self) -> str:
-        """Key of the symlink manifest."""
+        """The key of the symlink manifest."""
         return f"{self.root}_symlinks/dt={self.day}/manifest"
 
     def generation(self, generation: str) -> str:
         """Return the folder of a generation's files.
 
-        Engines that are given the day's folder must not read it, or they would read each generation of the day:
-        they pass over names that begin with `_`, Spark unless there is a `=` in it.
+        Engines that read the day's folder must not read all generations: they ignore names that begin with `_`, Spark
+        only those without `=`.
         """
         return f"{self.path}{GENERATION}{generation}/"
 
@@ -149,21 +149,21 @@ class DayFolder(NamedTuple):
         return f"{self.generation(generation)}_events/"
 
     def is_file(self, key: str, generation: str) -> bool:
-        """Return whether a key is that of a file of the generation, in today's layout or the one before."""
+        """Return whether a key belongs to a file of the generation, in today's layout or the one before."""
         folder, _, name = key.rpartition("/")
         return bool(name) and folder in {f"{self.path}{begin}{generation}" for begin in GENERATIONS}
 
     @property
     def manifests(self) -> str:
-        """The folder of manifests, and of what lies beside each."""
+        """The folder of manifests, and of the objects beside them."""
         return f"{self.path}_manifest/"
 
     def manifest(self, generation: str, writer: str) -> str:
-        """Return the key of the manifest that a run writes: no two runs share one."""
+        """Return the key of a run's manifest: two runs never share one."""
         return f"{self.manifests}{generation}-{writer}{_MANIFEST}"
 
     def audit(self, generation: str, evidence: str) -> str:
-        """Return the key of the audit of a generation by some evidence."""
+        """Return the key of the audit of a generation with an evidence digest."""
         return f"{self.manifests}{generation}-{evidence}{_AUDIT}"
 
     def generation_of(self, key: str) -> str:
@@ -172,7 +172,7 @@ class DayFolder(NamedTuple):
         return next((folder.removeprefix(begin) for begin in GENERATIONS if folder.startswith(begin)), "")
 
     def is_of_a_run(self, key: str) -> bool:
-        """Return whether a key is one that a run gives, and so ours to delete."""
+        """Return whether runs write such a key, so vacuum may delete it."""
         return _OF_A_RUN.fullmatch(key.removeprefix(self.path)) is not None
 
     def generation_beside(self, key: str) -> str:
@@ -181,44 +181,44 @@ class DayFolder(NamedTuple):
 
 
 def is_manifest(key: str) -> bool:
-    """Tell a manifest's key from the keys beside it."""
+    """Return whether the key is a manifest's, not that of an object beside one."""
     return key.endswith(_MANIFEST) and not key.endswith((_AUDIT, _TASKS))
 
 
 def audit_key(pointer: Pointer) -> str:
-    """Return the key of the audit that gave a pointer's verdict: beside the manifest in earlier versions."""
+    """Return the key of the audit with a pointer's verdict: beside the manifest in earlier versions."""
     return pointer.audit or pointer.manifest.removesuffix(_MANIFEST) + _AUDIT
 
 
 def inventory_beside(manifest_key: str) -> str:
-    """Return the key of the inventory that the generation of a manifest was made from."""
+    """Return the key of a manifest's inventory."""
     return manifest_key.removesuffix(_MANIFEST) + _INVENTORY
 
 
 def tasks_beside(manifest_key: str) -> str:
-    """Return the key of what an hour's manifest has beside it: by which tasks its files were written."""
+    """Return the key of the tasks that wrote the files of an hour's manifest."""
     return manifest_key.removesuffix(_MANIFEST) + _TASKS
 
 
 def ends_beside(manifest_key: str) -> str:
-    """Return the key of what says where each shard's chain stood at the end of a manifest's day."""
+    """Return the key of the last segments of each shard at the end of a manifest's day."""
     return manifest_key.removesuffix(_MANIFEST) + _ENDS
 
 
 def contradiction(folder: DayFolder, pointer: Pointer, manifest: Manifest) -> str:
-    """Return what speaks against a manifest that a pointer names; empty when nothing does.
+    """Return how a manifest contradicts itself or the pointer that names it; empty if it does not.
 
-    Whether its files exist, and whether it was made of what the day holds now, is not known here.
+    This neither checks that its files exist nor compares it with the day's objects.
     """
-    said = {
+    pairs = {
         "day": (folder.name, pointer.day, manifest.day),
         "generation": (pointer.generation, manifest.generation),
         "end of the scope": (pointer.until, manifest.until),
         "rows": (pointer.rows, manifest.rows, sum(file.rows for file in manifest.files)),
     }
     if manifest.rules > 1:
-        said["key"] = (pointer.manifest, folder.manifest(manifest.generation, manifest.writer))
-    for what, values in said.items():
+        pairs["key"] = (pointer.manifest, folder.manifest(manifest.generation, manifest.writer))
+    for what, values in pairs.items():
         if len(set(values)) > 1:
             return f"its {what}: {' and '.join(map(str, values))}"
     keys = [file.key for file in manifest.files]
@@ -228,12 +228,12 @@ def contradiction(folder: DayFolder, pointer: Pointer, manifest: Manifest) -> st
 
 
 def is_judged_by_these_rules(pointer: Pointer, manifest: Manifest) -> bool:
-    """Return whether the verdict was given by today's rules: an older one is no proof, and the day is judged again."""
+    """Return whether pointer and manifest were judged by today's rules: an older verdict is no proof."""
     return pointer.rules == manifest.rules == RULES
 
 
 def is_judged_today(pointer: Pointer) -> bool:
-    """Return whether a pointer's verdict was given by today's rules."""
+    """Return whether a pointer's verdict follows today's rules."""
     return pointer.rules == RULES
 
 

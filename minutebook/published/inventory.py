@@ -1,4 +1,4 @@
-"""The inventory beside a manifest: the raw objects that a generation was made from, by which it is named.
+"""The inventory beside a manifest: the raw objects of a generation, whose digest is part of its name.
 
 dt=D/_manifest/G-W.inventory.jsonl.gz    one line [key, ETag, size, last modified] per raw object, by key
 """
@@ -17,18 +17,14 @@ PublishedRow = tuple[str, str, int, int]
 
 def inventory_digest(objects: Iterable[tuple[str, str, int]], *salt: str) -> str:
     """Return the hash of (key, ETag, size) in the order of keys, and of `salt`: 64 hex digits."""
-    found = hashlib.sha256("\n".join(salt).encode())
+    digest = hashlib.sha256("\n".join(salt).encode())
     for key, etag, size in objects:
-        found.update(f"\n{key}\t{etag}\t{size}".encode())
-    return found.hexdigest()
+        digest.update(f"\n{key}\t{etag}\t{size}".encode())
+    return digest.hexdigest()
 
 
 def decode_inventory(body: bytes, key: str, next_step: str) -> Iterator[PublishedRow]:
-    """Yield the lines of a stored inventory; that of a day without objects is empty.
-
-    Raises:
-        FormatError: it is damaged; `key` is named.
-    """
+    """Yield the lines of a stored inventory, which is empty for a day without objects; raises FormatError."""
     decoder = msgspec.json.Decoder(PublishedRow)
     try:
         for line in inflate([body]) if body else ():

@@ -1,7 +1,4 @@
-"""What is published of a day, read: the pointer, the manifest that it names, and what lies beside the manifest.
-
-Runs of the nightly job, `expire`, `minutebook.reader` and reports all read it here.
-"""
+"""Read a published day: its pointer, the manifest that it names, and the objects beside the manifest."""
 
 from collections.abc import Iterator
 from datetime import datetime
@@ -34,12 +31,8 @@ _COMPACT: Final = "run minutebook compact for the day"
 class PublishedReader:
     """Reads one published day, or one hour of it.
 
-    A field that this version does not know is an error of format unless `is_tolerant`. `next_step` is told where a
-    document does not parse.
-
-    Every method raises:
-        FormatError: a document does not parse.
-        StoreUnavailable, StoreRefused: the store.
+    Methods raise FormatError with `next_step` for a document that does not parse, or has an unknown field unless
+    `is_tolerant`.
     """
 
     storage: RetryingStore
@@ -60,11 +53,7 @@ class PublishedReader:
         return Current(self._decode(stored.body, Pointer, self.folder.pointer), stored.etag)
 
     def published(self) -> tuple[Pointer | None, Manifest | None]:
-        """Read the pointer and the manifest that it names; None where there is none.
-
-        Raises:
-            FormatError: the two contradict each other, too.
-        """
+        """Read the pointer and its manifest, each None if missing; raises FormatError for a contradiction."""
         pointer = self.current().pointer
         manifest = None if pointer is None else self.manifest(pointer)
         if pointer is not None and manifest is not None and (why := contradiction(self.folder, pointer, manifest)):
@@ -72,33 +61,33 @@ class PublishedReader:
         return pointer, manifest
 
     def manifest(self, pointer: Pointer) -> Manifest | None:
-        """Read the manifest that a pointer names, whatever it says."""
+        """Read the manifest that a pointer names, without comparing the two."""
         if not pointer.manifest.startswith(self.folder.manifests):
             return None
         stored = self.storage.get(pointer.manifest)
         return None if stored is None else self._decode(stored.body, Manifest, pointer.manifest)
 
     def audit(self, pointer: Pointer) -> bytes | None:
-        """Return the audit that gave a pointer's verdict."""
+        """Return the audit with a pointer's verdict."""
         stored = self.storage.get(audit_key(pointer))
         return None if stored is None else stored.body
 
     def inventory(self, pointer: Pointer) -> Iterator[PublishedRow] | None:
-        """Return what a pointer's generation was made from, in the order of keys; None when it is not stored."""
+        """Return the raw objects of a pointer's generation, in the order of keys; None if no inventory is stored."""
         key = inventory_beside(pointer.manifest)
         stored = self.storage.get(key)
         return None if stored is None else decode_inventory(stored.body, key, self._next_step)
 
     def written_ms(self, pointer: Pointer) -> int:
-        """Return since when readers see a pointer's generation.
+        """Return when readers began to see a pointer's generation, in epoch milliseconds.
 
-        A pointer that a person put back from an earlier version is as young as its object.
+        A pointer that a person restored from an earlier version counts from its LastModified.
         """
         head = self.storage.head(self.folder.pointer)
         return max(_epoch_ms(pointer), 0 if head is None else head.last_modified_ms)
 
     def missing_file(self, manifest: Manifest) -> str | None:
-        """Return the key of a published file that is gone or has another size; None when all are there."""
+        """Return the key of a published file that is gone or has another size; None if there is none."""
         sizes = {file.key: file.bytes for file in manifest.files}
         for key, head in zip(sizes, self.storage.read_many(self.storage.head, list(sizes)), strict=True):
             if head is None or head.size != sizes[key]:
@@ -106,18 +95,18 @@ class PublishedReader:
         return None
 
     def is_whole(self, manifest: Manifest) -> bool:
-        """Return whether every file of a generation is there, with its size."""
+        """Return whether all files of a generation exist with their sizes."""
         return self.missing_file(manifest) is None
 
     def intact(self, pointer: Pointer, inventory: str) -> Manifest | None:
-        """Return the manifest that a pointer names if it may stand for objects of this digest; None: make it anew.
+        """Return the manifest that a pointer names if it is valid for objects with this digest; else None.
 
         It must agree with the pointer, with itself and with the objects, be judged by today's rules, and its files
-        must be there.
+        must exist.
         """
         try:
             manifest = self.manifest(pointer)
-            why = "it is missing" if manifest is None else self._against(pointer, manifest, inventory)
+            why = "it is missing" if manifest is None else self._objection(pointer, manifest, inventory)
         except FormatError as exc:
             why = str(exc)
         if not why:
@@ -131,7 +120,7 @@ class PublishedReader:
         )
         return None
 
-    def _against(self, pointer: Pointer, manifest: Manifest, inventory: str) -> str:
+    def _objection(self, pointer: Pointer, manifest: Manifest, inventory: str) -> str:
         if not is_judged_by_these_rules(pointer, manifest):
             return "its verdict was given by older rules"
         if manifest.inventory != inventory:
@@ -145,15 +134,11 @@ class PublishedReader:
 
 
 def hour_folders(storage: RetryingStorage, root: str, day: Day) -> list[DayFolder]:
-    """Return the folders of a day's hours that hold something, in order.
-
-    Raises:
-        StoreUnavailable, StoreRefused: the store.
-    """
-    known = {f"{number:02d}": Hour(day, number) for number in range(HOURS_A_DAY)}
+    """Return the non-empty folders of a day's hours, in order."""
+    hours = {f"{number:02d}": Hour(day, number) for number in range(HOURS_A_DAY)}
     folder = DayFolder(root, day).hours
-    names = (found.removeprefix(folder).rstrip("/") for found in storage.list_level(folder).folders)
-    return [DayFolder(root, day, known[name]) for name in sorted(names) if name in known]
+    names = (path.removeprefix(folder).rstrip("/") for path in storage.list_level(folder).folders)
+    return [DayFolder(root, day, hours[name]) for name in sorted(names) if name in hours]
 
 
 def _epoch_ms(pointer: Pointer) -> int:
@@ -167,7 +152,7 @@ def _epoch_ms(pointer: Pointer) -> int:
 
 
 def _without_unknown_fields(body: bytes, kind: type[Pointer | Manifest]) -> bytes:
-    """Return a document without the fields that this version does not know; as it is where it is no object."""
+    """Return a document without fields that this version does not know; unchanged if it is not an object."""
     try:
         fields = msgspec.json.decode(body, type=dict[str, Any])
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):

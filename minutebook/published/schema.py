@@ -1,8 +1,8 @@
-"""The columns that the Parquet files of every published day begin with. Needs pyarrow.
+"""The first columns of the Parquet files of every published day. Needs pyarrow.
 
-Sequence numbers stay the decimal text that Kinesis wrote (they exceed every integer type of SQL engines). Payloads
-are text where they are valid UTF-8, else bytes. Arrival times are microseconds, always whole milliseconds: the one
-unit that Iceberg's specification knows, and Spark's Iceberg reader takes milliseconds for it without a word.
+Sequence numbers stay decimal text: they exceed every integer type of SQL engines. Payloads are text if they are valid
+UTF-8, else bytes. Arrival times are whole milliseconds in microseconds, the only unit in Iceberg's specification;
+Spark's Iceberg reader silently misreads milliseconds.
 """
 
 from typing import Final

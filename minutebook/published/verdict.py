@@ -1,8 +1,8 @@
-"""The verdict of a day, as pointer, manifest and audit name it, and the rules that it was given by."""
+"""The verdict of a day in pointer, manifest and audit, and the version of its rules."""
 
 from typing import Final, Literal
 
 Verdict = Literal["clean", "defects", "unknown"]
 CLEAN: Final = "clean"
 RULES: Final = 2
-"""The rules that verdicts are given by; 1 where none are named. Nobody deletes on a verdict by older rules."""
+"""The version of the rules, 1 if a document names none. `expire` and `vacuum` ignore verdicts by older rules."""

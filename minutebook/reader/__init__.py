@@ -1,4 +1,4 @@
-"""The published days as tables, for Python: each read follows the days' pointers once, and then names their files.
+"""Published days as tables for Python: each read follows the days' pointers once, and then reads the files they name.
 
     from minutebook.reader import read, read_day
 
@@ -8,9 +8,8 @@
     read(out, "2026-11-20", "2026-11-21", intraday=True)        # the second day is not over: its published hours
     read_day(spark, "s3a://bucket/raw/_parquet/", "2026-11-20").createOrReplaceTempView("day")
 
-What is promised: one generation of each day, and all of it, as it was when the read began. A day that is published
-anew meanwhile stays as it was for this reader: replaced files are kept for three days. What is not promised: that two
-days were published together.
+A read returns one complete generation of each day, as of its start. If a day is published again meanwhile, the reader
+keeps the old generation: replaced files are kept for three days. Two days need not have been published together.
 
 `read` needs pyarrow, `read_day` and `read_days` a Spark session; `published` neither.
 """

@@ -1,7 +1,7 @@
-"""A pyarrow Dataset of exactly these files.
+"""A pyarrow Dataset of exactly the published files.
 
-The files are opened through a file system of our own, which hands out pyarrow's native file once it has seen that it
-is the published one: from then on no Python is between the engine and the store.
+A file system handler verifies each file as it is opened, and returns pyarrow's native file: reads do not pass through
+Python.
 """
 
 from collections.abc import Sequence
@@ -23,40 +23,42 @@ from minutebook.store.storage import Address
 
 _DAY: Final = pa.field("dt", pa.string())
 _REFRESHED: Final = frozenset({"container-role", "iam-role", "assume-role-with-web-identity"})
-"""Credentials that pyarrow finds by itself, too, and renews."""
+"""Credentials that pyarrow finds and refreshes by itself."""
 
 
-def open_dataset(found: PublishedDays, columns: Sequence[str] | None) -> ds.Dataset:
+def open_dataset(published: PublishedDays, columns: Sequence[str] | None) -> ds.Dataset:
     """Return the Dataset of the days' files; see `minutebook.reader.read`."""
-    sizes = {file.path: file.bytes for day in found.days for file in day.files}
-    files = pafs.PyFileSystem(PublishedFiles(_file_system(found.address), sizes))
-    schema = _schema(files, found.days, columns)
+    sizes = {file.path: file.bytes for day in published.days for file in day.files}
+    files = pafs.PyFileSystem(PublishedFiles(_file_system(published.address), sizes))
+    schema = _schema(files, published.days, columns)
     parquet = ds.ParquetFileFormat()
     fragments = [
         parquet.make_fragment(file.path, files, pc.field(_DAY.name) == str(day.day))
-        for day in found.days
+        for day in published.days
         for file in day.files
     ]
     return ds.FileSystemDataset(fragments, schema, parquet, files)
 
 
 def _schema(files: pafs.FileSystem, days: Sequence[PublishedDay], columns: Sequence[str] | None) -> pa.Schema:
-    """Return the columns of all days. One run writes all files of a day, with one schema: a day's first one tells.
+    """Return the columns of all days.
 
-    Not where hours are read beside it: each was written by a run of its own.
+    One run writes all files of a day with one schema, so only the first one is read. Hours are written by different
+    runs: for a day with hours the schema of every file is read.
     """
-    telling = [(day, file.path) for day in days for file in (day.files if day.hours else day.files[:1])]
-    found = in_parallel(lambda one: pq.read_schema(one[1], filesystem=files).remove_metadata(), telling) or [SCHEMA]
+    samples = [(day, file.path) for day in days for file in (day.files if day.hours else day.files[:1])]
+    schemas = in_parallel(lambda pair: pq.read_schema(pair[1], filesystem=files).remove_metadata(), samples)
+    schemas = schemas or [SCHEMA]
     if columns is not None:
-        _check_known([*dict.fromkeys(name for schema in found for name in (*schema.names, _DAY.name))], columns)
-        found = [pa.schema([field for field in schema if field.name in columns]) for schema in found]
+        _check_known([*dict.fromkeys(name for schema in schemas for name in (*schema.names, _DAY.name))], columns)
+        schemas = [pa.schema([field for field in schema if field.name in columns]) for schema in schemas]
     try:
-        whole = pa.unify_schemas(found, promote_options="permissive")
+        whole = pa.unify_schemas(schemas, promote_options="permissive")
     except (pa.ArrowTypeError, pa.ArrowInvalid) as exc:
         raise SettingsError(
             f"a column has types in these days that no common type holds: {exc}", next_step=_APART
         ) from exc
-    for (day, _), schema in zip(telling, found, strict=False):
+    for (day, _), schema in zip(samples, schemas, strict=False):
         _check_exact(day, schema, whole)
     if _DAY.name not in whole.names:
         whole = whole.append(_DAY)
@@ -84,7 +86,7 @@ _MOST_BITS_IN_DOUBLES: Final = 32
 
 
 def _holds(wide: pa.DataType, narrow: pa.DataType) -> bool:
-    """Return whether a type holds each value of another one: pyarrow also offers doubles for decimals, and rounds."""
+    """Return whether a type holds each value of another one; pyarrow also widens decimals to doubles, and rounds."""
     kinds = pa.types
     if kinds.is_struct(wide) and kinds.is_struct(narrow):
         return all(_holds(wide.field(field.name).type, field.type) for field in narrow)
@@ -106,9 +108,9 @@ def _file_system(address: Address) -> pafs.FileSystem:
     if address.endpoint is not None:
         scheme, _, host = address.endpoint.partition("://")
         options |= {"endpoint_override": host, "scheme": scheme}
-    found = aws_session().get_credentials()
-    if found is not None and found.method not in _REFRESHED:
-        frozen = found.get_frozen_credentials()
+    credentials = aws_session().get_credentials()
+    if credentials is not None and credentials.method not in _REFRESHED:
+        frozen = credentials.get_frozen_credentials()
         options |= {"access_key": frozen.access_key, "secret_key": frozen.secret_key}
         if frozen.token:
             options["session_token"] = frozen.token
@@ -116,7 +118,7 @@ def _file_system(address: Address) -> pafs.FileSystem:
 
 
 class PublishedFiles(pafs.FileSystemHandler):  # type: ignore[misc]  # pyarrow has no types
-    """The published files and nothing else, for reading and nothing else. `sizes` are their bytes by path."""
+    """A read-only file system of the published files alone. `sizes` are their bytes by path."""
 
     def __init__(self, files: pafs.FileSystem, sizes: dict[str, int]) -> None:
         self.files = files
@@ -125,18 +127,18 @@ class PublishedFiles(pafs.FileSystemHandler):  # type: ignore[misc]  # pyarrow h
     def __eq__(self, other: object) -> bool:
         return isinstance(other, PublishedFiles) and (self.files, self.sizes) == (other.files, other.sizes)
 
-    __hash__ = None  # type: ignore[assignment]  # as any value with a dict in it
+    __hash__ = None  # type: ignore[assignment]  # it holds a dict
 
     def get_type_name(self) -> str:
         """Return a name for messages."""
         return "minutebook"
 
     def normalize_path(self, path: str) -> str:
-        """Return a path as it is."""
+        """Return the path unchanged."""
         return path
 
     def get_file_info(self, paths: list[str]) -> list[pafs.FileInfo]:
-        """Tell what the manifests say: no request is sent."""
+        """Return the sizes of the manifests, without a request."""
         return [
             pafs.FileInfo(path, pafs.FileType.File, size=self.sizes[path])
             if path in self.sizes
@@ -145,15 +147,11 @@ class PublishedFiles(pafs.FileSystemHandler):  # type: ignore[misc]  # pyarrow h
         ]
 
     def get_file_info_selector(self, selector: pafs.FileSelector) -> list[pafs.FileInfo]:
-        """Refuse: nobody looks for files here."""
+        """Refuse: files are not listed."""
         raise self._refusal(selector.base_dir)
 
     def open_input_file(self, path: str) -> pa.NativeFile:
-        """Open a file, if it is the published one.
-
-        Raises:
-            ObjectVanished: it is gone, or has another size.
-        """
+        """Open a published file; raises ObjectVanished if it is gone or has another size."""
         try:
             opened = self.files.open_input_file(path)
         except FileNotFoundError as exc:

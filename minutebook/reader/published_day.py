@@ -1,14 +1,14 @@
-"""One published day, as a reader has it."""
+"""The values of a published day for readers."""
 
 import datetime as dt
 from typing import Final, NamedTuple
 
 WORST_FIRST: Final = ("defects", "unknown", "clean")
-"""The verdicts there are."""
+"""All verdicts."""
 
 
 class PublishedFile(NamedTuple):
-    """One Parquet file: its address, its path as pyarrow has it (`bucket/key`, or a file's), rows and bytes."""
+    """One Parquet file: its address, its path for pyarrow (`bucket/key`, or a local path), rows and bytes."""
 
     uri: str
     path: str
@@ -17,12 +17,12 @@ class PublishedFile(NamedTuple):
 
 
 class PublishedDay(NamedTuple):
-    """One day as its pointer had it.
+    """One day as of its pointer.
 
-    `verdict` is that of the latest audit; `unknown` where rules gave it that are older than this version's. `until`
-    (ISO 8601) ends a day that was published so far; None: the whole day. `hours` are those that were published by
-    themselves and are read beside it, with `intraday`: the verdict is then the worst of all, and `until` the end of
-    the last hour. Hours before it may be missing.
+    `verdict` is that of the latest audit; `unknown` if its rules are older than this version's. `until` (ISO 8601) is
+    the end of a day so far; None: the whole day. With `intraday`, `hours` lists the hours that were published
+    separately and are included; `verdict` is then the worst of all parts, and `until` the end of the last hour. Hours
+    before it may be missing.
     """
 
     day: dt.date

@@ -1,4 +1,4 @@
-"""The days as tables of pyarrow and of Spark, of exactly the files that were named."""
+"""Published days as tables of pyarrow and Spark."""
 
 import datetime as dt
 from collections.abc import Collection, Sequence
@@ -27,19 +27,19 @@ def read(
     region: str | None = None,
     endpoint: str | None = None,
 ) -> "ds.Dataset":
-    """Return the days from `from_` to `to`, both included, as one pyarrow Dataset; see `published`.
+    """Return the days from `from_` to `to`, inclusive, as one pyarrow Dataset; see `published`.
 
-    DuckDB and Polars read it, and neither opens a day that a condition on `dt` (text, as 2026-11-20) leaves out. The
-    schema is that of all days: a column that a day has not is null in it. `columns` keeps these alone, in this order.
+    DuckDB and Polars read it, and open only the days that match a condition on `dt` (text, as 2026-11-20). The schema
+    is that of all days: a column that a day lacks is null in it. `columns` selects columns, in this order.
 
-    Rows are read when the Dataset is: a file that is gone, or not the published one, raises `ObjectVanished` then.
+    Rows are read with the Dataset: a file that is gone, or not the published one, raises `ObjectVanished` then.
     """
     from minutebook.reader.arrow import open_dataset  # noqa: PLC0415 - needs pyarrow, of the extra `spark`
 
-    found = published(
+    days = published(
         uri, from_, to, missing=missing, verdicts=verdicts, intraday=intraday, region=region, endpoint=endpoint
     )
-    return open_dataset(found, columns)
+    return open_dataset(days, columns)
 
 
 def read_day(
@@ -52,7 +52,7 @@ def read_day(
     region: str | None = None,
     endpoint: str | None = None,
 ) -> "DataFrame":
-    """Return one day as a Spark DataFrame; see `read_days`. A day that is not published raises."""
+    """Return one day as a Spark DataFrame; see `read_days`."""
     return read_days(spark, out, day, day, verdicts=verdicts, intraday=intraday, region=region, endpoint=endpoint)
 
 
@@ -68,17 +68,17 @@ def read_days(
     region: str | None = None,
     endpoint: str | None = None,
 ) -> "DataFrame":
-    """Return the days from `from_` to `to`, both included, as one Spark DataFrame; see `published`.
+    """Return the days from `from_` to `to`, inclusive, as one Spark DataFrame; see `published`.
 
-    `out` keeps its scheme: write `s3a://` where Spark reads S3 by Hadoop's S3A, `s3://` on EMR and Glue. Pointers and
-    manifests are read here, by boto3; region and endpoint are for that alone. Column `dt` is the day, as text.
+    Spark reads files with the scheme of `out`: write `s3a://` for Hadoop's S3A, `s3://` on EMR and Glue. boto3 reads
+    pointers and manifests; region and endpoint apply to that alone. Column `dt` is the day, as text.
     """
-    found = published(
+    days = published(
         out, from_, to, missing=missing, verdicts=verdicts, intraday=intraday, region=region, endpoint=endpoint
-    )
-    if not found.days:
+    ).days
+    if not days:
         raise DayNotPublished(f"{out}: no day is left", next_step="name days that are published")
-    frames = [_frame(spark, day) for day in found.days]
+    frames = [_frame(spark, day) for day in days]
     whole = frames[0]
     for frame in frames[1:]:
         whole = whole.unionByName(frame, allowMissingColumns=True)
@@ -86,10 +86,10 @@ def read_days(
 
 
 def _frame(spark: "SparkSession", day: PublishedDay) -> "DataFrame":
-    from pyspark.sql.functions import lit  # noqa: PLC0415 - whoever has a session has it
+    from pyspark.sql.functions import lit  # noqa: PLC0415 - a caller with a session has it
 
     uris = [file.uri for file in day.files]
-    # Hours may have been published with other columns each.
+    # Each hour may have been published with other columns.
     reader = spark.read.option("mergeSchema", bool(day.hours))
     frame = reader.parquet(*uris) if uris else spark.createDataFrame([], _EMPTY)
     return frame.withColumn(DAY_COLUMN, lit(str(day.day)))
@@ -99,4 +99,4 @@ _EMPTY: Final = (
     "shard_id string, sequence_number string, sub_sequence_number long, partition_key string, "
     "arrival_time timestamp, data string, data_bytes binary, segment string"
 )
-"""What a day without a row is a table of."""
+"""The schema of a day without rows."""

@@ -9,7 +9,7 @@ from typing import cast
 
 from consumer.stream.port import StreamIdentity
 from minutebook.cat.command import print_records
-from minutebook.cat.merging import Troubles
+from minutebook.cat.merging import Problems
 from minutebook.cat.output import open_output
 from minutebook.cat.request import CatRequest
 from minutebook.compression import Compression
@@ -91,13 +91,13 @@ class Site:
         begin, end = (int(minute * MINUTE_MS) for minute in minutes)
         request = CatRequest(begin, end)._replace(**asked)  # type: ignore[arg-type]  # of the request
         stdout, self.told = screen or Screen(), []
-        troubles = Troubles(self.told.append)
+        problems = Problems(self.told.append)
         output = open_output(request, stdout)
         place = StorePrefix(Address(None), PREFIX)
         self.shown = print_records(
-            self.storage, place, owner or StreamOwner("corpus", "us-east-1"), request, output, troubles
+            self.storage, place, owner or StreamOwner("corpus", "us-east-1"), request, output, problems
         )
-        self.code = troubles.conclude()
+        self.code = problems.conclude()
         return stdout.getvalue().decode(errors="surrogateescape")
 
     def path(self, key: str) -> Path:

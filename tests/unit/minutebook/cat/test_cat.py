@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from minutebook.cat.ahead import each
+from minutebook.cat.ahead import iterate
 from minutebook.cat.bodies import Body, read_body
 from minutebook.cat.listing import Segments, SegmentToRead
 from minutebook.compression import Compression
@@ -192,7 +192,7 @@ def test_an_object_that_is_gone_since_the_list_is_unproven(plain: Site) -> None:
 
 def _segments(site: Site) -> list[SegmentToRead]:
     with ThreadPoolExecutor(2) as pool:
-        return list(each(Segments(pool, site.storage, PREFIX, range(NOON, NOON + 3), None, lambda _: None)))
+        return list(iterate(Segments(pool, site.storage, PREFIX, range(NOON, NOON + 3), None, lambda _: None)))
 
 
 def test_an_object_among_the_segments_that_is_none_is_named(plain: Site) -> None:
