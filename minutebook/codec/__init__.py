@@ -1,6 +1,6 @@
-"""What is read and written most, in C: plain functions over memory, called without a copy.
+"""The hot paths of reading and writing in C: functions over memory, called through ctypes without a copy.
 
-Each has a twin in Python that decides what is right: the C code takes what is plainly usual, gives the same bytes,
-and leaves all else to the twin. Without a C compiler at installation there is the twin alone
+Each has a twin in Python that defines the result. The C code accepts only the usual form of its input, for which it
+gives the same bytes, and leaves everything else to the twin. Without a C compiler at installation, only the twins run
 (docs/decisions/0047-a-native-codec.md).
 """

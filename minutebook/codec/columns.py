@@ -1,7 +1,7 @@
-"""A block of a segment's lines as the buffers of Arrow's columns, straight from the text.
+"""Read a block of a segment's lines into the buffers of Arrow columns in one pass (src/read_lines.c).
 
-The twin is `minutebook.format.record.decode_block` with what `compaction.parquet.line_tables` makes of its lines: an
-object and a place in seven lists for each row, where this is one pass (minutebook/codec/src/read_lines.c).
+The twin is `minutebook.format.record.decode_block` with `compaction.parquet.line_tables`, which makes an object and
+seven list items of each row.
 """
 
 import ctypes
@@ -15,11 +15,11 @@ from minutebook.codec.library import bind, native_library
 from minutebook.codec.lines import line_prefix
 
 MOST_BLOCK_BYTES: Final = 2 << 20
-"""A longer block is left to the twin: it holds a line so long that the twin is as good."""
+"""Longer blocks are left to the twin: with such long lines it is as fast."""
 SLACK_BYTES: Final = 16
 """`BLOCK` of text.h."""
 _MOST_ROWS: Final = MOST_BLOCK_BYTES // 96
-"""A line is never shorter: so many bytes take the names of its fields alone."""
+"""A line has at least 96 bytes: the names of its fields."""
 BYTES, OFFSETS, LONGS, FLAGS = range(4)
 FIELDS: Final = (
     ("sequence_offsets", OFFSETS),
@@ -51,16 +51,16 @@ class Shown(ctypes.Structure):
 
 
 class Texts(NamedTuple):
-    """A column of texts or bytes: 32-bit offsets, one more than rows, and what they point into."""
+    """A column of texts or bytes: 32-bit offsets, one more than rows, into `content`."""
 
     offsets: bytes
     content: bytes
 
 
 class BlockColumns(NamedTuple):
-    """The rows of a block. Each has its payload in `texts` or, where that is no UTF-8, in `blobs`.
+    """The rows of a block. A payload is in `texts` if it is valid UTF-8, else in `blobs`.
 
-    `is_text` has a byte a row, 1 or 0, and says which. `ascends`: each row lies behind the one before.
+    `is_text` has a byte per row, 1 or 0. `ascends`: positions are in ascending order.
     """
 
     rows: int
@@ -77,8 +77,8 @@ class BlockColumns(NamedTuple):
     ascends: bool
 
 
-class _Room(threading.local):
-    """Where columns are put before they are taken: mapped once a thread, and only what is used takes memory."""
+class _Buffers(threading.local):
+    """The buffers that C fills, mapped once per thread; only pages that were used take memory."""
 
     def __init__(self) -> None:
         sizes = {
@@ -91,12 +91,12 @@ class _Room(threading.local):
             name: memoryview(mmap.mmap(-1, sizes[kind], flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS))
             for name, kind in FIELDS
         }
-        places = {name: ctypes.addressof(ctypes.c_char.from_buffer(view)) for name, view in self.memory.items()}
-        self.columns = LineColumns(**places, most_rows=_MOST_ROWS)
+        addresses = {name: ctypes.addressof(ctypes.c_char.from_buffer(view)) for name, view in self.memory.items()}
+        self.columns = LineColumns(**addresses, most_rows=_MOST_ROWS)
         self.shown = Shown()
 
 
-_room = _Room()
+_buffers = _Buffers()
 
 
 @cache
@@ -113,19 +113,17 @@ class ColumnReader:
         self._prefix = line_prefix(shard_id)
 
     def read(self, block: bytearray, size: int) -> BlockColumns | None:
-        """Read the first `size` bytes of a buffer: whole lines.
-
-        None unless all of them are lines of this shard as they are written: nothing is decided then.
-        """
+        """Read whole lines, the first `size` bytes of a buffer; None unless all are usual lines of this shard."""
         if not 0 < size <= min(len(block), MOST_BLOCK_BYTES):
             return None
         source = ctypes.c_char.from_buffer(block)
-        rows = self._read(ctypes.addressof(source), size, self._prefix, len(self._prefix), _room.columns, _room.shown)
-        del source  # it holds the buffer, which its owner may make longer
-        return None if rows < 0 else _taken(rows, _room.shown, _room.memory)
+        shown = _buffers.shown
+        rows = self._read(ctypes.addressof(source), size, self._prefix, len(self._prefix), _buffers.columns, shown)
+        del source  # it would prevent the owner from resizing the buffer
+        return None if rows < 0 else _copied(rows, shown, _buffers.memory)
 
 
-def _taken(rows: int, shown: Shown, memory: dict[str, memoryview]) -> BlockColumns:
+def _copied(rows: int, shown: Shown, memory: dict[str, memoryview]) -> BlockColumns:
     def texts(offsets: str, content: str) -> Texts:
         ends = memory[offsets][: 4 * (rows + 1)]
         return Texts(bytes(ends), bytes(memory[content][: ends.cast("i")[rows]]))
@@ -147,6 +145,6 @@ def _taken(rows: int, shown: Shown, memory: dict[str, memoryview]) -> BlockColum
 
 
 def new_column_reader(shard_id: str) -> ColumnReader | None:
-    """Return what reads a shard's lines; None where there is no library."""
+    """Return a reader of a shard's lines; None without the library."""
     library = native_library()
     return None if library is None else ColumnReader(library, shard_id)

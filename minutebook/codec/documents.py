@@ -1,7 +1,7 @@
-"""Payloads of JSON as the buffers of Arrow's columns, straight from the text.
+"""Read JSON payloads into the buffers of Arrow columns in one pass (src/read_documents.c).
 
-The twin is `compaction.columns.payload_columns` with what msgspec decodes: an object for each value, where this is one
-pass (minutebook/codec/src/read_documents.c). A row that may not fit is left to the twin, which says why.
+The twin is `compaction.columns.payload_columns` with msgspec, which makes an object of each value. A row that may not
+fit is left to the twin, which reports the reason.
 """
 
 import ctypes
@@ -15,9 +15,9 @@ from minutebook.codec.columns import Texts
 from minutebook.codec.library import native_library
 
 MOST_COLUMNS: Final = 200
-"""More are left to the twin: each has memory of its own."""
+"""More are left to the twin: each column has its own memory."""
 _KEPT_BYTES: Final = 16 << 20
-"""What all columns together keep from block to block: one that a long list or text has filled may stay empty then."""
+"""The memory that all columns together keep between blocks."""
 
 
 class ValueKind(enum.IntEnum):
@@ -38,9 +38,9 @@ _TEXTS: Final = frozenset({ValueKind.TEXT, ValueKind.JSON})
 
 
 class WantedValues(NamedTuple):
-    """What values of a column are. `width`: bytes of each; texts have none.
+    """The type of a column's values. `width` is in bytes, 0 for texts.
 
-    WHOLE: from `low` to `high`, stored `factor` times. DECIMAL: so many digits, `scale` of them behind the point.
+    WHOLE: from `low` to `high`, multiplied by `factor`. DECIMAL: `precision` digits, `scale` of them after the point.
     """
 
     kind: ValueKind
@@ -53,7 +53,7 @@ class WantedValues(NamedTuple):
 
 
 class WantedColumn(NamedTuple):
-    """A column: the keys that lead to it, and its values, which are the elements where it is a list."""
+    """A column: the keys of its path, and its values, or its elements if it is a list."""
 
     names: tuple[str, ...]
     values: WantedValues
@@ -63,7 +63,7 @@ class WantedColumn(NamedTuple):
 
 
 class FoundValues(NamedTuple):
-    """So many values of a column. `there` has a byte each, 0 for null; it is empty where none is."""
+    """Values of a column. `there` has a byte per value, 0 for null; it is empty without nulls."""
 
     number: int
     there: bytes
@@ -71,7 +71,7 @@ class FoundValues(NamedTuple):
 
 
 class FoundColumn(NamedTuple):
-    """A column's rows; of a list also its 32-bit offsets, one more than rows, and which rows have one."""
+    """A column's rows; a list also has 32-bit offsets, one more than rows, and a byte per row, 0 for null."""
 
     values: FoundValues
     list_offsets: bytes = b""
@@ -79,7 +79,7 @@ class FoundColumn(NamedTuple):
 
 
 class FoundColumns(NamedTuple):
-    """The columns of some rows. Those of `left` are null: others must read them."""
+    """The columns of some rows. Rows in `left` are null here: the twin must read them."""
 
     columns: list[FoundColumn]
     left: list[int]
@@ -126,49 +126,43 @@ class _Wanted(ctypes.Structure):
 
 
 @cache
-def _reading(library: ctypes.CDLL) -> Any:  # noqa: ANN401 - ctypes' types have none
+def _reading(library: ctypes.CDLL) -> Any:  # noqa: ANN401 - ctypes is untyped
     function = library["minutebook_read_documents"]
     function.restype = ctypes.c_int64
-    function.argtypes = [
-        ctypes.c_void_p,
-        ctypes.c_void_p,
-        ctypes.c_int64,
-        ctypes.POINTER(_Wanted),
-        ctypes.c_void_p,
-    ]
+    function.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.POINTER(_Wanted), ctypes.c_void_p]
     return function
 
 
 class MappedMemory:
-    """Where values are put before they are taken. Only what is used takes memory, until it is given back."""
+    """The buffers that C fills. Pages take memory once they are used, until `give_back`."""
 
     def __init__(self) -> None:
-        self._held: list[mmap.mmap] = []
+        self._maps: list[mmap.mmap] = []
 
     def place(self, size: int) -> tuple[memoryview, int]:
-        """Return so many bytes, and their address; nothing where there are none."""
+        """Return a new buffer and its address; (empty, 0) for size 0."""
         if not size:
             return memoryview(b""), 0
         mapped = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
-        self._held.append(mapped)
+        self._maps.append(mapped)
         return memoryview(mapped), ctypes.addressof(ctypes.c_char.from_buffer(mapped))
 
     def give_back(self) -> None:
-        """Keep of each place no more than its share: what lies beyond it is lost, and takes no memory."""
-        share = _KEPT_BYTES // max(1, len(self._held)) // mmap.PAGESIZE * mmap.PAGESIZE
-        for mapped in self._held:
+        """Release the pages of each buffer beyond its share; their content is lost."""
+        share = _KEPT_BYTES // max(1, len(self._maps)) // mmap.PAGESIZE * mmap.PAGESIZE
+        for mapped in self._maps:
             if len(mapped) > share:
                 mapped.madvise(mmap.MADV_DONTNEED, share)
 
 
-class _Place:
-    """The memory of one column."""
+class _ColumnBuffers:
+    """The buffers of one column."""
 
     def __init__(self, wanted: WantedColumn, into: _Column, memory: MappedMemory, rows: int, text_bytes: int) -> None:
         self._wanted = wanted
         self._into = into
         values = wanted.values
-        # Each element takes a comma and a character at least.
+        # Each element takes at least a comma and a character.
         most = rows + text_bytes // 2 if wanted.is_list else rows
         self._there, there = memory.place(most)
         self._numbers, numbers = memory.place(0 if values.kind in _TEXTS else most * values.width)
@@ -181,8 +175,8 @@ class _Place:
         into.is_list, into.is_required = wanted.is_list, wanted.is_required
         into.is_element_required = wanted.is_element_required
 
-    def taken(self, rows: int) -> FoundColumn:
-        """Copy what was put there."""
+    def copied(self, rows: int) -> FoundColumn:
+        """Return a copy of the values."""
         count = self._into.values.count
         there = bytes(self._there[:count])
         values = FoundValues(count, there if 0 in there else b"", self._content(count))
@@ -199,7 +193,7 @@ class _Place:
 
 
 class ColumnsOfDocuments:
-    """Reads payloads into columns: at most `rows` at once, of `text_bytes` together."""
+    """Reads payloads into columns: at most `rows`, with `text_bytes` in total."""
 
     def __init__(
         self,
@@ -213,8 +207,9 @@ class ColumnsOfDocuments:
         self._rows, self._text_bytes = rows, text_bytes
         self._memory = memory = memory or MappedMemory()
         self._columns = (_Column * len(wanted))()
-        self._places = [
-            _Place(column, into, memory, rows, text_bytes) for column, into in zip(wanted, self._columns, strict=True)
+        self._buffers = [
+            _ColumnBuffers(column, into, memory, rows, text_bytes)
+            for column, into in zip(wanted, self._columns, strict=True)
         ]
         self._left, self._left_at = memory.place(rows)
         self._nodes, self._names = _tree([column.names for column in wanted])
@@ -223,53 +218,50 @@ class ColumnsOfDocuments:
         )
 
     def read(self, offsets: memoryview, texts_at: int) -> FoundColumns | None:
-        """Read the texts of the memory at `texts_at` between 32-bit `offsets`; None where they are too many."""
+        """Read the texts at the address `texts_at` between 32-bit `offsets`; None for too many rows or bytes."""
         rows = len(offsets) - 1
         if not 0 < rows <= self._rows or offsets[rows] - offsets[0] > self._text_bytes:
             return None
         begins = ctypes.create_string_buffer(bytes(offsets), 4 * (rows + 1))
         left = self._read(texts_at, ctypes.addressof(begins), rows, self._wanted, self._left_at)
         flags = bytes(self._left[:rows]) if left else b""
-        columns = [place.taken(rows) for place in self._places]
+        columns = [buffers.copied(rows) for buffers in self._buffers]
         self._memory.give_back()
         return FoundColumns(columns, [row for row, flag in enumerate(flags) if flag])
 
 
 class _Key:
-    """A key on the way to columns: which column ends here, and the keys below."""
+    """A key in the paths of columns: the column that ends here, or -1, and the keys below."""
 
     def __init__(self) -> None:
         self.column = -1
-        self.below: dict[bytes, _Key] = {}
+        self.children: dict[bytes, _Key] = {}
 
 
 def _tree(paths: Sequence[tuple[str, ...]]) -> tuple[Any, bytes]:
-    """Return the nodes of the paths, the children of each side by side, and the names that they point into."""
+    """Return the nodes of the paths, with the children of each adjacent, and the names that they point into."""
     root = _Key()
     for number, path in enumerate(paths):
         key = root
         for name in path:
-            key = key.below.setdefault(name.encode(), _Key())
+            key = key.children.setdefault(name.encode(), _Key())
         key.column = number
-    nodes, names, behind = [_Node(column=root.column)], b"", [root]
-    for at, key in enumerate(behind):  # it grows: all children of one key, then those of the next
-        nodes[at].first, nodes[at].count = len(nodes), len(key.below)
-        for text, child in key.below.items():
+    nodes, names, queue = [_Node(column=root.column)], b"", [root]
+    for at, key in enumerate(queue):  # it grows: all children of one key, then those of the next
+        nodes[at].first, nodes[at].count = len(nodes), len(key.children)
+        for text, child in key.children.items():
             nodes.append(_Node(child.column, 0, 0, len(names), len(text)))
             names += text
-            behind.append(child)
+            queue.append(child)
     return (_Node * len(nodes))(*nodes), names
 
 
 def new_columns_of_documents(wanted: Sequence[WantedColumn], rows: int, text_bytes: int) -> ColumnsOfDocuments | None:
-    """Return what reads payloads into columns.
-
-    None where there is no library, two columns have one path, or the system promises no such memory.
-    """
+    """Return a reader of payloads; None without the library, for columns with the same path, or without memory."""
     library = native_library()
     if library is None or len(wanted) > MOST_COLUMNS or len({column.names for column in wanted}) < len(wanted):
         return None
     try:
         return ColumnsOfDocuments(library, wanted, rows, text_bytes)
-    except OSError:  # its columns take gigabytes of addresses where there are many lists
+    except OSError:  # many lists take gigabytes of address space
         return None

@@ -1,7 +1,7 @@
-"""A batch's records as lines of a segment, straight from the daemon's JSON.
+"""Write a batch's records as lines of a segment in one pass over the daemon's JSON (src/write_lines.c).
 
-The twin is `minutebook.format.record.encode_lines` behind msgspec's decoder: ten passes and some objects a record, where
-this is one pass (minutebook/codec/src/write_lines.c).
+The twin is msgspec's decoder with `minutebook.format.record.encode_lines`, which takes ten passes, and some objects
+per record.
 """
 
 import ctypes
@@ -17,9 +17,9 @@ from minutebook.format.position import Position, SequenceRange
 from minutebook.format.record import Measured, WrittenLines
 
 MOST_INPUT_BYTES: Final = 512 << 10
-"""A longer piece is left to the twin: it holds records so large that the twin is as good."""
-_ROOM_BYTES: Final = 3 * MOST_INPUT_BYTES
-"""For a piece's lines: mapped once, and only what was written to takes memory."""
+"""Longer input is left to the twin: with such large records it is as fast."""
+_OUTPUT_BYTES: Final = 3 * MOST_INPUT_BYTES
+"""The size of the buffer for lines; only pages that were used take memory."""
 
 
 class Stretch(ctypes.Structure):
@@ -43,13 +43,13 @@ class Stretch(ctypes.Structure):
 
 @cache
 def writing(library: ctypes.CDLL) -> Callable[..., int]:
-    """Return the function: input, size, prefix, its size, output, its room, `Stretch` -> bytes, or less than 0."""
+    """Return the function: input, size, prefix, its size, output, its size, `Stretch` -> bytes, or less than 0."""
     more = ctypes.c_void_p, ctypes.c_size_t, ctypes.POINTER(Stretch)
     return bind(library, "minutebook_write_lines", *more)
 
 
 def line_prefix(shard_id: str) -> bytes:
-    """Return how each line of a shard begins, up to its sequence number."""
+    """Return the begin of each line of a shard, up to its sequence number."""
     return b'{"shard_id":' + msgspec.json.encode(shard_id) + b',"sequence_number":"'
 
 
@@ -59,14 +59,14 @@ class LineWriter:
     def __init__(self, library: ctypes.CDLL, shard_id: str) -> None:
         self._write = writing(library)
         self._prefix = line_prefix(shard_id)
-        self._room = memoryview(mmap.mmap(-1, _ROOM_BYTES, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS))
-        self._room_at = ctypes.addressof(ctypes.c_char.from_buffer(self._room))
-        self._seen = Stretch()
+        self._output = memoryview(mmap.mmap(-1, _OUTPUT_BYTES, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS))
+        self._output_at = ctypes.addressof(ctypes.c_char.from_buffer(self._output))
+        self._stretch = Stretch()
 
     def write(self, line: memoryview, begin: int, end: int) -> WrittenLines | None:
-        """Write the records that stand there in the daemon's message, separated by commas.
+        """Write the records between two indexes of the daemon's message, where commas separate them.
 
-        None unless each is plainly as the daemon writes it and lies behind the one before: nothing is decided then.
+        None unless all have the daemon's usual form and ascending positions.
         """
         if not 0 <= begin < end <= len(line) or end - begin > MOST_INPUT_BYTES:
             return None
@@ -76,30 +76,27 @@ class LineWriter:
             end - begin,
             self._prefix,
             len(self._prefix),
-            self._room_at,
-            _ROOM_BYTES,
-            self._seen,
+            self._output_at,
+            _OUTPUT_BYTES,
+            self._stretch,
         )
-        del source  # it holds the line's memory, which its owner takes back
+        del source  # it would prevent the owner from releasing the line's memory
         if written < 0:
             return None
-        return self._described(line, begin, written)
-
-    def _described(self, line: memoryview, begin: int, written: int) -> WrittenLines:
-        seen, digits = self._seen, self._seen.sequence_digits
+        stretch, digits = self._stretch, self._stretch.sequence_digits
 
         def position(at: int, sub: int) -> Position:
             return Position(int(bytes(line[begin + at : begin + at + digits])), sub)
 
         return WrittenLines(
-            self._room[:written],
-            seen.records,
-            SequenceRange(position(seen.first_at, seen.first_sub), position(seen.last_at, seen.last_sub)),
-            Measured(seen.arrival_min_ms, seen.arrival_max_ms, seen.payload_bytes),
+            self._output[:written],
+            stretch.records,
+            SequenceRange(position(stretch.first_at, stretch.first_sub), position(stretch.last_at, stretch.last_sub)),
+            Measured(stretch.arrival_min_ms, stretch.arrival_max_ms, stretch.payload_bytes),
         )
 
 
 def new_line_writer(shard_id: str) -> LineWriter | None:
-    """Return what writes a shard's lines; None where there is no library."""
+    """Return a writer of a shard's lines; None without the library."""
     library = native_library()
     return None if library is None else LineWriter(library, shard_id)

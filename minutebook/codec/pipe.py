@@ -1,4 +1,4 @@
-"""Reading a line of a pipe to its end, without Python between its pieces (minutebook/codec/src/read_pipe.c).
+"""Read a line of a pipe to its end in one call (src/read_pipe.c).
 
 The twin is `consumer.pipe.line_reader`, which reads any stream.
 """
@@ -20,7 +20,7 @@ class _PipeEnd(ctypes.Structure):
 
 
 class PipeReading:
-    """Reads one descriptor, which blocks. Python's lock is free while it waits."""
+    """Reads a blocking descriptor; the GIL is released meanwhile."""
 
     def __init__(self, library: ctypes.CDLL, descriptor: int) -> None:
         self._read = library[_NAME]
@@ -31,28 +31,25 @@ class PipeReading:
         self._end_at = ctypes.addressof(self._end)
 
     def read(self, memory: mmap, filled: int) -> tuple[int, int]:
-        """Read behind what is filled, until a line has ended or the memory is full.
+        """Read into the memory after `filled` bytes, until a line ends or the memory is full; raises OSError.
 
-        Returns how much is filled then, as much as before at the end of input, and the index behind the line break, 0
-        when none came. An end or error behind some bytes is told by the next call: it may come only once.
-
-        Raises:
-            OSError: of read(2).
+        Returns the number of filled bytes, unchanged at the end of input, and the index after the line break, or 0.
+        An end or error after some bytes is kept for the next call, because read(2) may report it only once.
         """
         while True:
-            found = filled if self._end.stopped else self._fill(memory, filled)
-            if found > filled:
-                return found, self._end.behind
+            total = filled if self._end.stopped else self._fill(memory, filled)
+            if total > filled:
+                return total, self._end.behind
             stopped, self._end.stopped = self._end.stopped, 0
             if stopped in {0, _END_OF_INPUT}:
-                return found, 0
-            if stopped != errno.EINTR:  # a signal: its handler has run, and reading goes on (PEP 475)
+                return total, 0
+            if stopped != errno.EINTR:  # its signal handler has run: read again (PEP 475)
                 raise OSError(stopped, os.strerror(stopped))
 
     def _fill(self, memory: mmap, filled: int) -> int:
         source = ctypes.c_char.from_buffer(memory)
         try:
-            found: int = self._read(self._descriptor, ctypes.addressof(source), filled, len(memory), self._end_at)
+            total: int = self._read(self._descriptor, ctypes.addressof(source), filled, len(memory), self._end_at)
         finally:
-            del source  # it holds the memory, which grows and is given back
-        return found
+            del source  # it would prevent the owner from resizing the memory
+        return total

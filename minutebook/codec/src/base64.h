@@ -1,4 +1,4 @@
-/* Base64 of RFC 4648, section 4, in its one canonical form: padded, without line breaks, unused bits zero. */
+/* Base64 of RFC 4648, section 4, in canonical form: padded, without line breaks, unused bits zero. */
 #ifndef MINUTEBOOK_BASE64_H
 #define MINUTEBOOK_BASE64_H
 
@@ -7,7 +7,7 @@
 #define IS_DIGIT 0x40
 #define SIX(character, value) [character] = IS_DIGIT | (value)
 
-/* The six bits that a character stands for, and IS_DIGIT; 0 where it stands for none. */
+/* The six bits of a character, with IS_DIGIT; 0 for other characters. */
 static const uint8_t SIX_BITS[256] = {
     SIX('A', 0),  SIX('B', 1),  SIX('C', 2),  SIX('D', 3),  SIX('E', 4),  SIX('F', 5),  SIX('G', 6),  SIX('H', 7),
     SIX('I', 8),  SIX('J', 9),  SIX('K', 10), SIX('L', 11), SIX('M', 12), SIX('N', 13), SIX('O', 14), SIX('P', 15),
@@ -19,7 +19,7 @@ static const uint8_t SIX_BITS[256] = {
     SIX('4', 56), SIX('5', 57), SIX('6', 58), SIX('7', 59), SIX('8', 60), SIX('9', 61), SIX('+', 62), SIX('/', 63),
 };
 
-/* Return how many bytes a text of so many characters makes, judged by its length and padding alone; -1 for none. */
+/* Return the decoded size by length and padding alone; -1 for an invalid length. */
 static inline int64_t decoded_size(struct span text) {
     if (text.size % 4 != 0) {
         return -1;
@@ -32,7 +32,7 @@ static inline int64_t decoded_size(struct span text) {
     return (int64_t)(text.size / 4 * 3) - padding;
 }
 
-/* Decode four characters, the padding counted in `padding`, into three bytes or fewer. */
+/* Decode four characters, `padding` of them padding, into up to three bytes. */
 static inline bool decode_four(bytes_t at, int padding, uint8_t *into) {
     const uint8_t one = SIX_BITS[at[0]], two = SIX_BITS[at[1]];
     const uint8_t three = padding > 1 ? IS_DIGIT : SIX_BITS[at[2]], four = padding > 0 ? IS_DIGIT : SIX_BITS[at[3]];
@@ -50,7 +50,7 @@ static inline bool decode_four(bytes_t at, int padding, uint8_t *into) {
     return padding == 0 || (bits & (padding == 1 ? 0xFF : 0xFFFF)) == 0;
 }
 
-/* The six bits of each of sixteen characters; adds a mark to `strange` for each that stands for none. */
+/* Return the six bits of each of sixteen characters; marks invalid ones in `strange`. */
 static inline sixteen_t six_bits_of(sixteen_t text, sixteen_t *strange) {
     const sixteen_t is_upper = (sixteen_t)(text - 'A' < 26), is_lower = (sixteen_t)(text - 'a' < 26);
     const sixteen_t is_digit = (sixteen_t)(text - '0' < 10);
@@ -64,7 +64,7 @@ typedef uint16_t pairs_t __attribute__((vector_size(BLOCK)));
 typedef uint32_t fours_t __attribute__((vector_size(BLOCK)));
 typedef uint64_t eights_t __attribute__((vector_size(BLOCK)));
 
-/* Put the six bits of eight characters together, twice: 48 bits, the first character's on top. */
+/* Join the six bits of eight characters, twice: 48 bits each, the first character's highest. */
 static inline eights_t joined(sixteen_t six) {
     const pairs_t pairs = (pairs_t)six, twelve = (pairs & 63) << 6 | pairs >> 8;
     const fours_t fours = (fours_t)twelve, twenty_four = (fours & 0xFFF) << 12 | fours >> 16;
@@ -77,9 +77,9 @@ static inline void put_six_bytes(uint8_t *into, uint64_t bits) {
     memcpy(into, &word, sizeof word);
 }
 
-/* Decode into the `decoded_size` bytes at `into`; false where the text is not canonical.
+/* Decode into the `decoded_size` bytes at `into`; false if the text is not canonical.
  *
- * Sixteen characters at a time make twelve bytes, written as fourteen: so that stops where fewer are left. */
+ * Sixteen characters make twelve bytes, but fourteen are written: the loop stops where fewer are left. */
 static inline bool decode_base64(struct span text, uint8_t *into, size_t size) {
     bytes_t at = text.at;
     const bytes_t end = text.at + text.size;

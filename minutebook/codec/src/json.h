@@ -1,18 +1,18 @@
-/* Passing JSON as RFC 8259 has it. What is rare, or would need a decision, is refused: Python decides then. */
+/* Parse JSON of RFC 8259. Rare or ambiguous input is refused and left to Python. */
 #ifndef MINUTEBOOK_JSON_H
 #define MINUTEBOOK_JSON_H
 
 #include "text.h"
 
-#define MOST_WHOLE_DIGITS 19 /* of a number that is looked into: they fit 64 bits, whatever they are */
+#define MOST_WHOLE_DIGITS 19 /* of a number whose value is used: they always fit 64 bits */
 
-/* A text that is read. `odd` counts what an encoder would write otherwise: blanks, escapes, some numbers. */
+/* A text being parsed. `odd` counts what an encoder would write differently: blanks, escapes, some numbers. */
 struct document {
     struct reader reader;
     int64_t odd;
 };
 
-/* Return the byte that comes next; 0, which begins no token, at the end. */
+/* Return the next byte; 0, which begins no token, at the end. */
 static inline uint8_t next_of(const struct document *document) {
     return document->reader.at < document->reader.end ? *document->reader.at : 0;
 }
@@ -41,7 +41,7 @@ static inline int digit_of_hex(uint8_t byte) {
     return byte >= 'a' && byte <= 'f' ? byte - 'a' + 10 : -1;
 }
 
-/* Read `\uXXXX`, of which at least six bytes are there; -1 where it is none. */
+/* Parse `\uXXXX`, six bytes; -1 if it is not one. */
 static inline int32_t read_unit(bytes_t at) {
     int32_t unit = 0;
     for (int index = 2; index < 6; index++) {
@@ -54,7 +54,7 @@ static inline int32_t read_unit(bytes_t at) {
     return at[0] == '\\' && at[1] == 'u' ? unit : -1;
 }
 
-/* Read what an escape, or a pair of them, stands for; returns its length, 0 where it is none, or half a pair. */
+/* Decode an escape or a surrogate pair of them; returns its length, 0 for an invalid one or half a pair. */
 static inline size_t read_escape(bytes_t at, bytes_t end, uint32_t *character) {
     static const uint8_t SHORT[256] = {['"'] = '"',  ['\\'] = '\\', ['/'] = '/',  ['b'] = '\b',
                                        ['f'] = '\f', ['n'] = '\n',  ['r'] = '\r', ['t'] = '\t'};
@@ -78,7 +78,7 @@ static inline size_t read_escape(bytes_t at, bytes_t end, uint32_t *character) {
     return 12;
 }
 
-/* Pass a string, of which `content` is what its quotes hold. */
+/* Pass a string; `content` is the text between its quotes. */
 static inline bool pass_quoted(struct document *document, struct span *content, bool *is_escaped) {
     if (!pass_byte(document, '"')) {
         return false;
@@ -106,7 +106,7 @@ static inline bool pass_quoted(struct document *document, struct span *content, 
     return true;
 }
 
-/* Write a character as UTF-8; returns what lies behind it. */
+/* Write a character as UTF-8; returns the position after it. */
 static inline uint8_t *put_character(uint32_t character, uint8_t *into) {
     static const uint8_t LEADS[] = {0, 0xC0, 0xE0, 0xF0};
     const int more = (character > 0x7F) + (character > 0x7FF) + (character > 0xFFFF);
@@ -117,7 +117,7 @@ static inline uint8_t *put_character(uint32_t character, uint8_t *into) {
     return into;
 }
 
-/* Write what a string's content stands for, which `pass_quoted` passed; returns its size: never more than before. */
+/* Unescape a content that `pass_quoted` returned; returns its size, which never grows. */
 static inline size_t unescape_text(struct span content, uint8_t *into) {
     const uint8_t *const begin = into;
     const bytes_t end = content.at + content.size;
@@ -136,7 +136,7 @@ static inline size_t unescape_text(struct span content, uint8_t *into) {
     return (size_t)(into - begin);
 }
 
-/* A number: `digits` are all of them, `behind` so many behind the point. `is_long`: there are too many to look into. */
+/* A number with all its `digits`, `behind` of them after the point. `is_long`: too many digits for its value. */
 struct number {
     uint64_t digits;
     int64_t behind;
@@ -146,12 +146,12 @@ struct number {
     bool is_long;
 };
 
-/* Pass digits, one at least, and add them to the number; returns how many. */
+/* Pass digits and append them to the number; returns their count. */
 static inline int64_t pass_digits(struct document *document, struct number *number, int64_t before) {
     const bytes_t first = document->reader.at;
     bytes_t at = first;
     for (; at < document->reader.end && *at >= '0' && *at <= '9'; at++) {
-        number->digits = number->digits * 10 + (uint64_t)(*at - '0'); /* may wrap: `is_long` then */
+        number->digits = number->digits * 10 + (uint64_t)(*at - '0'); /* may overflow: `is_long` is set then */
     }
     document->reader.at = at;
     number->is_long |= before + (at - first) > MOST_WHOLE_DIGITS;
@@ -176,7 +176,7 @@ static inline bool pass_exponent(struct document *document, struct number *numbe
     return true;
 }
 
-/* Count the digits of a number without its leading zeros; 1 of zero. */
+/* Count the digits of a number without leading zeros; 1 for zero. */
 static inline int64_t significant(uint64_t digits) {
     int64_t count = 1;
     for (; digits >= 10; digits /= 10) {
@@ -208,7 +208,7 @@ static inline bool pass_json_number(struct document *document, struct number *nu
             return false;
         }
     }
-    /* Python's Decimal writes very small numbers with an exponent, and an integer has no negative zero. */
+    /* Python's Decimal writes very small numbers with an exponent, and integers have no negative zero. */
     document->odd += has_exponent || number->is_long || (number->is_whole && number->is_negative && number->digits == 0) ||
                      (number->behind > 6 && significant(number->digits) - number->behind <= -6);
     return true;

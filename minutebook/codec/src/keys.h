@@ -1,15 +1,15 @@
-/* The keys of one object of JSON, none of which is there twice: in time that grows with their bytes alone. */
+/* Check that the keys of a JSON object are distinct, in time linear in their bytes. */
 #ifndef MINUTEBOOK_KEYS_H
 #define MINUTEBOOK_KEYS_H
 
 #include "text.h"
 
 #define MOST_KEYS 128  /* of one object */
-#define FEW_KEYS 8     /* each of so many is compared with those before, which takes less than a hash */
+#define FEW_KEYS 8     /* up to so many, comparing each pair is faster than hashing */
 #define SLOTS 512      /* a power of two, and four times the keys */
-#define MOST_PROBES 16 /* only keys that were chosen for it meet more others */
+#define MOST_PROBES 16 /* only keys that were chosen to collide need more */
 
-/* Where keys are by their hashes: their numbers, from 1 on; 0 where none is. The first `count` keys are in it. */
+/* A hash table of the first `count` keys: their numbers, from 1 on; 0 for a free slot. */
 struct slots {
     int64_t count;
     uint8_t numbers[SLOTS];
@@ -19,9 +19,9 @@ static inline bool is_same(struct span one, struct span two) {
     return one.size == two.size && memcmp(one.at, two.at, one.size) == 0;
 }
 
-/* Each byte counts: a producer's keys may differ anywhere. */
+/* Hashes every byte: keys may differ anywhere. */
 static inline size_t slot_of(struct span key) {
-    const uint64_t factor = UINT64_C(0x9E3779B97F4A7C15); /* 2^64 by the golden ratio */
+    const uint64_t factor = UINT64_C(0x9E3779B97F4A7C15); /* 2^64 / golden ratio */
     uint64_t hash = key.size, word;
     size_t at = 0;
     for (; key.size - at >= sizeof word; at += sizeof word) {
@@ -36,7 +36,7 @@ static inline size_t slot_of(struct span key) {
     return (size_t)(hash >> 32) % SLOTS;
 }
 
-/* Give the key of that number a slot; false where it is there already, or meets too many others. */
+/* Insert the key of that number; false if it exists already, or after too many collisions. */
 static inline bool take_slot(struct slots *slots, const struct span *keys, int64_t number) {
     size_t slot = slot_of(keys[number]);
     for (int probe = 0; probe < MOST_PROBES; probe++) {
@@ -53,7 +53,7 @@ static inline bool take_slot(struct slots *slots, const struct span *keys, int64
     return false;
 }
 
-/* Tell whether the last of `count` keys is new, where those before it differ. False where that takes too long. */
+/* Return whether the last of `count` keys differs from those before, which are distinct. False if that takes too long. */
 static inline bool is_new_key(struct slots *slots, const struct span *keys, int64_t count) {
     const int64_t last = count - 1;
     if (count <= FEW_KEYS) {

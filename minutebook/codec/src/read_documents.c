@@ -1,14 +1,14 @@
-/* From payloads to the buffers of Arrow's columns, in one pass over each text.
+/* From payloads to the buffers of Arrow columns, in one pass over each text.
  *
- * A row is taken where its payload is an object of JSON without any doubt and every column's value fits; all others are
- * left to Python, which finds the reasons, and are null here. Nothing is kept between calls. */
+ * A row is read if its payload is certainly a JSON object and every column's value fits. Others become null here and are
+ * left to Python, which finds the reason. It keeps no state between calls. */
 #include "keys.h"
 #include "values.h"
 
 #define MOST_DEPTH 32
-#define MOST_USUAL 8  /* nodes whose objects' keys are remembered from row to row */
+#define MOST_USUAL 8  /* nodes whose objects' keys are cached from row to row */
 
-/* A column of the payload. A list's values are its elements, between `list_offsets`, one more than rows. */
+/* A column of the payload. A list's values are its elements, by `list_offsets`, one more than rows. */
 struct column {
     struct values values;
     int32_t *list_offsets;
@@ -19,7 +19,7 @@ struct column {
     int32_t is_element_required;
 };
 
-/* A key on the way to columns: its children are `count` nodes from `first` on. `column` is -1 where it is none. */
+/* A key in the paths of columns; its children are `count` nodes from `first` on. `column` is -1 if none ends here. */
 struct node {
     int32_t column;
     int32_t first;
@@ -28,7 +28,7 @@ struct node {
     int32_t name_size;
 };
 
-/* What is looked for: `nodes[0]` is the payload itself. */
+/* The columns to read; `nodes[0]` is the payload itself. */
 struct wanted {
     const struct node *nodes;
     bytes_t names;
@@ -36,14 +36,14 @@ struct wanted {
     int64_t columns_count;
 };
 
-/* The keys of an object, and which of them lead to columns. */
+/* The keys of an object, and the nodes that they lead to. */
 struct keys {
     int64_t count;
     struct span found[MOST_KEYS];
     const struct node *children[MOST_KEYS];
 };
 
-/* `usual` are the keys of the first nodes' objects, as the last row had them: most rows have the same, in one order. */
+/* `usual` caches the keys of the first nodes' objects in the last row: most rows have the same keys in the same order. */
 struct reading {
     struct document document;
     const struct wanted *wanted;
@@ -62,20 +62,20 @@ static inline const struct node *child_of(const struct wanted *wanted, const str
     return NULL;
 }
 
-/* Find out where a key leads, which comes as number `at` of its object; false where it is there already.
+/* Find the node of a key, number `at` of its object; false if the key is repeated.
  *
- * While an object has the keys of the last one in their order none of them is there twice, and where they lead is known. */
+ * While an object has the keys of the last one in the same order, they are distinct, and their nodes are cached. */
 static inline bool follow(const struct wanted *wanted, const struct node *node, struct keys *keys, struct slots *slots,
                           int64_t at, struct span key, const struct node **child) {
     if (at < keys->count && is_same(keys->found[at], key)) {
         *child = keys->children[at];
-        keys->found[at] = key; /* the older one leaves the processor's cache sooner */
+        keys->found[at] = key; /* the older copy leaves the processor's cache sooner */
         return true;
     }
     if (at == MOST_KEYS) {
         return false;
     }
-    keys->count = at; /* those before it differ, whatever it is */
+    keys->count = at; /* the keys before it are distinct */
     keys->found[at] = key;
     if (!is_new_key(slots, keys->found, at + 1)) {
         return false;
@@ -88,7 +88,7 @@ static inline bool follow(const struct wanted *wanted, const struct node *node, 
 
 static bool pass_object(struct reading *reading, const struct node *node, int depth) {
     struct document *document = &reading->document;
-    struct keys others; /* 3.5 KiB with the slots, and MOST_DEPTH of them at most */
+    struct keys others; /* 3.5 KiB with the slots, at most MOST_DEPTH times */
     struct slots slots;
     const int64_t number = node == NULL ? MOST_USUAL : node - reading->wanted->nodes;
     struct keys *keys = number < MOST_USUAL ? &reading->usual[number] : &others;
@@ -125,10 +125,10 @@ static bool pass_object(struct reading *reading, const struct node *node, int de
     }
 }
 
-/* Pass a list: into `elements`, or past what no column asks for. */
+/* Pass a list, into `elements` or without storing it. */
 static bool pass_list(struct reading *reading, struct column *column, int depth);
 
-/* Pass any value; those of an object's keys go where `node` says. */
+/* Pass any value; values of an object's keys are stored as `node` says. */
 static bool pass_any(struct reading *reading, const struct node *node, int depth) {
     struct document *document = &reading->document;
     struct span text;
@@ -152,7 +152,7 @@ static bool pass_any(struct reading *reading, const struct node *node, int depth
     }
 }
 
-/* Pass one value of a column, or of a list's elements, and add it. `node`: more columns may lie below. */
+/* Pass one value of a column or of a list, and append it. Further columns may lie below `node`. */
 static bool pass_into(struct reading *reading, struct values *values, const struct node *node, int depth) {
     struct document *document = &reading->document;
     if (values->count == values->most) {
@@ -229,13 +229,13 @@ static bool pass_value(struct reading *reading, const struct node *node, int dep
     return true;
 }
 
-/* Let a column end with so many rows: what a row has put there before it was refused goes. */
+/* Truncate a column to its rows, without the values of a row that was refused. */
 static inline void cut(struct column *column, int64_t rows) {
     column->rows = rows;
     column->values.count = column->is_list ? column->list_offsets[rows] : rows;
 }
 
-/* Add a null where the row has no value. */
+/* Append a null if the row has no value. */
 static inline void fill(struct column *column, int64_t row) {
     if (column->rows > row) {
         return;
@@ -269,9 +269,9 @@ static bool pass_payload(struct reading *reading, int64_t row) {
     return true;
 }
 
-/* Read `rows` payloads, which lie in `texts` between `offsets`. `left` becomes 1 for each row that is left to others.
+/* Read `rows` payloads in `texts` between `offsets`. Sets `left` to 1 for each row that is left to Python.
  *
- * Each column has room for the rows, its bytes for all texts. Returns the number of rows that are left. */
+ * Each column has room for the rows, its bytes for all texts. Returns the number of rows left. */
 EXPORTED int64_t minutebook_read_documents(bytes_t texts, const int32_t *offsets, int64_t rows,
                                            const struct wanted *wanted, uint8_t *left) {
     struct keys usual[MOST_USUAL];

@@ -1,21 +1,21 @@
-/* From the lines of a segment to the buffers of Arrow's columns, in one pass.
+/* From the lines of a segment to the buffers of Arrow columns, in one pass.
  *
- * Taken are lines as `minutebook/format/record.py` writes them, of one shard; what is merely valid is left to Python, whose
- * rows are the same (`compaction/parquet/line_tables.py`). Nothing is kept between calls. */
+ * It accepts lines of one shard as `minutebook/format/record.py` writes them; other valid lines are left to Python, which
+ * makes the same rows (`compaction/parquet/line_tables.py`). It keeps no state between calls. */
 #include "base64.h"
 #include "quotes.h"
 #include "text.h"
 
 #define LATEST_MS (INT64_MAX / 1000) /* Parquet's microseconds are 64 bits */
 
-/* A growing column of texts or bytes: `offsets` has room for one more than there may be rows. */
+/* A growing column of texts or bytes; `offsets` has room for one more than the rows. */
 struct column {
     int32_t *offsets;
     uint8_t *bytes;
     uint8_t *at;
 };
 
-/* Where the columns go. Each column's bytes have room for the whole block and BLOCK more; `most_rows` for the others. */
+/* The buffers of the columns. Those of bytes have room for the whole block and BLOCK more, the others for `most_rows`. */
 struct columns {
     int32_t *sequence_offsets;
     uint8_t *sequences;
@@ -31,7 +31,7 @@ struct columns {
     int64_t most_rows;
 };
 
-/* What the lines show: `ascends` is 1 where each lies behind the one before. */
+/* Facts about the lines; `ascends` is 1 if their positions ascend. */
 struct shown {
     int64_t payload_bytes;
     int64_t arrival_min_ms;
@@ -40,7 +40,7 @@ struct shown {
     int64_t ascends;
 };
 
-/* Undo an escape that `put_escaped` of write_lines.c writes; returns how long it is, 0 for any other. */
+/* Decode an escape of `put_escaped` in write_lines.c; returns its length, 0 for any other. */
 static size_t unescape(bytes_t at, bytes_t end, uint8_t *into) {
     static const uint8_t SHORT[256] = {['"'] = '"',  ['\\'] = '\\', ['b'] = '\b', ['t'] = '\t',
                                        ['n'] = '\n', ['f'] = '\f',  ['r'] = '\r'};
@@ -59,7 +59,7 @@ static size_t unescape(bytes_t at, bytes_t end, uint8_t *into) {
     return 6;
 }
 
-/* Copy a block, as far as it is plain; returns how far. */
+/* Copy the plain begin of a block; returns its size. */
 static inline size_t copy_plain(bytes_t at, bytes_t end, uint8_t *into) {
     if (end - at >= BLOCK) {
         const sixteen_t block = load_sixteen(at);
@@ -70,9 +70,9 @@ static inline size_t copy_plain(bytes_t at, bytes_t end, uint8_t *into) {
     return is_unusual(*at) ? 0 : 1;
 }
 
-/* Pass a string's content and the quote behind it, and add the content to the column.
+/* Pass a string's content and the closing quote, and append the content to the column.
  *
- * What is written is never longer than what was read, but for a block that is copied before it is looked at. */
+ * The output is never longer than the input, except for up to a block that is copied before it is checked. */
 static bool pass_string(struct reader *reader, struct column *column) {
     bytes_t at = reader->at;
     uint8_t *into = column->at;
@@ -109,7 +109,7 @@ static bool pass_string(struct reader *reader, struct column *column) {
     }
 }
 
-/* Pass a payload in base64 and the quote behind it: it is text where it is UTF-8, however it was written. */
+/* Pass a payload in base64 and the closing quote; it is text if it is valid UTF-8. */
 static bool pass_base64(struct reader *reader, struct column *texts, struct column *blobs, uint8_t *is_text) {
     const bytes_t quote = memchr(reader->at, '"', (size_t)(reader->end - reader->at));
     if (quote == NULL) {
@@ -131,7 +131,7 @@ static bool pass_base64(struct reader *reader, struct column *texts, struct colu
     return true;
 }
 
-/* The columns while they grow, and the line before. */
+/* The columns while they grow, and the position before. */
 struct table {
     const struct columns *into;
     struct column sequences;
@@ -146,7 +146,7 @@ static inline int32_t length(const struct column *column) {
     return (int32_t)(column->at - column->bytes);
 }
 
-/* Tell whether a position lies behind the one before. Without leading zeros a longer number is a larger one. */
+/* Return whether a position lies after the one before. Without leading zeros, a longer number is larger. */
 static bool is_behind(struct span number, int64_t sub, struct span before, int64_t sub_before) {
     if (number.size != before.size) {
         return number.size > before.size;
@@ -163,7 +163,7 @@ static bool pass_payload(struct reader *reader, struct table *table, uint8_t *is
     return PASS(reader, ",\"data_base64\":\"") && pass_base64(reader, &table->texts, &table->blobs, is_text);
 }
 
-/* Pass one line behind its prefix, and add it to the columns. */
+/* Pass one line after its prefix, and append it to the columns. */
 static bool pass_line(struct reader *reader, struct table *table, struct shown *shown) {
     const struct columns *into = table->into;
     const int64_t row = table->rows;
@@ -199,9 +199,9 @@ static void end_row(struct table *table) {
     table->blobs.offsets[row] = length(&table->blobs);
 }
 
-/* Read a block of whole lines, at least one, each of which begins with `prefix`, up to its sequence number.
+/* Read a block of one or more whole lines, each of which begins with `prefix`, up to its sequence number.
  *
- * Returns the number of rows and fills `shown`; -1 unless all are lines as they are written. */
+ * Returns the number of rows and fills `shown`; -1 unless all lines have the usual form. */
 EXPORTED int64_t minutebook_read_lines(bytes_t block, size_t size, bytes_t prefix, size_t prefix_size,
                                        const struct columns *into, struct shown *shown) {
     struct reader reader = {block, block + size};

@@ -1,20 +1,20 @@
-/* A line of a pipe, read to its end: a line of a MiB comes in a dozen pieces, and between two of them nothing is to be
- * done but to look for the line's end. */
+/* Read a line of a pipe to its end: a line of a MiB arrives in a dozen pieces, which need no work but the search for the
+ * line break. */
 #include "text.h"
 
 #include <errno.h>
 #include <unistd.h>
 
-/* The two results beside how much is filled. */
+/* The results besides the number of filled bytes. */
 struct pipe_end {
-    int64_t behind;  /* the index behind the first line break among the new bytes; 0 when there is none */
-    int64_t stopped; /* why no more was read: 0 for a break or full memory, -1 at the end of input, else read(2)'s errno */
+    int64_t behind;  /* the index after the first line break among the new bytes; 0 if there is none */
+    int64_t stopped; /* why reading stopped: 0 for a line break or full memory, -1 at the end of input, else read(2)'s errno */
 };
 
-/* Read what is there behind the `filled` bytes of `memory`, and go on until a line has ended or the memory is full.
+/* Read into `memory` after its `filled` bytes, until a line ends or the memory is full.
  *
- * Returns how many bytes are filled then. What stopped it is told beside the bytes in front of it: of a terminal, or of
- * a connection that was reset, it comes once. Nothing is read behind a break that came: the writer waits for an answer. */
+ * Returns the new number of filled bytes, also if `stopped` is set: for a terminal or a reset connection, read(2) reports
+ * the end only once. Nothing is read after a line break: the writer waits for an answer. */
 EXPORTED int64_t minutebook_read_pipe(int descriptor, uint8_t *memory, size_t filled, size_t size, struct pipe_end *end) {
     end->behind = end->stopped = 0;
     while (filled < size && end->behind == 0) {

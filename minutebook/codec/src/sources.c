@@ -1,4 +1,4 @@
-/* Which sources this was compiled from: `minutebook/codec/library.py` refuses a library of others. */
+/* The digest of the sources: `minutebook/codec/library.py` rejects a library compiled from others. */
 #include "text.h"
 
 #ifndef MINUTEBOOK_SOURCES

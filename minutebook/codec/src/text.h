@@ -1,4 +1,4 @@
-/* Looking at text, sixteen bytes at a time. Plain functions over ranges [at, end): nothing is read outside of one. */
+/* Scan text sixteen bytes at a time. All functions work on ranges [at, end) and read nothing outside of them. */
 #ifndef MINUTEBOOK_TEXT_H
 #define MINUTEBOOK_TEXT_H
 
@@ -13,12 +13,12 @@
 
 typedef const uint8_t *bytes_t;
 
-/* What Python calls; all else stays inside. */
+/* Functions that Python calls; all others are internal. */
 #define EXPORTED __attribute__((visibility("default")))
 
 #define BLOCK 16
 
-/* Sixteen bytes side by side; comparisons give 0xFF where they hold. */
+/* Sixteen bytes; comparisons give 0xFF for true. */
 typedef uint8_t sixteen_t __attribute__((vector_size(BLOCK)));
 
 static inline sixteen_t load_sixteen(bytes_t at) {
@@ -27,7 +27,7 @@ static inline sixteen_t load_sixteen(bytes_t at) {
     return block;
 }
 
-/* Return the index of the first byte that is marked by any bit; BLOCK when none is. */
+/* Return the index of the first byte with any bit set; BLOCK if there is none. */
 static inline size_t first_of(sixteen_t marks) {
     uint64_t halves[2];
     memcpy(halves, &marks, sizeof halves);
@@ -41,7 +41,7 @@ static inline bool any_of(sixteen_t marks) {
     return first_of(marks) < BLOCK;
 }
 
-/* What stands for itself in a string of JSON, whatever is around it: ASCII without quote, backslash and controls. */
+/* Mark the bytes that are not plain in a JSON string. Plain is ASCII without quote, backslash and controls. */
 static inline sixteen_t unusual_bytes(sixteen_t block) {
     return (sixteen_t)(block < 0x20) | (sixteen_t)(block == '"') | (sixteen_t)(block == '\\') | (block & 0x80);
 }
@@ -50,7 +50,7 @@ static inline bool is_unusual(uint8_t byte) {
     return byte < 0x20 || byte == '"' || byte == '\\' || byte >= 0x80;
 }
 
-/* Return the first byte that does not plainly stand for itself; `end` when there is none. */
+/* Return the first byte that is not plain; `end` if there is none. */
 static inline bytes_t find_unusual(bytes_t at, bytes_t end) {
     for (; end - at >= BLOCK; at += BLOCK) {
         const size_t first = first_of(unusual_bytes(load_sixteen(at)));
@@ -68,9 +68,9 @@ static inline bool is_continuation(uint8_t byte) {
     return (byte & 0xC0) == 0x80;
 }
 
-/* Return the length of the character of several bytes that begins at `at`; 0 where none does.
+/* Return the length of the multi-byte character at `at`; 0 if there is none.
  *
- * As RFC 3629 has it, and Python: no surrogates, nothing beyond U+10FFFF, nothing longer than it must be. */
+ * As in RFC 3629 and Python: no surrogates, nothing beyond U+10FFFF, no overlong forms. */
 static inline size_t character_length(bytes_t at, bytes_t end) {
     const size_t left = (size_t)(end - at);
     const uint8_t lead = at[0];
@@ -105,13 +105,13 @@ static inline bool is_utf8(bytes_t at, bytes_t end) {
     return true;
 }
 
-/* A place in a text that is read from its front: `at` moves, and never beyond `end`. */
+/* A position in a text; `at` moves forward, never beyond `end`. */
 struct reader {
     bytes_t at;
     bytes_t end;
 };
 
-/* Pass `text` where it comes next. */
+/* Pass `text` if it comes next. */
 static inline bool pass(struct reader *reader, const char *text, size_t size) {
     if ((size_t)(reader->end - reader->at) < size || memcmp(reader->at, text, size) != 0) {
         return false;
@@ -127,7 +127,7 @@ struct span {
     size_t size;
 };
 
-/* Pass a string's content and the quote behind it; it must hold nothing that is escaped, and be UTF-8. */
+/* Pass a string's content and the closing quote; it must be UTF-8 without escapes. */
 static inline bool pass_plain_string(struct reader *reader, struct span *content) {
     bytes_t at = find_unusual(reader->at, reader->end);
     while (at < reader->end && *at >= 0x80) {
@@ -145,9 +145,9 @@ static inline bool pass_plain_string(struct reader *reader, struct span *content
     return true;
 }
 
-#define MOST_DIGITS 18 /* of a number that 64 bits hold, whatever the digits are */
+#define MOST_DIGITS 18 /* of a number that always fits 64 bits */
 
-/* Pass a number that is not negative, of at most 18 digits, without leading zeros. */
+/* Pass a non-negative number of at most 18 digits, without leading zeros. */
 static inline bool pass_number(struct reader *reader, int64_t *number, struct span *digits) {
     const bytes_t first = reader->at;
     int64_t value = 0;
@@ -163,9 +163,9 @@ static inline bool pass_number(struct reader *reader, int64_t *number, struct sp
     return digits->size == 1 || (digits->size > 1 && *first != '0');
 }
 
-#define MOST_SEQUENCE_DIGITS 56 /* as Kinesis writes them; longer ones are left to others */
+#define MOST_SEQUENCE_DIGITS 56 /* as in Kinesis; longer ones are left to Python */
 
-/* Return the first byte that is no digit; `end` when there is none. */
+/* Return the first byte that is not a digit; `end` if there is none. */
 static inline bytes_t find_behind_digits(bytes_t at, bytes_t end) {
     for (; end - at >= BLOCK; at += BLOCK) {
         const size_t first = first_of((sixteen_t)(load_sixteen(at) - '0' > 9));
@@ -179,7 +179,7 @@ static inline bytes_t find_behind_digits(bytes_t at, bytes_t end) {
     return at;
 }
 
-/* Pass a sequence number and the quote behind it: digits, without leading zeros. */
+/* Pass a sequence number, digits without leading zeros, and the closing quote. */
 static inline bool pass_sequence_number(struct reader *reader, struct span *number) {
     const bytes_t first = reader->at;
     reader->at = find_behind_digits(first, reader->end);

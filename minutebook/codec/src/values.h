@@ -1,4 +1,4 @@
-/* Values of JSON as a column's, each of which fits without a doubt: no digit is lost, nothing is rounded or guessed. */
+/* Convert JSON values to those of a column, if they fit exactly: nothing is rounded or guessed. */
 #ifndef MINUTEBOOK_VALUES_H
 #define MINUTEBOOK_VALUES_H
 
@@ -11,9 +11,9 @@ enum kind { TEXT, TRUTH, WHOLE, DOUBLE, DECIMAL, DATE, ZONED_TIME, LOCAL_TIME, J
 #define LAST_DAY 2932896    /* 9999-12-31 */
 #define MOST_EXACT (UINT64_C(1) << 53)
 
-/* Growing values of one kind. `there` has a byte each, 0 where it is null. Texts and JSON lie in `bytes`, where
- * `offsets` say, one more than values; all else in `numbers`, `width` bytes each. A WHOLE number lies in
- * [low, high], and is stored `factor` times. `most`: there is room for so many. */
+/* Growing values of one kind. `there` has a byte per value, 0 for null. Texts and JSON lie in `bytes` by `offsets`, one
+ * more than values; others in `numbers`, `width` bytes each. A WHOLE number lies in [low, high], and is multiplied by
+ * `factor`. There is room for `most` values. */
 struct values {
     int32_t kind;
     int32_t width;
@@ -44,7 +44,7 @@ static inline void put_null(struct values *values) {
     values->count++;
 }
 
-/* Where the next number goes; it is there. Its size is `width`, which callers know: what is known is copied sooner. */
+/* Mark the next value as not null, and return its place. Callers know `width`: copies of constant size are faster. */
 static inline uint8_t *place_of_number(struct values *values) {
     values->there[values->count] = 1;
     return values->numbers + values->count++ * values->width;
@@ -81,7 +81,7 @@ static inline bool put_whole(struct values *values, const struct number *number)
     return found >= values->low && found <= values->high && put_long(values, found * values->factor);
 }
 
-/* A double that is the nearest one: both factors are exact, so it is rounded once (Clinger, 1990). */
+/* The nearest double: both factors are exact, so it is rounded once (Clinger, 1990). */
 static inline bool put_double(struct values *values, const struct number *number) {
     static const double POWERS[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,  1e8,  1e9,  1e10, 1e11,
                                     1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
@@ -117,7 +117,7 @@ static inline bool put_decimal(struct values *values, const struct number *numbe
     return true;
 }
 
-/* Read the text of a decimal: digits, perhaps a point and more of them. */
+/* Parse the text of a decimal: digits, and optionally a point and digits. */
 static inline bool read_decimal(struct span text, struct number *number) {
     struct document document = {.reader = {text.at, text.at + text.size}};
     *number = (struct number){.is_whole = true};
@@ -135,7 +135,7 @@ static inline bool read_decimal(struct span text, struct number *number) {
     return document.reader.at == document.reader.end;
 }
 
-/* Read so many digits; -1 where one is none. */
+/* Parse digits; -1 if one is not a digit. */
 static inline int64_t read_digits(bytes_t at, size_t count) {
     int64_t found = 0;
     for (size_t index = 0; index < count; index++) {
@@ -147,7 +147,7 @@ static inline int64_t read_digits(bytes_t at, size_t count) {
     return found;
 }
 
-/* Read YYYY-MM-DD as days since 1970. */
+/* Parse YYYY-MM-DD as days since 1970. */
 static inline bool read_date(bytes_t at, int64_t *days) {
     static const int8_t LENGTHS[] = {31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
     const int64_t year = read_digits(at, 4), month = read_digits(at + 5, 2), day = read_digits(at + 8, 2);
@@ -158,20 +158,20 @@ static inline bool read_date(bytes_t at, int64_t *days) {
     if (day > LENGTHS[month - 1] + (month == 2 && is_leap)) {
         return false;
     }
-    /* Years that begin in March end with their leap day. */
+    /* With years that begin in March, the leap day is the last day. */
     const int64_t since = year - (month <= 2), months = (month + 9) % 12;
     *days = since * 365 + since / 4 - since / 100 + since / 400 + (153 * months + 2) / 5 + day - 1 - 719468;
     return true;
 }
 
-/* Read HH:MM behind a sign or a separator, as seconds. */
+/* Parse HH:MM after a sign or a separator, as seconds. */
 static inline bool read_minutes(bytes_t at, int64_t *seconds) {
     const int64_t hours = read_digits(at, 2), minutes = read_digits(at + 3, 2);
     *seconds = hours * 3600 + minutes * 60;
     return hours >= 0 && hours < 24 && at[2] == ':' && minutes >= 0 && minutes < 60;
 }
 
-/* Read YYYY-MM-DDTHH:MM:SS with up to six digits behind a point, and a zone where the kind has one: microseconds. */
+/* Parse YYYY-MM-DDTHH:MM:SS, up to six digits after a point, and a zone if the kind has one, as microseconds. */
 static inline bool read_time(struct span text, bool is_zoned, int64_t *time_us) {
     int64_t days, minutes, offset = 0;
     if (text.size < 19 || !read_date(text.at, &days) || (text.at[10] != 'T' && text.at[10] != ' ') ||
@@ -207,7 +207,7 @@ static inline bool read_time(struct span text, bool is_zoned, int64_t *time_us) 
     return *time_us >= FIRST_DAY * DAY_US && *time_us < (LAST_DAY + 1) * DAY_US;
 }
 
-/* Pass a string or a number, and add it as the kind wants it. */
+/* Pass a string or a number, and append it converted to the kind. */
 static inline bool pass_quoted_value(struct document *document, struct values *values) {
     struct span text;
     bool is_escaped;
@@ -256,7 +256,7 @@ static inline bool pass_number_value(struct document *document, struct values *v
     }
 }
 
-/* Pass a scalar that is not null, and add it to the values, where it is of their kind. */
+/* Pass a scalar that is not null, and append it to the values if it is of their kind. */
 static inline bool pass_scalar(struct document *document, struct values *values) {
     if (next_of(document) == '"') {
         return pass_quoted_value(document, values);

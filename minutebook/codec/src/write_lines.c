@@ -1,11 +1,11 @@
 /* From the daemon's records to the lines of a segment, in one pass.
  *
- * The judge of both is `minutebook/format/record.py`: what is taken here gives the same bytes as there, and what is not
- * plainly as the daemon writes it is not taken. Nothing is kept between calls. */
+ * Gives the same bytes as `minutebook/format/record.py`; records that do not have the daemon's usual form are refused and
+ * left to it. It keeps no state between calls. */
 #include "base64.h"
 #include "text.h"
 
-/* What the records of a stretch show. `first` and `last` are where their sequence numbers stand in the input. */
+/* Facts about the records. `first_at` and `last_at` are the indexes of their sequence numbers in the input. */
 struct stretch {
     int64_t records;
     int64_t payload_bytes;
@@ -28,7 +28,7 @@ struct record {
     int64_t arrival_value;
 };
 
-/* Where the next byte of the output goes; whoever writes knows that it has room. */
+/* The end of the output; callers check that it has room. */
 struct writer {
     uint8_t *at;
     uint8_t *end;
@@ -53,7 +53,7 @@ static bool pass_sub(struct reader *reader, struct record *record) {
     return PASS(reader, ",\"subSequenceNumber\":") && pass_number(reader, &record->sub_value, &record->sub);
 }
 
-/* Pass one record as JsonFriendlyRecord.java is written; its last two fields in either order. */
+/* Pass one record in the form of JsonFriendlyRecord.java, with its last two fields in either order. */
 static bool pass_record(struct reader *reader, struct record *record) {
     if (!PASS(reader, "{\"action\":\"record\",\"data\":\"")) {
         return false;
@@ -74,9 +74,9 @@ static bool pass_record(struct reader *reader, struct record *record) {
     return is_read && PASS(reader, "}");
 }
 
-#define NAMES_SIZE 96 /* more than all names of a line's fields take, with what is around them */
+#define NAMES_SIZE 96 /* more than all field names of a line, with their punctuation */
 
-/* Write one byte that JSON escapes, as msgspec does: at most six bytes. */
+/* Write a byte that JSON escapes, as msgspec does: at most six bytes. */
 static void put_escaped(struct writer *writer, uint8_t byte) {
     static const char HEX[] = "0123456789abcdef";
     static const char SHORT[] = {['\b'] = 'b', ['\t'] = 't', ['\n'] = 'n', ['\f'] = 'f', ['\r'] = 'r'};
@@ -94,7 +94,7 @@ static void put_escaped(struct writer *writer, uint8_t byte) {
 
 enum written { WRITTEN, NOT_TEXT, NO_ROOM };
 
-/* Write what comes next and is unusual: an escape or a character of several bytes. Returns its length; 0 for neither. */
+/* Write the next character, which is not plain: escaped, or of several bytes. Returns its length; 0 if invalid. */
 static size_t put_unusual(struct writer *writer, bytes_t at, bytes_t end) {
     if (*at < 0x80) {
         put_escaped(writer, *at);
@@ -105,9 +105,9 @@ static size_t put_unusual(struct writer *writer, bytes_t at, bytes_t end) {
     return length;
 }
 
-/* Write bytes as the content of a JSON string. They are looked at while they are copied, block by block.
+/* Write bytes as the content of a JSON string, checking them block by block while they are copied.
  *
- * Another BLOCK bytes behind `end` may be read, and mean nothing. */
+ * May read, and ignore, up to BLOCK bytes after `end`. */
 static enum written put_json_text(struct writer *writer, bytes_t at, bytes_t end) {
     while (at < end) {
         if (room(writer) < BLOCK + LONGEST_ESCAPE) {
@@ -133,7 +133,7 @@ static enum written put_json_text(struct writer *writer, bytes_t at, bytes_t end
     return WRITTEN;
 }
 
-/* Write the payload's field. It is decoded into the end of the room first: what is written must not reach it. */
+/* Write the payload's field. The payload is first decoded into the end of the buffer, which the output must not reach. */
 static int64_t put_payload(struct writer *writer, struct span base64) {
     const int64_t size = decoded_size(base64);
     if (size < 0 || room(writer) < (size_t)size + base64.size + NAMES_SIZE + BLOCK) {
@@ -158,7 +158,7 @@ static int64_t put_payload(struct writer *writer, struct span base64) {
     return size;
 }
 
-/* Write one line; -1 where it has no room or the payload is not canonical, else the payload's size. */
+/* Write one line; returns the payload's size, -1 without room or for base64 that is not canonical. */
 static int64_t put_line(struct writer *writer, struct span prefix, const struct record *record) {
     if (room(writer) < prefix.size + record->sequence_number.size + record->sub.size + record->partition_key.size +
                            record->arrival.size + NAMES_SIZE) {
@@ -180,7 +180,7 @@ static int64_t put_line(struct writer *writer, struct span prefix, const struct 
     return payload_bytes;
 }
 
-/* Tell whether a record lies behind the one before; numbers of another length are not compared. */
+/* Return whether a record lies after the one before; false for sequence numbers of different lengths. */
 static bool is_behind(const struct record *record, const struct record *before) {
     if (record->sequence_number.size != before->sequence_number.size) {
         return false;
@@ -209,10 +209,10 @@ static void count(struct stretch *seen, const struct record *record, bytes_t inp
     seen->payload_bytes += payload_bytes;
 }
 
-/* Write the lines of records that stand one behind the other, separated by commas: at least one.
+/* Write the lines of one or more records, which commas separate.
  *
- * `prefix` is how each line begins, up to its sequence number. Returns how many bytes were written, and fills `seen`;
- * -1 unless each record is plainly as the daemon writes it, lies behind the one before, and has room. */
+ * `prefix` is the begin of each line, up to its sequence number. Returns the number of bytes written, and fills `seen`; -1
+ * unless all records have the daemon's usual form, ascending positions, and room. */
 EXPORTED int64_t minutebook_write_lines(bytes_t input, size_t size, bytes_t prefix, size_t prefix_size,
                                         uint8_t *output, size_t capacity, struct stretch *seen) {
     struct reader reader = {input, input + size};
