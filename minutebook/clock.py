@@ -15,15 +15,12 @@ class Clock(Protocol):
 
     def now_ms(self) -> int:
         """Wall clock: milliseconds since the epoch, UTC. May jump."""
-        ...
 
     def monotonic(self) -> float:
         """Seconds on a clock that never jumps back and counts time in suspend."""
-        ...
 
     def sleep(self, seconds: float) -> None:
         """Block for `seconds`."""
-        ...
 
 
 class SystemClock:

@@ -30,12 +30,10 @@ class DescribedStream(Protocol):
     @property
     def arn(self) -> str:
         """The stream's ARN."""
-        ...
 
     @property
     def created_ms(self) -> int:
         """Its creation time in epoch milliseconds."""
-        ...
 
 
 def parse_stream_arn(text: str) -> StreamOwner | None:

@@ -111,6 +111,7 @@ def aws_session() -> "Session":
     return boto3.session.Session(botocore_session=core)
 
 
+@functools.cache
 def check_region(region: str, resolve: Callable[[str, int], object] = socket.getaddrinfo) -> None:
     """Raise SettingsError if botocore does not know the region and the name of its endpoint does not resolve.
 
@@ -136,14 +137,9 @@ def check_region(region: str, resolve: Callable[[str, int], object] = socket.get
         ) from exc
 
 
-@functools.cache
-def _check_region_once(region: str) -> None:
-    check_region(region)
-
-
 def _client(service: str, region: str, endpoint: str | None, access: Access, config: Config) -> Any:  # noqa: ANN401 - boto3's types
     if endpoint is None:
-        _check_region_once(region)
+        check_region(region)
     config = config.merge(
         Config(
             use_fips_endpoint=access.use_fips or None,

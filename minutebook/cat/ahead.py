@@ -29,7 +29,6 @@ class Upcoming(Protocol[T_co]):
 
     def take(self, *, wait: bool) -> T_co | NothingYet:
         """Return the next item; NOT_YET only without `wait`."""
-        ...
 
 
 class Ready(Generic[T]):

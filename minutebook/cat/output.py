@@ -20,19 +20,15 @@ class RecordOutput(Protocol):
 
     def write(self, row: SegmentRecord) -> None:
         """Write one record."""
-        ...
 
     def flush(self) -> None:
         """Make the written records visible to readers."""
-        ...
 
     def close(self) -> None:
         """Finish: a file gets its name."""
-        ...
 
     def abort(self) -> None:
         """Give up: no file is left."""
-        ...
 
 
 def open_output(request: CatRequest, stdout: BinaryIO) -> RecordOutput:

@@ -23,7 +23,7 @@ from minutebook.format.arrival import ARRIVAL_STEP_BACK_MS
 from minutebook.format.metadata import Continuity, Predecessor, SegmentMetadata
 from minutebook.format.minute import MINUTE_MS
 from minutebook.format.position import Position
-from minutebook.format.read_mark import MarkKind, ReadMark
+from minutebook.format.read_mark import ReadMark
 
 SURELY_HELD_MS: Final = 24 * 60 * MINUTE_MS - 5 * MINUTE_MS
 """Records of this age are not trimmed under any retention: the least is 24 h; 5 min are a margin."""
@@ -149,10 +149,8 @@ def expired_link(
 
 def mark_evidence(mark: ReadMark, stored_ms: int | None = None) -> Evidence:
     """Return the evidence of a read mark, a proof of an end, or an audit of level `stream`."""
-    kind = {MarkKind.READ: Kind.READ, MarkKind.END: Kind.END, MarkKind.STREAM: Kind.STREAM}[mark.kind]
-    return Evidence(
-        mark.shard_id, kind, mark.from_ms, mark.until_ms, mark.position, mark.continuity, stored_ms=stored_ms
-    )
+    kind = Kind(mark.kind.value)
+    return Evidence(mark.shard_id, kind, mark.from_ms, mark.until_ms, mark.position, mark.continuity, stored_ms)
 
 
 def adopted_evidence(shard_id: str, position: Position, *, stored_ms: int, held: bool) -> Evidence:

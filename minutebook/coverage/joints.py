@@ -39,12 +39,10 @@ class Joined(Protocol):
     @property
     def last(self) -> Position:
         """Its last position."""
-        ...
 
     @property
     def after(self) -> Predecessor:
         """Its predecessor."""
-        ...
 
 
 class Joint(enum.Enum):

@@ -96,7 +96,7 @@ def judge_scope(
     shards = tuple(
         verdict
         for _, required in sorted(frontier.shards.items())
-        if (verdict := _judge_shard(scope, required, parents_over=_are_parents_over(required, topology))) is not None
+        if (verdict := _judge_shard(scope, required, topology)) is not None
     )
     doubts = tuple(doubt for doubt in frontier.doubts if doubt.interval.overlaps(scope))
     states = [*(shard.state for shard in shards), *(_state([doubt.reason]) for doubt in doubts)]
@@ -106,7 +106,7 @@ def judge_scope(
     return Verdict(_worst(states), scope, shards, doubts)
 
 
-def _judge_shard(scope: Interval, required: Required, *, parents_over: bool) -> ShardVerdict | None:
+def _judge_shard(scope: Interval, required: Required, topology: Topology) -> ShardVerdict | None:
     """Judge one shard; None if it did not exist in the scope."""
     from_ms = max(scope.from_ms, required.interval.from_ms)
     until_ms = min(scope.until_ms, required.interval.until_ms)
@@ -117,16 +117,13 @@ def _judge_shard(scope: Interval, required: Required, *, parents_over: bool) -> 
     if until_ms <= from_ms:
         return None
     gaps = required.coverage.gaps(from_ms, until_ms)
-    if required.is_unread and parents_over:
+    parents = topology.parents(required.shard_id)
+    if required.is_unread and all(topology.is_over(parent) is not False for parent in parents):
         gaps = tuple(gap._replace(reasons=(Reason.MISSING_SHARD,)) for gap in gaps)
     reasons = tuple(sorted({reason for gap in gaps for reason in gap.reasons}))
     begins_late = taken_over and from_ms > scope.from_ms
     required_here = Interval(from_ms, until_ms)
     return ShardVerdict(required.shard_id, _state(reasons), required_here, gaps, reasons, begins_late)
-
-
-def _are_parents_over(required: Required, topology: Topology) -> bool:
-    return all(topology.is_over(parent) is not False for parent in topology.parents(required.shard_id))
 
 
 def _state(reasons: Iterable[Reason]) -> State:

@@ -15,8 +15,7 @@ keeps the old generation: replaced files are kept for three days. Two days need 
 """
 
 from minutebook.errors import DayNotPublished, ObjectVanished
-from minutebook.reader.days import Missing, PublishedDays, published
-from minutebook.reader.published_day import PublishedDay, PublishedFile
+from minutebook.reader.days import Missing, PublishedDay, PublishedDays, PublishedFile, published
 from minutebook.reader.tables import read, read_day, read_days
 
 __all__ = [

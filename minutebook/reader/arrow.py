@@ -16,8 +16,7 @@ import pyarrow.parquet as pq
 from minutebook.aws.clients import aws_session
 from minutebook.errors import ObjectVanished, SettingsError, StoreRefused
 from minutebook.published.schema import SCHEMA
-from minutebook.reader.days import PublishedDays
-from minutebook.reader.published_day import PublishedDay
+from minutebook.reader.days import PublishedDay, PublishedDays
 from minutebook.store.parallel import in_parallel
 from minutebook.store.storage import Address
 

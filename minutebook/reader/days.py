@@ -1,16 +1,15 @@
 """Find the files of published days: read each day's pointer and manifest once."""
 
 import datetime as dt
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from typing import Final, Literal, NamedTuple
 
 from minutebook.aws.clients import aws_session
-from minutebook.errors import DayNotPublished, FormatError, SettingsError
-from minutebook.format.day import Day, day_range
+from minutebook.errors import DayNotPublished, FormatError, SettingsError, StoreUnavailable
+from minutebook.format.day import Day, Hour, day_range
+from minutebook.format.minute import iso_time, parse_iso_time
 from minutebook.published.generation import DayFolder, File, is_judged_by_these_rules
-from minutebook.published.reading import PublishedReader
-from minutebook.reader.hours import day_with_hours
-from minutebook.reader.published_day import WORST_FIRST, PublishedDay, PublishedFile
+from minutebook.published.reading import PublishedReader, hour_folders
 from minutebook.store.parallel import in_parallel
 from minutebook.store.places import StorePrefix, open_retrying, parse_place
 from minutebook.store.retrying import RetryingStorage
@@ -18,8 +17,38 @@ from minutebook.store.storage import Address
 
 Missing = Literal["error", "skip"]
 """How to treat a day that is not published, or has another verdict than those requested."""
+WORST_FIRST: Final = ("defects", "unknown", "clean")
+"""All verdicts."""
 VERDICTS: Final = tuple(reversed(WORST_FIRST))
+_ATTEMPTS: Final = 5
 _BUDGET_SECONDS: Final = 60
+
+
+class PublishedFile(NamedTuple):
+    """One Parquet file: its address, its path for pyarrow (`bucket/key`, or a local path), rows and bytes."""
+
+    uri: str
+    path: str
+    rows: int
+    bytes: int
+
+
+class PublishedDay(NamedTuple):
+    """One day as of its pointer.
+
+    `verdict` is that of the latest audit; `unknown` if its rules are older than this version's. `until` (ISO 8601) is
+    the end of a day so far; None: the whole day. With `intraday`, `hours` lists the hours that were published
+    separately and are included; `verdict` is then the worst of all parts, and `until` the end of the last hour. Hours
+    before it may be missing.
+    """
+
+    day: dt.date
+    generation: str
+    verdict: str
+    rows: int
+    until: str | None
+    files: tuple[PublishedFile, ...]
+    hours: tuple[int, ...] = ()
 
 
 class PublishedDays(NamedTuple):
@@ -127,3 +156,64 @@ def _published_file(storage: RetryingStorage, scheme: str, file: File) -> Publis
     """Return a file with the scheme of the caller's address: Spark without EMRFS reads only `s3a://`."""
     _, separator, path = storage.uri(file.key).rpartition("://")
     return PublishedFile(f"{scheme}://{path}" if separator else path, path, file.rows, file.bytes)
+
+
+Read = Callable[[DayFolder], PublishedDay | None]
+
+
+class _Hour(NamedTuple):
+    hour: Hour
+    part: PublishedDay
+
+
+def day_with_hours(storage: RetryingStorage, folder: DayFolder, read: Read) -> PublishedDay | None:
+    """Return the day of the pointer, extended by the published hours after it; None if neither exists.
+
+    The day's pointer is read before and after those of the hours: if the whole day is published meanwhile, which
+    removes them, that is returned. Raises StoreUnavailable if the day's pointer changes in every attempt.
+    """
+    day = read(folder)
+    for _ in range(_ATTEMPTS):
+        if day is not None and day.until is None:
+            return day
+        try:
+            hours = _hours(storage, folder, read)
+        except FormatError:
+            later = read(folder)
+            if later == day:
+                raise
+            day = later  # the day was published, and vacuum removed the hours meanwhile
+            continue
+        later = read(folder)
+        if later == day:
+            return _merged(day, hours)
+        day = later
+    raise StoreUnavailable(
+        f"{folder.pointer} changes all the time", next_step="look for runs that publish it by turns"
+    )
+
+
+def _hours(storage: RetryingStorage, folder: DayFolder, read: Read) -> list[_Hour]:
+    hours = []
+    for hour_folder in hour_folders(storage, folder.root, folder.day):
+        part = read(hour_folder)
+        if part is not None and hour_folder.hour is not None:
+            hours.append(_Hour(hour_folder.hour, part))
+    return hours
+
+
+def _merged(day: PublishedDay | None, hours: list[_Hour]) -> PublishedDay | None:
+    until_ms = 0 if day is None or day.until is None else parse_iso_time(day.until)
+    later = [hour for hour in hours if hour.hour.begin_ms >= until_ms]
+    if not later:
+        return day
+    parts = [*([] if day is None else [day]), *(hour.part for hour in later)]
+    return PublishedDay(
+        day=parts[0].day,
+        generation="" if day is None else day.generation,
+        verdict=min((part.verdict for part in parts), key=WORST_FIRST.index),
+        rows=sum(part.rows for part in parts),
+        until=iso_time(later[-1].hour.end_ms),
+        files=tuple(file for part in parts for file in part.files),
+        hours=tuple(hour.hour.number for hour in later),
+    )

@@ -5,8 +5,7 @@ from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Final
 
 from minutebook.errors import DayNotPublished
-from minutebook.reader.days import VERDICTS, Missing, published
-from minutebook.reader.published_day import PublishedDay
+from minutebook.reader.days import VERDICTS, Missing, PublishedDay, published
 
 if TYPE_CHECKING:
     import pyarrow.dataset as ds

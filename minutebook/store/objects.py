@@ -60,20 +60,15 @@ class ObjectStore(Protocol):
 
     def put_if_absent(self, key: str, body: bytes, metadata: Mapping[str, str], content_type: str) -> PutOutcome:
         """Send one PUT with `If-None-Match: *`."""
-        ...
 
     def head(self, key: str) -> ObjectHead | None:
         """Send one HEAD; None if there is no such object."""
-        ...
 
     def get(self, key: str) -> StoredObject | None:
         """Send one GET for a whole object; None if there is no such object."""
-        ...
 
     def list_objects(self, prefix: str) -> Iterator[ListedObject]:
         """List everything under `prefix` in the store's key order, page by page."""
-        ...
 
     def list_level(self, folder: str) -> Listing:
         """List the direct children of `folder`, which is empty or ends in `/`."""
-        ...

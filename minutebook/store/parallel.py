@@ -16,7 +16,6 @@ class ReadMany(Protocol):
 
     def __call__(self, work: Callable[[T], U], items: Sequence[T], /) -> list[U]:
         """Return `work(item)` for every item."""
-        ...
 
 
 def in_parallel(work: Callable[[T], U], items: Sequence[T], at_once: int = REQUESTS_AT_ONCE) -> list[U]:

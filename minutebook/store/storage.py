@@ -46,28 +46,22 @@ class Sink(Protocol):
     @property
     def closed(self) -> bool:
         """Return whether the file is finished or aborted."""
-        ...
 
     @property
     def size(self) -> int:
         """Return the bytes written so far."""
-        ...
 
     def write(self, data: bytes) -> int:
         """Append."""
-        ...
 
     def flush(self) -> None:
         """Do nothing: parts are sent when they are large enough."""
-        ...
 
     def close(self) -> None:
         """Finish the file."""
-        ...
 
     def abort(self) -> None:
         """Abort the file; nothing of it becomes visible."""
-        ...
 
 
 class Storage(ObjectStore, Protocol):
@@ -78,30 +72,24 @@ class Storage(ObjectStore, Protocol):
 
     def uri(self, key: str) -> str:
         """Return the address of a key in the form of other tools."""
-        ...
 
     def put_if_match(self, key: str, body: bytes, etag: str | None, content_type: str) -> bool:
         """Replace the object if its ETag is `etag`; None creates it. False if the stored object is another one."""
-        ...
 
     def delete(self, keys: Iterable[str]) -> None:
         """Delete the objects; a missing key counts as deleted."""
-        ...
 
     def open_read(self, key: str, etag: str | None) -> ObjectBody:
         """Read an object as it streams in; raises ObjectChanged if it is gone or its ETag is not `etag`."""
-        ...
 
     def read_tail(self, key: str, count: int) -> Tail:
         """Read the last `count` bytes of an object, or all of a shorter one."""
-        ...
 
     def copy(self, source: str, key: str, etag: str) -> bool:
         """Copy an object within the store to a key that only the caller writes, without downloading it.
 
         Returns False, and copies nothing, if the source is gone or its ETag is not `etag`.
         """
-        ...
 
     def open_write(self, key: str, content_type: str, new_backoff: Callable[[], Backoff]) -> Sink:
         """Write a new object of any size, at a key that only the caller writes.
@@ -109,15 +97,12 @@ class Storage(ObjectStore, Protocol):
         The sink retries each of its requests itself, with waits of `new_backoff`, because the caller cannot produce
         the bytes again.
         """
-        ...
 
     def open_uploads(self, prefix: str) -> list[Upload]:
         """Return the unfinished files of `open_write` below `prefix`."""
-        ...
 
     def abort_upload(self, upload: Upload) -> None:
         """Delete an unfinished file; a missing one counts as deleted."""
-        ...
 
 
 class Address(NamedTuple):

@@ -7,8 +7,7 @@ import pytest
 from compaction.job.context import AuditOptions
 from minutebook.errors import DayNotPublished, FormatError
 from minutebook.reader import PublishedDays, published, read
-from minutebook.reader.days import DayFolder, PublishedDay
-from minutebook.reader.hours import day_with_hours
+from minutebook.reader.days import DayFolder, PublishedDay, day_with_hours
 from tests.corpus.desk import DAY
 from tests.unit.compaction.commands.vacuum.scene import vacuum
 from tests.unit.compaction.hours.scene import HELD, Hours
