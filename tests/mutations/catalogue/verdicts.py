@@ -28,7 +28,7 @@ VERDICTS: Final = (
     ),
     Mutation(
         "believe that a shard is its own parent",
-        Change("minutebook.proof.statements:_check_kin", "shard_id in kin", "kin == shard_id"),
+        Change("minutebook.proof.statements:_check_relatives", "shard_id in relatives", "relatives == shard_id"),
         tests=(
             "test_a_marker_that_names_its_own_shard_as_kin_is_not_believed",
             "test_a_shard_that_names_itself_as_its_parent_is_judged_whole",
@@ -139,7 +139,11 @@ VERDICTS: Final = (
     ),
     Mutation(
         "audit another stream's archive",
-        Change("minutebook.owner:read_owned", "not _is_same(named, owner)", "False"),
+        Change(
+            "minutebook.owner:read_owned",
+            "recorded != owner._replace(account=owner.account or recorded.account)",
+            "False",
+        ),
         tests=(
             "test_another_streams_archive_is_refused",
             "test_another_streams_archive_is_not_published",
