@@ -21,9 +21,7 @@ from botocore.exceptions import (
     IncompleteReadError,
     ResponseStreamingError,
 )
-from botocore.exceptions import (
-    ConnectionError as BotoConnectionError,
-)
+from botocore.exceptions import ConnectionError as BotoConnectionError
 from botocore.parsers import ResponseParserError
 
 from minutebook.aws.access import Access
@@ -141,10 +139,7 @@ def _client(service: str, region: str, endpoint: str | None, access: Access, con
     if endpoint is None:
         check_region(region)
     config = config.merge(
-        Config(
-            use_fips_endpoint=access.use_fips or None,
-            use_dualstack_endpoint=access.use_dualstack or None,
-        )
+        Config(use_fips_endpoint=access.use_fips or None, use_dualstack_endpoint=access.use_dualstack or None)
     )
     session = aws_session()
     if service == "kinesis" and access.stream_role_arn is not None:

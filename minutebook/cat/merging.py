@@ -96,9 +96,7 @@ def _advanced(segment: SegmentToRead, records: _Records, problems: Problems) -> 
 
 
 def merge(
-    bodies: Iterator[Body],
-    read: Callable[[Body], Iterator[tuple[Position, Record]]],
-    problems: Problems,
+    bodies: Iterator[Body], read: Callable[[Body], Iterator[tuple[Position, Record]]], problems: Problems
 ) -> Iterator[SegmentRecord]:
     """Yield the records of the bodies, which are ordered by minute, shard and first position."""
     active: list[_Reader] = []

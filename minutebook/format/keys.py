@@ -109,12 +109,7 @@ def application_key(prefix: str) -> str:
 
 
 def duplicates_key(
-    prefix: str,
-    shard_id: str,
-    minute: int,
-    first: Position,
-    writer: str,
-    compression: Compression = Compression.GZIP,
+    prefix: str, shard_id: str, minute: int, first: Position, writer: str, compression: Compression = Compression.GZIP
 ) -> str:
     """Return the key at which a segment's dropped producer duplicates are kept."""
     folder = f"{prefix}{DUPLICATES}{minute_path(minute)}/{check_shard_id(shard_id)}/"

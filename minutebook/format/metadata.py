@@ -31,10 +31,7 @@ _BIRTH, _BIRTH_TEXT = 0, "birth"  # as in read marks
 _LAST_MS: Final = 253_370_764_800_000  # the year 9999, as in read marks
 _NUMBER: Final = "(0|[1-9][0-9]{0,18})"
 _POSITION: Final = f"(0|[1-9][0-9]{{0,128}}):{_NUMBER}"
-_PLAIN: Final = re.compile(
-    "\n".join([FORMAT, "(.+)", "(.+)", *[_POSITION] * 3, *[_NUMBER] * 5, "(.+)"]),
-    re.ASCII,
-)
+_PLAIN: Final = re.compile("\n".join([FORMAT, "(.+)", "(.+)", *[_POSITION] * 3, *[_NUMBER] * 5, "(.+)"]), re.ASCII)
 """All fields of a segment that follows another one, as nearly all do. `.` matches no line break."""
 
 

@@ -177,10 +177,7 @@ class SegmentWriter:
 
 
 def inflate(
-    chunks: Iterable[bytes],
-    compression: Compression = Compression.GZIP,
-    *,
-    max_line_bytes: int = MAX_LINE_BYTES,
+    chunks: Iterable[bytes], compression: Compression = Compression.GZIP, *, max_line_bytes: int = MAX_LINE_BYTES
 ) -> Iterator[bytes]:
     """Yield the lines of a body that arrives in chunks; memory is bounded by the longest line.
 

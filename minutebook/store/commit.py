@@ -95,8 +95,7 @@ def stored_segment(store: RetryingStore, prefix: str, key: str) -> SegmentMetada
     head = store.head(key)
     if head is None:
         raise ObjectVanished(
-            f"{key} was listed and is gone",
-            next_step="find out who deletes raw objects (lifecycle rule, script)",
+            f"{key} was listed and is gone", next_step="find out who deletes raw objects (lifecycle rule, script)"
         )
     metadata = segment_metadata(head)
     if (metadata.shard_id, metadata.minute, metadata.first) != (parsed.shard_id, parsed.minute, parsed.first):

@@ -254,11 +254,7 @@ class S3Sink:
 
     def _upload_part(self, part: bytes, number: int) -> str:
         answer = self._client.upload_part(
-            Bucket=self._bucket,
-            Key=self._key,
-            UploadId=self._upload_id or "",
-            PartNumber=number,
-            Body=part,
+            Bucket=self._bucket, Key=self._key, UploadId=self._upload_id or "", PartNumber=number, Body=part
         )
         check_whole(answer, f"PUT part {number} of {self._key}", "ETag")
         return answer["ETag"]
