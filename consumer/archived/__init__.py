@@ -1,1 +1,1 @@
-"""What the archive already holds, for those who go on from there. Imports `stream` alone."""
+"""What the archive already holds, for a writer, `status` and `restore` to continue from. Imports `stream` alone."""

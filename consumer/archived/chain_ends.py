@@ -1,14 +1,13 @@
 """Where each shard's chain ends, found by walking the archive backwards, hour by hour (`minutebook.index`).
 
 The tail is the segment with the greatest first position, not the one in the newest minute: arrival times may step
-back inside a shard, and then a later segment lies in an older minute. Kinesis promises no bound for that;
-milliseconds to seconds are what is seen. The walk therefore goes on until everything within `beyond_minutes`
-before each shard's best candidate has been seen.
+back inside a shard, and then a later segment lies in an older minute. Kinesis promises no bound for that step;
+milliseconds to seconds have been observed. The walk therefore goes on until everything within `beyond_minutes`
+before each shard's best candidate is listed.
 
-Should a tail hide further back still, an older one is found in its place. That costs time and nothing else: a
-position found here is always the end of a real segment, and a processor that starts there finds the stored ranges
-behind it by LIST and skips them (docs/decisions/0003-commit-protocol.md). The other direction, a tail that lies
-beyond the archive, cannot happen.
+If a tail lies even further back, an older segment is returned in its place. That only costs time: the position
+is still the end of a real segment, and a processor that starts there finds the stored ranges after it by LIST and
+skips them (docs/decisions/0003-commit-protocol.md).
 """
 
 import heapq
@@ -29,18 +28,18 @@ from minutebook.store.commit import stored_segment
 from minutebook.store.retrying import RetryingStore
 
 AHEAD_MINUTES: Final = MINUTES_A_DAY
-"""How far into the future the walk begins: the minutes are the stream's, and this machine's clock may be slow."""
+"""How far in the future the walk begins: minutes come from the stream, and this machine's clock may be slow."""
 LINKS: Final = 4
-"""How many segments at the end of a chain are read, to check that each names the one before it."""
+"""Segments read at the end of a chain, to check that each names the one before it."""
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class ChainEnd(NamedTuple):
     """The last segments of one shard's chain, in order, the tail last; at least one.
 
-    `holes` are the positions after which a segment is missing: the next one that is there names another predecessor.
-    `unread` are tombstones that cannot be read, and may tell that what is missing was expired: no hole that reading
-    again could fill, for a day is expired when the stream has long trimmed it.
+    `holes` are the positions after which a segment is missing: the next one names another predecessor. `unread` are
+    tombstones that do not parse. The missing segment may have been expired by one of them, so it is not counted as a
+    hole: reading the stream again could not fill it, because expired days are long trimmed.
     """
 
     keys: tuple[str, ...]
@@ -55,7 +54,7 @@ class ChainEnd(NamedTuple):
 
     @property
     def before_holes(self) -> SegmentMetadata:
-        """The last segment before the oldest hole seen; the tail when there is none."""
+        """The last segment before the oldest hole; the tail when there is none."""
         hole = min(self.holes, default=None)
         return self.tail if hole is None else next(segment for segment in self.segments if segment.last == hole)
 
@@ -68,17 +67,16 @@ def find_ends(
     *,
     beyond_minutes: int = TAIL_REACH_MINUTES,
 ) -> dict[str, ChainEnd]:
-    """Return the ends of the chains of `shards`, which maps each shard to the oldest minute worth looking at.
+    """Return the ends of the chains of `shards`, which maps each shard to the oldest minute to search.
 
     The walk begins at the minute `newest`. A shard without a segment in that time is left out. One LIST per 1,000
     objects of each hour walked, one HEAD per segment returned (at most `LINKS` a shard).
 
     Raises:
         ForeignObject, FormatError, ObjectVanished: a segment at a chain's end is not what its name says.
-        StoreUnavailable, StoreRefused: the store.
     """
-    found = find_end_keys(store, prefix, shards, newest, beyond_minutes=beyond_minutes)
-    return {shard_id: read_end(store, prefix, keys) for shard_id, keys in sorted(found.items())}
+    ends = find_end_keys(store, prefix, shards, newest, beyond_minutes=beyond_minutes)
+    return {shard_id: read_end(store, prefix, names) for shard_id, names in sorted(ends.items())}
 
 
 def find_end_keys(
@@ -89,31 +87,31 @@ def find_end_keys(
     *,
     beyond_minutes: int = TAIL_REACH_MINUTES,
 ) -> dict[str, list[SegmentName]]:
-    """Return the names alone of what `find_ends` returns, in the order of the chain."""
-    found: dict[str, list[SegmentName]] = {}
+    """Return only the names of the segments that `find_ends` reads, in the order of the chain."""
+    ends: dict[str, list[SegmentName]] = {}
     if not shards:
-        return found
+        return ends
     index = ArchiveIndex(store, prefix)
     for hour in index.hours_back(newest, min(shards.values())):
-        # Hours that hold nothing are not among them: all that lies behind this one's end was looked at.
-        if _are_settled(shards, found, hour.first_minute + MINUTES_AN_HOUR, beyond_minutes):
+        # Empty hours are skipped, so everything after this hour's end is listed by now.
+        if _are_settled(shards, ends, hour.first_minute + MINUTES_AN_HOUR, beyond_minutes):
             break
         for name in index.in_period(hour):
             if shards.get(name.shard_id, newest + 1) <= name.minute <= newest:
-                found.setdefault(name.shard_id, []).append(name)
-        for shard_id, kept in found.items():
-            found[shard_id] = sorted(heapq.nlargest(LINKS, kept, key=_first), key=_first)
-        if _are_settled(shards, found, hour.first_minute, beyond_minutes):
+                ends.setdefault(name.shard_id, []).append(name)
+        for shard_id, names in ends.items():
+            ends[shard_id] = sorted(heapq.nlargest(LINKS, names, key=_first), key=_first)
+        if _are_settled(shards, ends, hour.first_minute, beyond_minutes):
             break
-    return found
+    return ends
 
 
 def _are_settled(
-    shards: Mapping[str, int], found: Mapping[str, list[SegmentName]], walked: int, beyond_minutes: int
+    shards: Mapping[str, int], ends: Mapping[str, list[SegmentName]], walked: int, beyond_minutes: int
 ) -> bool:
-    """Return whether no minute before `walked` needs to be looked at."""
+    """Return whether no minute before `walked` needs to be listed."""
     return all(
-        walked <= oldest or (shard_id in found and walked <= found[shard_id][-1].minute - beyond_minutes)
+        walked <= oldest or (shard_id in ends and walked <= ends[shard_id][-1].minute - beyond_minutes)
         for shard_id, oldest in shards.items()
     )
 
@@ -124,24 +122,24 @@ def read_end(store: RetryingStore, prefix: str, names: list[SegmentName]) -> Cha
     segments = tuple(stored_segment(store, prefix, key) for key in keys)
     holes, unread = [], set()
     for before, after in itertools.pairwise(segments):
-        # Nothing that going back could mend: a doubt that its writer knew and recorded, and a writer that began at an
-        # older place and was delivered nothing of what lies behind it, because retention had passed it.
+        # Reading the stream again cannot fill these: the writer recorded the doubt itself, or it began at an older
+        # position after which the stream had trimmed everything.
         if after.is_doubtful or joint_of(before, after) in {Joint.FOLLOWS, Joint.GOES_BACK}:
             continue
-        is_expired, damaged = _is_expired(store, prefix, before, after)
+        is_expired, damaged = _read_tombstones(store, prefix, before, after)
         unread |= damaged
         if not is_expired and not damaged:
             holes.append(before.last)
     return ChainEnd(keys, segments, tuple(holes), tuple(sorted(unread)))
 
 
-def _is_expired(
+def _read_tombstones(
     store: RetryingStore, prefix: str, before: SegmentMetadata, after: SegmentMetadata
 ) -> tuple[bool, set[str]]:
-    """Tell whether what `after` names as its predecessor was expired on purpose, and which tombstones cannot be read.
+    """Return whether the predecessor that `after` names was expired, and the tombstones that do not parse.
 
-    The tombstones around know it, also those of the days beside: arrival times may step back over midnight, and the
-    segment between two of one day then lies in another.
+    Tombstones of the days before and after are read, too: arrival times may step back over midnight, so a segment
+    between two of one day may lie in another.
     """
     if not isinstance(after.after, Position):
         return False, set()
@@ -149,9 +147,9 @@ def _is_expired(
     days = sorted(_EPOCH.date() + timedelta(days=segment.minute // MINUTES_A_DAY) for segment in (before, after))
     low, high = (tombstone_key(prefix, day) for day in (days[0] - timedelta(days=1), days[1] + timedelta(days=1)))
     for key in (key for key in store.keys(f"{prefix}{FOLDER}") if low <= key <= high):
-        found = store.get(key)
+        stored = store.get(key)
         try:
-            if found and decode_tombstone(found.body, key).covers(after.shard_id, after.after):
+            if stored and decode_tombstone(stored.body, key).covers(after.shard_id, after.after):
                 return True, set()
         except FormatError:
             damaged.add(key)

@@ -1,4 +1,4 @@
-"""What the archive says of each shard beside its segments: the markers of its start and end."""
+"""The markers of each shard's start and end, stored beside its segments."""
 
 from datetime import datetime
 from typing import Final, NamedTuple, TypeVar
@@ -13,13 +13,13 @@ from minutebook.store.retrying import RetryingStore
 
 _DAY_MS: Final = 86_400_000
 LONGEST_RETENTION_MS: Final = 365 * _DAY_MS
-"""The most that Kinesis takes (IncreaseStreamRetentionPeriod, Kinesis API reference): 8,760 hours."""
+"""Kinesis' maximum, 8,760 hours (IncreaseStreamRetentionPeriod, Kinesis API reference)."""
 _CHAIN_MARKERS: Final = frozenset({"start.json", "end.json"})
 M = TypeVar("M", StartMarker, EndMarker)
 
 
 class ArchivedShard(NamedTuple):
-    """One shard's markers: `start` from before its first segment, `end` from when its end was proven."""
+    """One shard's markers: `start` is written before its first segment, `end` when its end is proven."""
 
     start: StartMarker | None
     end: EndMarker | None
@@ -27,9 +27,9 @@ class ArchivedShard(NamedTuple):
     def oldest_minute(self, application: ApplicationRecord) -> int:
         """Return a minute before which this shard can have no segment; raises FormatError.
 
-        Nothing in it arrived before the stream was created, nor before the application's start unless a checkpoint
-        was adopted, nor longer before start.json was written than Kinesis keeps records at most. What the stream's
-        retention is now says nothing: it may have been lowered since. A day is added for clocks.
+        No record in it arrived before the stream was created, before the application's start (unless a checkpoint
+        was adopted), or earlier than Kinesis' longest retention before start.json was written. The stream's present
+        retention is no bound: it may have been lowered since. A day is added for clocks.
         """
         if self.start is None:
             return 0
@@ -49,12 +49,11 @@ def read_archived_shards(store: RetryingStore, prefix: str) -> dict[str, Archive
     Raises:
         FormatError: a marker does not parse; its key is named.
         ObjectVanished: a marker was listed and is gone.
-        StoreUnavailable, StoreRefused: the store.
     """
     folder = f"{prefix}{SHARDS}"
     keys = set(store.keys(folder))
-    named = (key.removeprefix(folder).partition("/") for key in keys)
-    shard_ids = sorted({shard_id for shard_id, _, name in named if name in _CHAIN_MARKERS})
+    parts = (key.removeprefix(folder).partition("/") for key in keys)
+    shard_ids = sorted({shard_id for shard_id, _, name in parts if name in _CHAIN_MARKERS})
     return {
         shard_id: ArchivedShard(
             _read(store, start_marker_key(prefix, shard_id), StartMarker, keys),

@@ -1,11 +1,11 @@
-"""What KCL's log told of batches that it skipped, kept beside the archive: it holds their days at unknown.
+"""Markers for batches that KCL skipped by its own log, stored beside the archive: their days stay unknown.
 
-The supervisor kills the daemon at such a line, and the batch is read again. Whether a processor was faster, and
-chained what came behind it, nobody can see afterwards. So the marker comes before the next start of a daemon: what
-is committed later is known to be later.
+The supervisor kills the daemon at such a line, and the batch is read again. Afterwards it cannot be seen whether a
+processor was faster and chained the batch after it. So the marker is stored before the next start of a daemon: what
+is committed after that is known to be later.
 
-    line told, marker stored, daemon started ........ the audit asks the stream about that time (level stream)
-    line told, marker not stored .................... no daemon is started; the error names key and content
+    line logged, marker stored, daemon started ...... the audit asks the stream about that time (level stream)
+    line logged, marker not stored .................. no daemon is started; the error names key and content
     supervisor and daemon die at once ............... the marker is lost: docs/reliability.md names that
 """
 
@@ -24,8 +24,8 @@ from minutebook.store.retrying import RetryingStore
 _MOST_CHARACTERS = 2000
 
 
-class _Told(NamedTuple):
-    """A line of the daemon's, and the writer of its marker: both attempts to store it use the same key."""
+class _Line(NamedTuple):
+    """A line of the daemon's log, and the writer of its marker: every attempt to store it uses the same key."""
 
     shard_id: str
     message: str
@@ -34,7 +34,7 @@ class _Told(NamedTuple):
 
 
 class SkippedBatches:
-    """The batches that are told and not yet stored. `note` is called from the thread that reads the daemon's log."""
+    """Logged lines whose markers are not stored yet. `note` is called from the thread that reads the daemon's log."""
 
     def __init__(self, store: RetryingStore, prefix: str, clock: Clock, new_id: IdSource) -> None:
         self._store = store
@@ -42,46 +42,46 @@ class SkippedBatches:
         self._clock = clock
         self._new_id = new_id
         self._lock = threading.Lock()
-        self._told: list[_Told] = []
+        self._lines: list[_Line] = []
 
     def note(self, shard_id: str, message: str) -> None:
-        """Remember a line; nothing is asked of any service."""
-        told = _Told(shard_id, message[:_MOST_CHARACTERS], self._clock.now_ms(), self._new_id())
+        """Remember a line, without any request."""
+        line = _Line(shard_id, message[:_MOST_CHARACTERS], self._clock.now_ms(), self._new_id())
         with self._lock:
-            self._told.append(told)
+            self._lines.append(line)
 
     def store(self) -> None:
-        """Store what is told; call it when no daemon lives. What is not stored is tried again by the next call.
+        """Store the markers; call it while no daemon lives. The next call retries what was not stored.
 
         Raises:
-            StoreUnavailable, StoreRefused: the store; nothing may be read on before the marker is there.
-            FormatError: a line names what is no shard.
+            StoreUnavailable, StoreRefused: no daemon may be started before the marker is stored.
+            FormatError: a line's shard is no shard id.
         """
         while True:
             with self._lock:
-                told = self._told[0] if self._told else None
-            if told is None:
+                line = self._lines[0] if self._lines else None
+            if line is None:
                 return
-            self._put(told)
+            self._put(line)
             with self._lock:
-                self._told.remove(told)
+                self._lines.remove(line)
 
-    def _put(self, told: _Told) -> None:
-        key = skipped_key(self._prefix, told.shard_id, told.at_ms, told.writer)
+    def _put(self, line: _Line) -> None:
+        key = skipped_key(self._prefix, line.shard_id, line.at_ms, line.writer)
         marker = SkippedMarker(
             format=FORMAT,
-            shard=told.shard_id,
-            logged_at_ms=told.at_ms,
-            message=told.message,
-            writer=told.writer,
+            shard=line.shard_id,
+            logged_at_ms=line.at_ms,
+            message=line.message,
+            writer=line.writer,
             written_at=iso_time(self._clock.now_ms()),
         )
         body = encode_coverage_marker(marker)
-        log = structlog.get_logger().bind(shard=told.shard_id, key=key)
+        log = structlog.get_logger().bind(shard=line.shard_id, key=key)
         try:
             self._store.put_if_absent(key, body)
         except StoreError as exc:
-            log.error(  # noqa: TRY400 - the store's own words say it
+            log.error(  # noqa: TRY400 - the store's error explains itself
                 "skip_not_recorded",
                 error=str(exc),
                 content=body.decode(),

@@ -9,8 +9,14 @@ from pathlib import Path
 
 import structlog
 
-from consumer.archived.application import KclStart, kcl_start, propose_start, settle_application, warn_of_compression
-from consumer.archived.first_shards import settle_first_shards
+from consumer.archived.application import (
+    KclStart,
+    kcl_start,
+    propose_start,
+    settle_application,
+    settle_first_shards,
+    warn_of_compression,
+)
 from consumer.daemon.properties import write_effective
 from consumer.leases.rows import LeaseTable
 from consumer.settings.settings import LoadedSettings, Settings

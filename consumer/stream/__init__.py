@@ -1,1 +1,1 @@
-"""The Kinesis stream as the consumer asks it. Ground: imports no other room of the consumer."""
+"""The Kinesis stream as the consumer uses it. Ground: imports no other room of the consumer."""

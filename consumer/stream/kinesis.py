@@ -19,18 +19,18 @@ _PAUSE_SECONDS: Final = 0.25
 
 
 class KinesisStream(StreamClient):
-    """Implements `Stream`; `read`, `within` and `service_ms` are the client's."""
+    """Implements `StreamPort`; `read`, `within` and `service_ms` are inherited."""
 
     def describe(self) -> StreamIdentity:
-        """Return ARN, creation time and retention; see `Stream`."""
+        """Return ARN, creation time and retention."""
         return StreamIdentity(*self.summary())
 
     def shard(self, shard_id: str) -> ShardInfo | None:
-        """Find the shard and its children in ListShards; see `Stream`."""
+        """Return the shard's row of ListShards, with its children."""
         return self.all_shards().get(shard_id)
 
     def all_shards(self, *, at_ms: int | None = None, since_ms: int | None = None) -> dict[str, ShardInfo]:
-        """Return the shards that ListShards names, by id; see `StreamFacts`."""
+        """Return the rows of ListShards by shard id."""
         rows = sorted(self.shards(at_ms=at_ms, since_ms=since_ms), key=lambda row: row.shard_id)
         children = defaultdict[str, list[str]](list)
         for row in rows:
@@ -42,10 +42,10 @@ class KinesisStream(StreamClient):
         }
 
     def holds(self, shard_id: str, position: Position) -> bool:
-        """Read AT the position until a record comes or the reader has caught up; see `Stream`.
+        """Read AT the position until a record comes or the reader has caught up.
 
-        For a trimmed position Kinesis has been seen to refuse the iterator (InvalidArgument; local servers say
-        ResourceNotFound) and to begin at the trim horizon: both mean no.
+        For a trimmed position Kinesis either refuses the iterator (InvalidArgument; local servers: ResourceNotFound)
+        or begins at the trim horizon: both have been observed, and both mean False.
         """
         try:
             answer = self.begin(shard_id, Beginning(position.sequence))
@@ -61,7 +61,7 @@ class KinesisStream(StreamClient):
         return bool(answer.records) and answer.records[0].sequence == position.sequence
 
     def open(self, shard_id: str, beginning: Beginning) -> Answer | None:
-        """Ask for an iterator; see `StreamReader`. For a trimmed number see `holds`."""
+        """Return an iterator; None for a trimmed sequence number (errors as in `holds`)."""
         try:
             return self.begin(shard_id, beginning)
         except StreamRefused as exc:

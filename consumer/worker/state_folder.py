@@ -1,7 +1,7 @@
 """The folder where a supervisor keeps the daemon's file, and the lock that admits one daemon per worker id.
 
-Two live daemons with one worker id are not fenced from each other by KCL. The archive stays right (S3 decides),
-but their leases would flicker; so the second one on a host is refused.
+KCL does not fence two live daemons with one worker id from each other. The archive stays right (S3 decides), but
+leases would change owners all the time; so the second daemon on a host is refused.
 """
 
 import fcntl
@@ -17,16 +17,16 @@ from minutebook.errors import SettingsError
 
 _BOOT: Final = Path("/proc/sys/kernel/random/boot_id")
 _WAIT_SECONDS: Final = 35
-"""A daemon whose supervisor was killed stops by itself, within its shutdown grace."""
+"""A daemon whose supervisor was killed stops within its shutdown grace."""
 
 
 def default_state_folder() -> Path:
-    """Return the folder for this user, under the machine's folder for temporary files."""
+    """Return this user's folder in the directory for temporary files."""
     return Path(tempfile.gettempdir(), f"minutebook-{os.getuid()}")
 
 
 def boot_id() -> str:
-    """Return what names this start of the host, for files that tell times counted from there; empty if unknown."""
+    """Return the id of the host's boot, for files with times since the boot; empty if unknown."""
     try:
         return _BOOT.read_text().strip()
     except OSError:
@@ -34,15 +34,15 @@ def boot_id() -> str:
 
 
 def file_name(text: str) -> str:
-    """Return `text` with everything replaced that a file's name or KCL's command line cannot hold."""
+    """Return `text` with `_` for each character that a file name or KCL's command line cannot hold."""
     return re.sub(r"[^A-Za-z0-9_.-]", "_", text)
 
 
 def prepare_state(folder: Path, application: str) -> Path:
-    """Make and return the application's folder, which nobody else may read or have made.
+    """Create and return the application's folder, readable by its owner alone.
 
     Raises:
-        SettingsError: somebody else could exchange what is in it, or it cannot be made.
+        SettingsError: another user could replace its files, or it cannot be created.
     """
     state = folder / file_name(application)
     try:
@@ -56,17 +56,17 @@ def prepare_state(folder: Path, application: str) -> Path:
 
 
 def _refuse_exchangeable(path: Path) -> None:
-    """Refuse a folder in which others can replace what we put there: the daemon's file names what is executed.
+    """Refuse a folder in which others can replace our files: the daemon's file names what is executed.
 
-    Those that everybody may write to, such as /tmp, pass with the sticky bit: only owners rename there.
+    A world-writable folder such as /tmp passes with the sticky bit: only owners can rename there.
     """
-    about = path.lstat()
+    info = path.lstat()
     reason = None
-    if stat.S_ISLNK(about.st_mode):
+    if stat.S_ISLNK(info.st_mode):
         reason = "is a symbolic link"
-    elif about.st_uid not in {os.getuid(), 0}:
+    elif info.st_uid not in {os.getuid(), 0}:
         reason = "belongs to somebody else"
-    elif about.st_mode & stat.S_IWOTH and not about.st_mode & stat.S_ISVTX:
+    elif info.st_mode & stat.S_IWOTH and not info.st_mode & stat.S_ISVTX:
         reason = "can be written to by everybody"
     if reason is not None:
         raise SettingsError(f"{path} {reason}", next_step="name another folder with --state-dir")
@@ -82,11 +82,11 @@ def _unusable(path: Path, exc: OSError) -> SettingsError:
 def lock_worker(state: Path, worker_id: str, clock: Clock) -> int:
     """Lock the worker id and return the descriptor that holds the lock; the daemon inherits it.
 
-    The lock lives as long as any process that holds the descriptor, so it also outlives a killed supervisor until
-    its daemon is gone.
+    The lock lives as long as any process with the descriptor, so it outlives a killed supervisor until its daemon
+    is gone.
 
     Raises:
-        SettingsError: another daemon with this id lives on this host, or the disk takes no file.
+        SettingsError: another daemon with this id lives on this host, or the file cannot be created.
     """
     path = state / f"{file_name(worker_id)}.lock"
     try:
@@ -110,16 +110,12 @@ def lock_worker(state: Path, worker_id: str, clock: Clock) -> int:
 
 
 def write_whole(path: Path, body: bytes) -> None:
-    """Write a file of the folder anew: a reader sees the old one or the new one, whole.
-
-    Raises:
-        OSError: it cannot be written; the old one stays.
-    """
+    """Replace a file atomically; raises OSError, and the old file stays."""
     draft = draft_of(path)
     draft.write_bytes(body)
     draft.replace(path)
 
 
 def draft_of(path: Path) -> Path:
-    """Return where `write_whole` prepares a file."""
+    """Return the temporary path that `write_whole` uses."""
     return path.with_name(path.name + ".new")

@@ -1,8 +1,8 @@
 """A worker id that stays the same over restarts of the daemon, so that KCL resumes its own leases at once.
 
-With KCL's own default, a random id, the leases of the dead worker have to expire first: minutes. A stable id is
-safe only while one daemon per id lives: `consumer.worker.state_folder` keeps a lock for that on one host, and an
-ECS task id names one task.
+With KCL's default, a random id, the leases of the dead worker must expire first, which takes minutes. A stable id is
+safe only while one daemon per id lives: `consumer.worker.state_folder` locks it on one host, and an ECS task id names
+one task.
 """
 
 import http.client
@@ -21,8 +21,8 @@ Fetch = Callable[[str], str]
 def stable_worker_id(environ: Mapping[str, str], fetch: Fetch | None = None) -> str:
     """Return the ECS task's id inside ECS, else the host's name.
 
-    `fetch` GETs a URL and returns its body. When the metadata endpoint does not answer, the id in its path
-    serves: it starts with the task id.
+    `fetch` GETs a URL and returns its body. When the metadata endpoint fails, the id is taken from its path, which
+    starts with the task id.
     """
     uri = environ.get(ECS_METADATA)
     if not uri:

@@ -3,8 +3,7 @@
 import random
 from typing import TYPE_CHECKING, ClassVar, Final
 
-from consumer.archived.application import kcl_start, propose_start, settle_application
-from consumer.archived.first_shards import settle_first_shards
+from consumer.archived.application import kcl_start, propose_start, settle_application, settle_first_shards
 from consumer.settings.settings import Settings
 from consumer.stream.kinesis import KinesisStream
 from consumer.stream.port import StreamIdentity

@@ -5,8 +5,7 @@ from typing import Any
 
 import pytest
 
-from consumer.archived.application import propose_start
-from consumer.archived.first_shards import settle_first_shards
+from consumer.archived.application import propose_start, settle_first_shards
 from consumer.stream.port import StreamIdentity
 from minutebook.errors import SafetyRefusal
 from minutebook.format.aggregate import LAST_HASH_KEY
