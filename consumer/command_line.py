@@ -1,4 +1,4 @@
-"""What the consumer adds to `minutebook`: its commands' options. Each imports what it needs when it is called."""
+"""The consumer's commands of `minutebook` and their options. Each command imports its modules when it is called."""
 
 import os
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The first and the last line of a processor, and the exit code between them: nobody else tells why it ended."""
+"""The first and the last log line of a processor, and its exit code: the only record of why it ended."""
 
 import os
 from collections.abc import Callable
@@ -13,8 +13,8 @@ _EXIT_LINE: Final = "processor_failed"
 
 
 def live(work: Callable[[], None]) -> int:
-    """Do the work of a processor between its first and its last line; return the exit code."""
-    # On every line: the supervisor knows by it who is gone, and which shard has a reader.
+    """Log a processor's first line, do its work, log its last line, and return the exit code."""
+    # The supervisor knows by the pid on each line which processor ended, and which shard has a reader.
     structlog.contextvars.bind_contextvars(pid=os.getpid())
     structlog.get_logger().info("processor_started", codec=codec_name())
     code = exit_line(work)
@@ -24,12 +24,12 @@ def live(work: Callable[[], None]) -> int:
 
 
 def exit_line(work: Callable[[], None]) -> int:
-    """Return 0 when the work is done, else the error's own exit code (minutebook.errors): the last line says why."""
+    """Do the work; return 0, or log the error as the last line and return its exit code (minutebook.errors)."""
     log = structlog.get_logger()
     try:
         work()
     except MinutebookError as exc:
-        log.error(  # noqa: TRY400 - the message names the thing and the next step; no stack is wanted
+        log.error(  # noqa: TRY400 - the message and the next step explain it without a stack
             _EXIT_LINE,
             kind=type(exc).__name__,
             error=str(exc),

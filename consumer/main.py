@@ -1,10 +1,8 @@
-"""`minutebook-processor`: the process that the MultiLangDaemon starts for each shard.
+"""`minutebook-processor`: the process that a MultiLangDaemon without our supervisor starts for each shard.
 
-Its stdout is the protocol. A stray print of any library would break it, so file descriptor 1 is duplicated for
-the protocol and then pointed at stderr, before anything else is imported.
-
-`minutebook consume` forks its processors instead (consumer/forks); a MultiLangDaemon without our supervisor starts
-this program.
+Its stdout is the protocol, which a stray print of any library would break. So file descriptor 1 is duplicated for the
+protocol and then pointed at stderr, before anything else is imported. `minutebook consume` forks its processors
+instead (consumer/forks).
 """
 
 import os
@@ -14,22 +12,19 @@ from typing import BinaryIO, NoReturn
 
 
 def main() -> NoReturn:
-    """Serve one shard until the daemon closes the pipe, then exit.
-
-    Exit codes: 0 at the end of input, else the error's own (minutebook.errors); the last line on stderr says why.
-    """
+    """Serve one shard until the daemon closes the pipe, then exit with 0 or the error's own code."""
     protocol = _guard_stdout()
     # The daemon coordinates the stop; a Ctrl-C that reaches the whole terminal must not cut a commit short.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    # _exit: no thread or atexit hook of a library may hold a failed processor back.
+    # _exit: no thread or atexit hook of a library may delay the end of a failed processor.
     code = _live(protocol)
     sys.stderr.flush()
     os._exit(code)
 
 
 def _guard_stdout() -> BinaryIO | None:
-    """Return a stream on the real stdout, None where it is closed; from now on fd 1 and `sys.stdout` are stderr."""
+    """Return a stream on the real stdout, None if it is closed; then fd 1 and `sys.stdout` are stderr."""
     if sys.stdout is None:
         return None
     sys.stdout.flush()
@@ -40,7 +35,7 @@ def _guard_stdout() -> BinaryIO | None:
 
 
 def _live(protocol: BinaryIO | None) -> int:
-    # structlog renders tracebacks with rich where it finds it; in this process that is memory for nothing.
+    # structlog would import rich to render tracebacks, which only costs memory here.
     sys.modules.setdefault("rich", None)  # type: ignore[arg-type] # None makes the import fail (importlib)
     from consumer.exit_line import live  # noqa: PLC0415 - after the guard
     from minutebook.logs import configure_logging  # noqa: PLC0415 - after the guard

@@ -1,4 +1,4 @@
-"""What `status`, `restore` and `expire` are asked, as one value each: their options are told here, once."""
+"""The options of `status`, `restore` and `expire`, as one value each."""
 
 from typing import Annotated, NamedTuple
 
@@ -8,7 +8,7 @@ from minutebook.options import PropertiesFile
 
 
 class StatusRequest(NamedTuple):
-    """`minutebook status`: one report, or one every so many seconds. `max_behind` is a span such as 5m."""
+    """`minutebook status`: one report, or with `watch` one every `every_seconds`."""
 
     file: PropertiesFile = None
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON; with --watch one line per look.")] = False
@@ -41,7 +41,7 @@ class RestoreRequest(NamedTuple):
 
 
 class ExpireRequest(NamedTuple):
-    """`minutebook expire`: what would be deleted, or with `apply` its deletion, at `rate` a second."""
+    """`minutebook expire`: the plan, or with `apply` the deletion at `rate` objects a second."""
 
     older_than: Annotated[
         str, typer.Option(metavar="DAYS", help="Whole UTC days that ended longer ago than this, such as 30d.")

@@ -1,4 +1,4 @@
-"""What the parts of a processor reach the world with, in one value."""
+"""The services of a processor's parts, in one value."""
 
 import random
 from dataclasses import replace
@@ -13,7 +13,7 @@ from minutebook.store.retrying import RetryingStore
 
 
 class Services(NamedTuple):
-    """Settings, services, time, chance and identity of one processor."""
+    """Settings, S3, Kinesis, clock, random numbers and ids of one processor."""
 
     settings: Settings
     raw_store: ObjectStore
@@ -23,17 +23,17 @@ class Services(NamedTuple):
     new_id: IdSource
 
     def backoff(self, budget_seconds: float | None = None) -> Backoff:
-        """Return the waits of one request to the store, within `storeTimeoutSeconds` unless told."""
+        """Return the backoff of one request; the default budget is `storeTimeoutSeconds`."""
         budget = self.settings.store_timeout_seconds if budget_seconds is None else budget_seconds
         return Backoff(self.clock, self.rng, budget_seconds=budget)
 
     @property
     def store(self) -> RetryingStore:
-        """The archive's store; each request has `storeTimeoutSeconds` of its own."""
+        """The archive's store; each request has a budget of `storeTimeoutSeconds`."""
         return RetryingStore(self.raw_store, self.backoff)
 
     def within(self, budget_seconds: float) -> "Services":
-        """Return the same services, each of whose requests has this budget for retries; 0 means once."""
+        """Return the same services with this retry budget for each request; 0 means one attempt."""
         settings = replace(self.settings, store_timeout_seconds=budget_seconds)
         return self._replace(settings=settings, stream=self.stream.within(budget_seconds))
 

@@ -1,8 +1,8 @@
-"""What makes a process serve one shard: settings, clients, and its own ids.
+"""Serve one shard: read the settings, create the clients and the writer's own ids.
 
-`prepare` makes what the processors of a worker may share; a fork server calls it once (consumer/forks). `serve` makes
-what tells one writer from another, and belongs into the processor's own process: two writers of one id would each
-take the other's segment for its own retried PUT.
+`prepare` creates what the processors of a worker may share; a fork server calls it once (consumer/forks). `serve`
+runs in the processor's own process, because it creates what tells writers apart: two writers with one id would each
+take the other's segment for their own retried PUT.
 """
 
 import functools
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Prepared:
-    """What the processors of one worker share: settings, and clients that have no connection yet."""
+    """Shared by the processors of one worker: settings, and clients without connections."""
 
     path: str
     settings: Settings
@@ -44,11 +44,7 @@ class Prepared:
 
 
 def prepare(argument: str | None, environ: Mapping[str, str]) -> Prepared:
-    """Read the settings and make the clients; nothing is asked yet.
-
-    Raises:
-        SettingsError: no file, or a wrong one.
-    """
+    """Read the settings and create the clients, without any request; raises SettingsError."""
     path = argument or environ.get(FILE_VARIABLE)
     if not path:
         raise SettingsError(
@@ -69,18 +65,14 @@ def prepare(argument: str | None, environ: Mapping[str, str]) -> Prepared:
 
 
 def log_level(settings: Settings, environ: Mapping[str, str]) -> str:
-    """Return the level of a processor's lines: a supervisor gets all, and applies `minutebook.logLevel`."""
+    """Return a processor's log level: a supervisor reads all lines, and applies `minutebook.logLevel` itself."""
     return "debug" if SUPERVISED_VARIABLE in environ else settings.log_level
 
 
 def serve(
-    prepared: Prepared,
-    stdin: BinaryIO,
-    protocol: BinaryIO,
-    *,
-    after_batch: Callable[[], None] = lambda: None,
+    prepared: Prepared, stdin: BinaryIO, protocol: BinaryIO, *, after_batch: Callable[[], None] = lambda: None
 ) -> None:
-    """Serve one shard until the input ends. Whatever goes wrong comes out of here."""
+    """Serve one shard until the input ends; every error is raised."""
     size_pipes(stdin, protocol)
     settings, clock, rng = prepared.settings, SystemClock(), new_random()
     store = S3Store(prepared.s3, settings.bucket)

@@ -1,6 +1,6 @@
-"""What the supervisor learns from the daemon's own log: JSON lines on stdout, by logback's JsonEncoder.
+"""What the supervisor reads in the daemon's own log: JSON lines on stdout, by logback's JsonEncoder.
 
-KCL 3.1.3 tells nobody but its log when it gives up on records (strings from its jars, lines from running it):
+KCL 3.1.3 reports only in its log that it gives up on records (strings from its jars, lines from running it):
 
     AggregatorUtil            ERROR  Unexpected exception during deaggregation   the rest of one aggregate
     ShardConsumerSubscriber   WARN   Caught exception from handleInput           a whole batch: an Error in Java
@@ -8,8 +8,8 @@ KCL 3.1.3 tells nobody but its log when it gives up on records (strings from its
     ProcessTask               ERROR  Application processRecords() threw          a whole batch
     the JVM itself            -      Terminating due to java.lang.OutOfMemoryError   nothing: it ends at once
 
-`ShardConsumer` says "The incoming data has been skipped" up to a second after `handleInput`, of the same batch: that
-is not counted again. An aggregate whose hash keys lie outside the shard is dropped without a line.
+`ShardConsumer` logs "The incoming data has been skipped" up to a second after `handleInput`, for the same batch: that
+is not counted twice. An aggregate whose hash keys lie outside the shard is dropped without a line.
 """
 
 import enum
@@ -37,7 +37,7 @@ NEXT_STEPS: Final = {
 
 
 class KclEvent(NamedTuple):
-    """One line that matters. `shard` and `sequence_number` are empty where the line does not name them."""
+    """A line by which KCL gave up on records. `shard` and `sequence_number` are empty if the line lacks them."""
 
     skipped: Skipped
     error: str
@@ -46,7 +46,7 @@ class KclEvent(NamedTuple):
 
 
 class KclError(NamedTuple):
-    """What KCL says went wrong: the root of the exception. `denied`: DynamoDB or Kinesis refused a permission."""
+    """The root cause of an exception in KCL's log. `denied`: DynamoDB or Kinesis denied a permission."""
 
     error: str
     denied: bool = False
@@ -83,7 +83,7 @@ _HEAD_BYTES: Final = 2048
 
 
 def read_kcl_line(line: bytes) -> KclEvent | None:
-    """Return what a line says that KCL gave up on; None for every other line."""
+    """Return what KCL gave up on by this line; None for every other line."""
     if line.startswith(_OUT_OF_MEMORY):
         return KclEvent(Skipped.NOTHING, line.decode(errors="replace").strip())
     if not line.startswith(b"{"):
@@ -95,17 +95,17 @@ def read_kcl_line(line: bytes) -> KclEvent | None:
     error = _error(entry.throwable)
     if entry.loggerName == _AGGREGATES and entry.message.startswith(_MALFORMED):
         # A partition key may hold such a line as well: the real one comes last.
-        found = _SEQUENCE.findall(entry.message)
-        return KclEvent(Skipped.AGGREGATE_REST, error, sequence_number=found[-1] if found else "")
+        numbers = _SEQUENCE.findall(entry.message)
+        return KclEvent(Skipped.AGGREGATE_REST, error, sequence_number=numbers[-1] if numbers else "")
     if entry.message.startswith(_BATCH.get(entry.loggerName, ())):
         return KclEvent(Skipped.BATCH, error, shard=entry.arguments[0] if entry.arguments else "")
     return None
 
 
 def read_kcl_error(line: bytes) -> KclError | None:
-    """Return the root of the exception that an error line tells; None for every other line.
+    """Return the root cause of the exception in an error line; None for every other line.
 
-    What CloudWatch refuses is not `denied`: KCL goes on without its metrics.
+    A refusal by CloudWatch is not `denied`: KCL goes on without its metrics.
     """
     if not line.startswith(b"{") or b'"level":"ERROR"' not in line[:_HEAD_BYTES]:
         return None
@@ -124,7 +124,7 @@ def read_kcl_error(line: bytes) -> KclError | None:
 
 
 def _read_head(head: bytes) -> KclEvent | None:
-    """Know a line by its beginning: KCL logs an aggregate whole, and too long a line comes in pieces."""
+    """Recognise a line by its beginning: KCL logs whole aggregates, and too long a line arrives in pieces."""
     if f'"loggerName":"{_AGGREGATES}"'.encode() in head and f'"message":"{_MALFORMED}'.encode() in head:
         return KclEvent(Skipped.AGGREGATE_REST, "the line is too long to be read")
     return None

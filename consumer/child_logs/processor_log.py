@@ -1,13 +1,13 @@
-"""The processors' log lines, which pass through the supervisor's hands on stderr, and what it learns from them.
+"""The processors' log lines, which the supervisor passes on from stderr, and what it learns from them.
 
-The daemon loses a child's exit code: it exits 1 whatever the child said. So the code is read from the child's own
-last line, `processor_failed`.
+The daemon loses a child's exit code and always exits 1. So the code is read from the child's own last line,
+`processor_failed`.
 
-When a processor dies, the daemon ends itself, and asks the others to commit and leave. It then waits out the whole
-`shutdownGraceMillis` for the dead one, and meanwhile takes up again the leases that the others have just let go of
-(KCL 3.1.3 looks for its leases every third of the failover time until all have answered): new processors begin, and
-end with it. Nothing can come of that wait once those that were there at the death have left, or had the time to:
-their log lines tell which processors live.
+When a processor dies, the daemon ends itself and asks the others to commit and leave. It then waits for the dead one
+until `shutdownGraceMillis` is over, and meanwhile takes the leases that the others have just released (KCL 3.1.3
+takes leases every third of the failover time until all have answered), for new processors that end with it. That wait
+is useless once the processors that lived at the death have left, or had the time to: log lines tell which of them
+live.
 """
 
 import os
@@ -26,17 +26,17 @@ OPENED: Final = "shard_opened"
 ENDED: Final = "processor_ended"
 FAILED: Final = "processor_failed"
 REAPED: Final = "processor_reaped"
-"""Said by the fork server, of each processor that has ended, and how: `exit_code`, below 0 by a signal."""
+"""Logged by the fork server for each processor that has ended; `exit_code` is negative for a signal."""
 _monotonic: Final = SystemClock().monotonic
-_SILENT_POLLS: Final = 4
-"""A processor's last line takes its way through the daemon: so many polls long it may still come."""
+_LAST_LINE_POLLS: Final = 4
+"""Polls in which a dead processor's last line may still arrive: it comes through the daemon."""
 _FAREWELL_POLLS: Final = 10
-"""So long the others may take to leave. What they do not commit is read again; a store that does not answer, or a
-processor that hangs, would hold up all shards."""
+"""Polls in which the others may leave. What they do not commit is read again; without this limit, a store that does
+not answer, or a processor that hangs, would hold up all shards."""
 
 
 class ProcessorEvent(msgspec.Struct, frozen=True, kw_only=True):
-    """One log line of a processor; what the line does not say has its default."""
+    """One log line of a processor; keys that the line lacks have their defaults."""
 
     event: str
     pid: int = 0
@@ -59,7 +59,7 @@ _DECODER: Final = msgspec.json.Decoder(ProcessorEvent)
 
 
 def read_event(line: bytes) -> ProcessorEvent | None:
-    """Return the event of a log line; None when the line is not one, for whatever reason it was printed."""
+    """Return the event of a log line; None for any other output."""
     if not line.startswith(b"{"):
         return None
     try:
@@ -69,9 +69,9 @@ def read_event(line: bytes) -> ProcessorEvent | None:
 
 
 class Killed(NamedTuple):
-    """A processor that is gone without a last word: none of ours ends like that. `shard` is empty if unknown.
+    """A processor that ended without a last line, which none of ours does by itself. `shard` is empty if unknown.
 
-    `was_asked`: it was asked to leave by then, and so to commit what it held.
+    `was_asked`: it had been asked to stop, and so to commit its buffer.
     """
 
     pid: int
@@ -85,124 +85,126 @@ class ProcessorWatch:
     def __init__(self, monotonic: Callable[[], float] = _monotonic) -> None:
         self._monotonic = monotonic
         self._lock = threading.Lock()
-        self._heard: dict[int, float] = {}
+        self._heard_at: dict[int, float] = {}
         self._alive: dict[int, int] = {}
+        """Pidfds by pid."""
         self._shards: dict[int, str] = {}
-        self._spoke: set[int] = set()
-        self._ended_well: set[int] = set()
-        self._silent: dict[int, int] = {}
-        self._beside: dict[int, frozenset[int]] = {}
-        """By the pid of one that is gone, those that lived when that was seen."""
-        self._died: set[int] = set()
-        self._told: set[int] = set()
-        self._gone_before: frozenset[int] | None = None
-        """Those that were gone when all were asked to leave; None: nobody was."""
+        self._last_lines: set[int] = set()
+        """Pids whose last line, ENDED or FAILED, was read."""
+        self._ended_in_order: set[int] = set()
+        self._gone: dict[int, int] = {}
+        """Polls since the end was noticed, by pid; without those that ended in order."""
+        self._peers: dict[int, frozenset[int]] = {}
+        """By the pid of an ended processor, those that lived when its end was noticed."""
+        self._signalled: set[int] = set()
+        self._reported: set[int] = set()
+        self._gone_at_stop: frozenset[int] | None = None
+        """Pids that had ended before the request to stop; None: there was no request."""
 
     def note(self, event: ProcessorEvent) -> None:
         """Take a log line of a processor."""
         with self._lock:
             if event.event != REAPED:
-                self._heard[event.pid] = self._monotonic()
+                self._heard_at[event.pid] = self._monotonic()
             if event.event == STARTED and event.pid not in self._alive:
                 try:
                     self._alive[event.pid] = os.pidfd_open(event.pid)
-                except ProcessLookupError:  # it is gone already, before we read its first line
+                except ProcessLookupError:  # it ended before we read its first line
                     self._note_gone(event.pid)
             elif event.event == OPENED:
                 self._shards[event.pid] = event.shard
             elif event.event in {ENDED, FAILED}:
-                self._spoke.add(event.pid)
+                self._last_lines.add(event.pid)
                 if event.event == ENDED:
-                    self._ended_well.add(event.pid)
+                    self._ended_in_order.add(event.pid)
             elif event.event == REAPED:
                 if event.exit_code < 0:
-                    self._died.add(event.pid)
-                    self._note_beside(event.pid)
+                    self._signalled.add(event.pid)
+                    self._note_peers(event.pid)
                 elif event.exit_code == 0:
-                    self._ended_well.add(event.pid)
+                    self._ended_in_order.add(event.pid)
 
     def is_deserted(self) -> bool:
-        """Tell whether a processor has died, by a signal or an error, and those beside it have left or had the time.
+        """Return whether a processor died, by a signal or an error, and its peers have left or had the time to.
 
-        Ask every `POLL_SECONDS`: a processor has died when it is gone for some polls without having said good-bye; at
-        once, when it told of its failure, or the fork server of the signal that ended it.
+        Call it every `POLL_SECONDS`. A processor counts as dead at once if it logged its failure or the fork server
+        logged a signal, else after some polls without a last line.
         """
         with self._lock:
-            self._look()
+            self._poll()
             return any(
-                self._is_dead(pid) and (polls > _FAREWELL_POLLS or self._beside[pid].isdisjoint(self._alive))
-                for pid, polls in self._silent.items()
+                self._is_dead(pid) and (polls > _FAREWELL_POLLS or self._peers[pid].isdisjoint(self._alive))
+                for pid, polls in self._gone.items()
             )
 
-    def _look(self) -> None:
-        gone = _ended(self._alive.values())
-        for pid in [pid for pid, descriptor in self._alive.items() if descriptor in gone]:
+    def _poll(self) -> None:
+        ended = _ended(self._alive.values())
+        for pid in [pid for pid, descriptor in self._alive.items() if descriptor in ended]:
             os.close(self._alive.pop(pid))
             self._note_gone(pid)
-        for pid in list(self._silent):
-            self._silent[pid] += 1
-            if pid in self._ended_well:
-                del self._silent[pid]
+        for pid in list(self._gone):
+            self._gone[pid] += 1
+            if pid in self._ended_in_order:
+                del self._gone[pid]
 
     def _note_gone(self, pid: int) -> None:
-        self._silent[pid] = 0
-        self._note_beside(pid)
+        self._gone[pid] = 0
+        self._note_peers(pid)
 
-    def _note_beside(self, pid: int) -> None:
-        self._beside.setdefault(pid, frozenset(self._alive) - {pid})
+    def _note_peers(self, pid: int) -> None:
+        self._peers.setdefault(pid, frozenset(self._alive) - {pid})
 
     def _is_dead(self, pid: int) -> bool:
-        is_certain = pid in self._died or pid in self._spoke or self._silent[pid] > _SILENT_POLLS
-        return is_certain and pid not in self._ended_well
+        is_certain = pid in self._signalled or pid in self._last_lines or self._gone[pid] > _LAST_LINE_POLLS
+        return is_certain and pid not in self._ended_in_order
 
-    def have_left(self) -> bool:
-        """Tell whether there were processors, and all have ended in order: what they held is stored and said so."""
+    def all_ended_in_order(self) -> bool:
+        """Return whether there were processors, and all have ended in order, with their buffers committed."""
         with self._lock:
-            gone = _ended(self._alive.values())
-            if any(map(self._is_dead, self._silent)):
+            ended = _ended(self._alive.values())
+            if any(map(self._is_dead, self._gone)):
                 return False
-            if any(descriptor not in gone for descriptor in self._alive.values()):
+            if any(descriptor not in ended for descriptor in self._alive.values()):
                 return False
-            return bool(self._ended_well) and self._ended_well.issuperset([*self._alive, *self._silent])
+            return bool(self._ended_in_order) and self._ended_in_order.issuperset([*self._alive, *self._gone])
 
     def note_stop(self) -> None:
-        """Take it that everybody is asked to leave now. Who is gone by then was not asked."""
+        """Note that the living processors are asked to stop now."""
         with self._lock:
-            self._look()
-            self._gone_before = frozenset(self._died.union(self._silent))
+            self._poll()
+            self._gone_at_stop = frozenset(self._signalled.union(self._gone))
 
-    def have_left_the_dead(self) -> bool:
-        """Tell whether somebody was killed before all were asked to leave, and those beside it have left in order.
+    def only_dead_remain(self) -> bool:
+        """Return whether the daemon waits only for processors killed before the stop: their peers left in order.
 
-        Ask every now and then: where no fork server tells of a death, it is known after some times. Whom the daemon
-        has started behind the death is not waited for: it asks nobody twice.
+        Call it repeatedly: without a fork server, a death is certain only after some calls. Processors that the
+        daemon started after the death do not count: it asks nobody to leave twice.
         """
         with self._lock:
-            self._look()  # also for those that are killed from now on, which somebody has to name
-            if not self._gone_before:
+            self._poll()  # also for processors killed from now on, which `take_killed` reports
+            if not self._gone_at_stop:
                 return False
-            beside = frozenset[int]().union(*(self._beside[pid] for pid in self._silent))
-            is_over = bool(self._silent) and all(map(self._is_dead, self._silent)) and beside.isdisjoint(self._alive)
-            return is_over and self._silent.keys() <= self._gone_before - self._spoke
+            peers = frozenset[int]().union(*(self._peers[pid] for pid in self._gone))
+            is_over = bool(self._gone) and all(map(self._is_dead, self._gone)) and peers.isdisjoint(self._alive)
+            return is_over and self._gone.keys() <= self._gone_at_stop - self._last_lines
 
     def take_killed(self, *, has_ended: bool = False) -> list[Killed]:
-        """Return, once each, the processors that are gone without a last word.
+        """Return, once each, the processors that ended without a last line.
 
-        `has_ended`: the daemon has, so that no word can come any more. Who went with the daemon is not named: its
-        last word had nobody to pass it on. Who was gone before the daemon was asked to stop did not go with it.
+        `has_ended`: the daemon has ended, so no more lines can arrive. A processor that ended together with the
+        daemon is left out, because nothing passed its last line on; one that ended before the request to stop is not.
         """
         with self._lock:
-            patience = 1 if has_ended else _SILENT_POLLS
-            gone_before = self._gone_before or frozenset()
-            certain = self._died | (gone_before if has_ended else frozenset())
+            patience = 1 if has_ended else _LAST_LINE_POLLS
+            gone_at_stop = self._gone_at_stop or frozenset()
+            certain = self._signalled | (gone_at_stop if has_ended else frozenset())
+            known = self._last_lines | self._reported | self._ended_in_order
             killed = [
-                pid
-                for pid, polls in self._silent.items()
-                if (polls > patience or pid in certain) and pid not in self._spoke | self._told | self._ended_well
+                pid for pid, polls in self._gone.items() if (polls > patience or pid in certain) and pid not in known
             ]
-            self._told.update(killed)
-            was_asked = self._gone_before is not None
-            return [Killed(pid, self._shards.get(pid, ""), was_asked and pid not in gone_before) for pid in killed]
+            self._reported.update(killed)
+            was_asked = self._gone_at_stop is not None
+            return [Killed(pid, self._shards.get(pid, ""), was_asked and pid not in gone_at_stop) for pid in killed]
 
     def opened(self) -> frozenset[str]:
         """Return the shards that a living processor has opened."""
@@ -210,23 +212,23 @@ class ProcessorWatch:
             return frozenset(self._shards[pid] for pid in self._alive if pid in self._shards)
 
     def silences(self) -> dict[str, float]:
-        """Return, for each shard that a living processor has opened, for how long that one has said nothing.
+        """Return, by shard, the seconds since its living processor logged its last line.
 
-        One that is called says so every five seconds (`consumer/processor/progress`).
+        A processor that KCL calls logs one every five seconds (`consumer/processor/progress`).
         """
         with self._lock:
             now = self._monotonic()
-            return {self._shards[pid]: now - self._heard[pid] for pid in self._alive if pid in self._shards}
+            return {self._shards[pid]: now - self._heard_at[pid] for pid in self._alive if pid in self._shards}
 
     def close(self) -> None:
-        """Let go of the processors."""
+        """Close the pidfds."""
         with self._lock:
             while self._alive:
                 os.close(self._alive.popitem()[1])
 
 
 def _ended(descriptors: Iterable[int]) -> frozenset[int]:
-    """Return those whose process has ended; poll(2), because select(2) knows no descriptor beyond 1023."""
+    """Return the pidfds whose process has ended; by poll(2), because select(2) takes no descriptor beyond 1023."""
     poll = select.poll()
     for descriptor in descriptors:
         poll.register(descriptor, select.POLLIN)

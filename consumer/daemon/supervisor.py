@@ -180,11 +180,11 @@ class Supervisor:
                     self._kill_late(run, round(self._clock.monotonic() - asked_at, 1))
                     return
                 left = min(left, _LEAVING_POLL_SECONDS)
-                if self._processors.have_left_the_dead():  # KCL would wait for them until its grace is over
+                if self._processors.only_dead_remain():  # KCL would wait for them until its grace is over
                     self._notes.left_in_order = True
                     run.kill()
                     return
-                if self._plan.leaving is not None and self._processors.have_left():
+                if self._plan.leaving is not None and self._processors.all_ended_in_order():
                     self._plan.leaving.finish()
             signals.wait(run.exit_descriptors, left)
 

@@ -68,10 +68,10 @@ def test_a_thousand_processors_can_be_watched() -> None:
     watch = ProcessorWatch()
     watch.note(ProcessorEvent(event=STARTED, pid=process.pid))
     assert not watch.is_deserted()
-    assert not watch.have_left()
+    assert not watch.all_ended_in_order()
     watch.note(ProcessorEvent(event=ENDED, pid=process.pid))
     process.communicate(b"\n")
-    assert watch.have_left()
+    assert watch.all_ended_in_order()
     watch.close()
 
 
@@ -193,9 +193,9 @@ def test_who_ended_well_is_not_taken_for_dead(scene: Scene) -> None:
     kill(ended)
     scene.say(REAPED, ended, exit_code=0)
     assert scene.polls(20) == [False] * 20
-    assert not scene.watch.have_left()
+    assert not scene.watch.all_ended_in_order()
     scene.leave(other)
-    assert scene.watch.have_left()
+    assert scene.watch.all_ended_in_order()
 
 
 def test_a_stop_waits_for_nobody_who_was_killed_before(scene: Scene) -> None:
@@ -204,13 +204,13 @@ def test_a_stop_waits_for_nobody_who_was_killed_before(scene: Scene) -> None:
     kill(dead)
     scene.say(REAPED, dead, exit_code=-9)
     scene.watch.note_stop()
-    assert not scene.watch.have_left_the_dead()
+    assert not scene.watch.only_dead_remain()
     scene.leave(other)
-    assert scene.watch.have_left_the_dead()
+    assert scene.watch.only_dead_remain()
     late = scene.begin()
     kill(late)
     scene.say(REAPED, late, exit_code=-9)
-    assert not scene.watch.have_left_the_dead()
+    assert not scene.watch.only_dead_remain()
 
 
 def test_a_processor_that_failed_is_not_one_that_was_killed(scene: Scene) -> None:
@@ -221,7 +221,7 @@ def test_a_processor_that_failed_is_not_one_that_was_killed(scene: Scene) -> Non
     scene.say(REAPED, failed, exit_code=5)
     scene.watch.note_stop()
     assert scene.watch.is_deserted()
-    assert not scene.watch.have_left_the_dead()
+    assert not scene.watch.only_dead_remain()
 
 
 def test_a_stop_knows_who_was_gone_before_without_a_fork_server(scene: Scene) -> None:
@@ -230,10 +230,10 @@ def test_a_stop_knows_who_was_gone_before_without_a_fork_server(scene: Scene) ->
     kill(dead)
     scene.watch.note_stop()
     scene.leave(other)
-    assert [scene.watch.have_left_the_dead() for _ in range(5)] == [False] * 3 + [True] * 2
+    assert [scene.watch.only_dead_remain() for _ in range(5)] == [False] * 3 + [True] * 2
     scene.say(ENDED, dead)
-    assert not scene.watch.have_left_the_dead()
-    assert scene.watch.have_left()
+    assert not scene.watch.only_dead_remain()
+    assert scene.watch.all_ended_in_order()
 
 
 def test_a_stop_waits_for_nobody_who_began_behind_a_death(scene: Scene) -> None:
@@ -243,9 +243,9 @@ def test_a_stop_waits_for_nobody_who_began_behind_a_death(scene: Scene) -> None:
     scene.say(REAPED, dead, exit_code=-9)
     scene.begin()
     scene.watch.note_stop()
-    assert not scene.watch.have_left_the_dead()
+    assert not scene.watch.only_dead_remain()
     scene.leave(other)
-    assert scene.watch.have_left_the_dead()
+    assert scene.watch.only_dead_remain()
 
 
 @pytest.mark.parametrize("is_forked", [True, False])
@@ -265,7 +265,7 @@ def test_who_dies_behind_the_request_is_named(scene: Scene) -> None:
     dead, other, last = scene.begin(), scene.begin(), scene.begin()
     kill(dead)
     scene.leave(other)
-    assert [scene.watch.have_left_the_dead() for _ in range(3)] == [False] * 3
+    assert [scene.watch.only_dead_remain() for _ in range(3)] == [False] * 3
     kill(last)
-    assert not scene.watch.have_left_the_dead()
+    assert not scene.watch.only_dead_remain()
     assert scene.watch.take_killed(has_ended=True) == [Killed(dead.pid, "", was_asked=True)]
