@@ -1,1 +1,1 @@
-"""`minutebook consume`: the MultiLangDaemon and its supervisor. Imports `preflight`, `leases` and `archived`."""
+"""`minutebook consume`: the MultiLangDaemon and its supervisor."""

@@ -1,4 +1,4 @@
-"""`minutebook consume`: check, settle the start, write the daemon's file, and supervise the daemon."""
+"""`minutebook consume`: run the checks, settle the start, write the daemon's file, and supervise the daemon."""
 
 import sys
 from collections.abc import Mapping, Sequence
@@ -13,16 +13,16 @@ from consumer.archived.skipped import SkippedBatches
 from consumer.daemon.fork_server import ForkPlan, socket_of, stub_command
 from consumer.daemon.prepared.classes import find_classes
 from consumer.daemon.process import allow_descriptors, daemon_command
-from consumer.daemon.properties import ReadSize, effective_properties, processor_command
+from consumer.daemon.properties import ReadSize, effective_properties, processor_command, write_effective
 from consumer.daemon.restart_policy import RestartLimits
-from consumer.daemon.start import DaemonFile, StartChooser, as_settled, settle_start, stream_of
+from consumer.daemon.start import StartChooser, as_settled, settle_start, stream_of
 from consumer.daemon.supervisor import DaemonPlan, Supervisor
 from consumer.leases.hand_over import Leaving
 from consumer.leases.leader_lock import release_own_lock
 from consumer.leases.next_owner import REPORT_SECONDS
 from consumer.leases.table import DynamoDBLeaseTable, failover_seconds, lease_table_of
 from consumer.liveness.first_start import FirstStart
-from consumer.liveness.lock_memory import lock_memory
+from consumer.liveness.lock_memory import LockMemory
 from consumer.liveness.poll import ReaderPoll
 from consumer.liveness.rules import ReaderWatch
 from consumer.monitoring.health_file import health_path
@@ -32,7 +32,7 @@ from consumer.preflight.java import find_jars, find_java
 from consumer.preflight.preflight import failed_checks_code, preflight, settled
 from consumer.settings import shipped
 from consumer.settings.settings import LoadedSettings, Settings, load_with_kcl
-from consumer.worker.state_folder import default_state_folder, file_name, lock_worker, prepare_state
+from consumer.worker.state_folder import boot_id, default_state_folder, file_name, lock_worker, prepare_state
 from consumer.worker.worker_id import stable_worker_id
 from minutebook.aws.access import Access
 from minutebook.aws.clients import make_s3_client
@@ -48,29 +48,26 @@ _FAILED: Final = "consume_failed"
 _KILL_MARGIN_SECONDS: Final = 15
 _LEADER_LOCK_SECONDS: Final = 5
 _LEAVE_SECONDS: Final = 2
-"""For one request at a stop: whoever stops us does not wait for long."""
+"""For one request at a stop, whose time is short."""
 _TABLE_SECONDS: Final = 60
 _POLL_SECONDS: Final = 10
 _SKIPPED_SECONDS: Final = 20
-"""Short enough for a stop; it is tried again before each start."""
+"""Short enough for a stop; the store is retried before each start."""
 _GRACE: Final = "shutdownGraceMillis"
 _IDLE: Final = "idleTimeBetweenReadsInMillis"
 _KCL_IDLE_MILLIS: Final = 1500
 _HANG_SECONDS: Final = 120
-"""A request that began at the end of the time for it may take a minute more, and says so when it fails."""
+"""A request that began at the end of its budget may take a minute more; its failure is then logged."""
 
 
 def run_consume(path: Path | None, environ: Mapping[str, str], state_folder: Path | None) -> int:
-    """Run until asked to stop or until going on makes no sense; return the exit code.
-
-    What prevents the start is a line of the log, like all that comes later: it is mostly no person who reads it.
-    """
+    """Run until a signal or too many failures; return the exit code. Errors are logged, as everything later is."""
     configure_logging()
     log = structlog.get_logger()
     try:
         return _consume(path, environ, state_folder)
     except MinutebookError as exc:
-        log.error(  # noqa: TRY400 - the message names the thing and the next step; no stack is wanted
+        log.error(  # noqa: TRY400 - the message and the next step explain it without a stack
             _FAILED,
             kind=type(exc).__name__,
             error=str(exc),
@@ -103,6 +100,7 @@ def _consume(path: Path | None, environ: Mapping[str, str], state_folder: Path |
     if code:
         return code
     worker_id = loaded.kcl.get("workerId") or stable_worker_id(environ)
+    name = file_name(worker_id)
     state = prepare_state(state_folder or default_state_folder(), loaded.settings.application_name)
     lock = lock_worker(state, worker_id, clock)
     watch = make_watch(loaded.settings, clock)
@@ -122,19 +120,22 @@ def _consume(path: Path | None, environ: Mapping[str, str], state_folder: Path |
         ),
         _lease_table(loaded, clock, budget_seconds=_POLL_SECONDS),
         clock,
-        failover_seconds=failover_seconds(loaded),
-        on_look=watch.readers,
-        memory=lock_memory(state / f"{file_name(worker_id)}.leader"),
+        on_poll=watch.readers,
+        memory=LockMemory(state / f"{name}.leader", boot_id()),
         first_start=first_start,
     )
-    effective = state / f"{file_name(worker_id)}.properties"
-    forks = socket_of(state, file_name(worker_id)) if _wants_forks(loaded) else None
+    effective = state / f"{name}.properties"
+    # Processors are forked unless the file names a program of its own for them.
+    forks = socket_of(state, name) if loaded.settings.fork_server and "executableName" not in loaded.kcl else None
     starter = processor_command if forks is None else stub_command
     values_from = partial(effective_properties, loaded, worker_id=worker_id, executable=starter(Path(sys.executable)))
     environment = daemon_environment(environ, effective, loaded.settings.access, forks)
     skipped, read_size = _skipped_batches(loaded.settings, clock), ReadSize()
-    file = DaemonFile(effective, lambda start: read_size.bound(values_from(start)))
     java = find_java(environ).program
+
+    def write_file(start: KclStart) -> None:
+        write_effective(effective, read_size.bound(values_from(start)))
+
     plan = DaemonPlan(
         command=daemon_command(java, find_classes(java, find_jars()), effective, find_logback(loaded.path)),
         environment=environment,
@@ -152,44 +153,35 @@ def _consume(path: Path | None, environ: Mapping[str, str], state_folder: Path |
             partial(release_own_lock, _lease_table(loaded, clock, budget_seconds=_LEADER_LOCK_SECONDS), worker_id),
             readers.before_start,
             first_start.before_start,
-            StartChooser(record, stream, table, file, clock).prepare,
+            StartChooser(record, stream, table, write_file, clock).prepare,
         ],
     )
     allow_descriptors()
     limits = RestartLimits(healthy_seconds=60 + 2 * loaded.settings.store_timeout_seconds)
-    with watched(watch, loaded.settings, health_path(state, file_name(worker_id)), worker_id, clock):
+    with watched(watch, loaded.settings, health_path(state, name), worker_id, clock):
         return Supervisor(plan, clock, limits=limits, watch=watch).run()
 
 
 def find_logback(properties: Path | None) -> Path:
-    """Return the daemon's log configuration: beside the properties file, else the one shipped.
-
-    Raises:
-        SettingsError: there is none.
-    """
+    """Return the daemon's log configuration: beside the properties file, else the one shipped."""
     if properties is not None and (beside := properties.resolve().parent / "logback.xml").is_file():
         return beside
     return shipped.logback()
 
 
-def _wants_forks(loaded: LoadedSettings) -> bool:
-    """Tell whether processors are forked: a program that the file names is started as it says."""
-    return loaded.settings.fork_server and "executableName" not in loaded.kcl
-
-
 def daemon_environment(
     environ: Mapping[str, str], effective: Path, access: Access, forks: Path | None = None
 ) -> dict[str, str]:
-    """Return the environment of daemon and processors: their settings are in the effective file alone.
+    """Return the environment of daemon and processors, which read their settings from the effective file only.
 
-    `forks` is the fork server's socket. KCL has no property for AWS's other endpoints; the AWS SDK for Java reads
+    `forks` is the fork server's socket. KCL has no property for AWS's other endpoints, but the AWS SDK for Java reads
     these variables.
     """
-    kept = {name: text for name, text in environ.items() if name != TEXT_VARIABLE}
-    wanted = {"AWS_USE_FIPS_ENDPOINT": access.use_fips, "AWS_USE_DUALSTACK_ENDPOINT": access.use_dualstack}
-    chosen = {name: "true" for name, is_wanted in wanted.items() if is_wanted}
+    inherited = {name: text for name, text in environ.items() if name != TEXT_VARIABLE}
+    flags = {"AWS_USE_FIPS_ENDPOINT": access.use_fips, "AWS_USE_DUALSTACK_ENDPOINT": access.use_dualstack}
+    endpoints = {name: "true" for name, is_set in flags.items() if is_set}
     ours = {"PYTHONUTF8": "1", FILE_VARIABLE: str(effective), SUPERVISED_VARIABLE: "1"}
-    return {**kept, **chosen, **ours, **({} if forks is None else {FORKS_VARIABLE: str(forks)})}
+    return {**inherited, **endpoints, **ours, **({} if forks is None else {FORKS_VARIABLE: str(forks)})}
 
 
 def _leaving(loaded: LoadedSettings, worker_id: str, clock: Clock) -> Leaving | None:
@@ -228,7 +220,7 @@ def _preflight(loaded: LoadedSettings, environ: Mapping[str, str], clock: Clock)
 
 
 def _report(checks: Sequence[Check]) -> int:
-    """Log what failed or warns; return the exit code that it asks for."""
+    """Log failed checks and warnings; return the exit code."""
     log = structlog.get_logger()
     for check in checks:
         if check.outcome in {CheckOutcome.FAIL, CheckOutcome.WARN}:

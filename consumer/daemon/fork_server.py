@@ -1,7 +1,7 @@
-"""The fork server as the supervisor starts it: its socket, its command line, and what the daemon starts for a shard.
+"""How the supervisor starts the fork server: its socket, its command line, and the stub that the daemon starts.
 
-The socket lies in the application's state folder, which is its owner's alone. It is there before the daemon is: a
-stub that comes early waits in its queue.
+The socket lies in the application's state folder, which only its owner can use. It listens before the daemon starts:
+a stub that connects early waits in its queue.
 """
 
 import hashlib
@@ -27,20 +27,16 @@ FORK_SERVER_ENDED: Final = ProcessorEvent(
 )
 _NAME_BYTES: Final = 64
 _WAITING: Final = 4096
-"""Stubs in the queue; all of a daemon's shards may come at once."""
+"""Length of the socket's queue; the stubs of all shards may connect at once."""
 
 
 def stub_command(python: Path) -> str:
-    """Return the daemon's `executableName` where processors are forked.
-
-    Raises:
-        SettingsError: a path in it holds a blank.
-    """
+    """Return the daemon's `executableName` where processors are forked; raises SettingsError for a blank in it."""
     return f"{unsplittable(python)} -I -S {unsplittable(Path(stub.__file__))}"
 
 
 class ForkPlan(NamedTuple):
-    """What to start: the socket's path, the processors' settings and environment."""
+    """The socket's path, and the processors' properties file and environment."""
 
     socket: Path
     properties: Path
@@ -48,21 +44,18 @@ class ForkPlan(NamedTuple):
 
 
 def socket_of(state: Path, worker: str) -> Path:
-    """Return the socket of a worker, whose name as a file's is given.
+    """Return the socket's path for a worker's file name; a long name is hashed.
 
-    However long that is: an address holds 107 bytes (unix(7)), 20 of which say where the folder is.
+    A socket address holds 107 bytes (unix(7)), and `open_door` needs about 20 of them for the folder.
     """
     short = worker if len(worker) <= _NAME_BYTES else hashlib.sha256(worker.encode()).hexdigest()
     return state / f"{short}.socket"
 
 
 def start_fork_server(plan: ForkPlan, output: ChildOutput, parent: int | None = None) -> Child:
-    """Start the fork server; whoever connects from now on waits until it answers.
+    """Start the fork server; connections wait until it is ready. Raises SettingsError as `open_door` does.
 
-    It ends by itself when `parent` is gone, which is this process unless a pid is given.
-
-    Raises:
-        SettingsError: the folder takes no socket.
+    It ends by itself after the process `parent`; None: this process.
     """
     with open_door(plan.socket) as door:
         arguments = [str(door.fileno()), str(plan.properties), str(parent or os.getpid())]
@@ -72,12 +65,8 @@ def start_fork_server(plan: ForkPlan, output: ChildOutput, parent: int | None = 
 
 
 def open_door(path: Path) -> socket.socket:
-    """Return a socket that listens at `path`, and is its owner's alone.
-
-    Raises:
-        SettingsError: the folder takes none.
-    """
-    # An address holds 107 bytes (unix(7)), and a state folder may lie deeper.
+    """Return a socket that listens at `path`, for its owner only; raises SettingsError if it cannot be created."""
+    # A socket address holds 107 bytes (unix(7)), and the state folder's path may be longer.
     try:
         folder = os.open(path.parent, os.O_PATH | os.O_DIRECTORY)
         try:

@@ -2,10 +2,9 @@
 
     python parent_death.py SIGNAL PARENT_PID PROGRAM [ARGUMENT...]
 
-Sets the kernel's parent-death signal (prctl(2), PR_SET_PDEATHSIG) and becomes the program; the setting survives exec.
-A program of its own instead of a `preexec_fn`, which is not safe in a process with threads. The signal follows the
-*thread* that started the child: start children from a thread that lives as long as they should. Elsewhere than on
-Linux the program is started without the signal.
+Sets the kernel's parent-death signal (prctl(2), PR_SET_PDEATHSIG) and executes the program; the setting survives
+exec. A `preexec_fn` would not be safe in a process with threads. The signal comes when the *thread* that started the
+child ends: start children from a thread that lives as long as they should. Outside Linux there is no signal.
 """
 
 import ctypes
@@ -24,7 +23,7 @@ def tied_to_parent(command: Sequence[str], number: signal.Signals) -> list[str]:
 
 
 def main(arguments: list[str]) -> None:
-    """Ask for the signal and become the program; exits 1 when the parent is gone already."""
+    """Request the signal and execute the program; exits 1 when the parent is gone already."""
     if len(arguments) < _USAGE:
         sys.exit("usage: parent_death.py SIGNAL PARENT_PID PROGRAM [ARGUMENT...]")
     number, parent, command = int(arguments[0]), int(arguments[1]), arguments[2:]

@@ -1,4 +1,4 @@
-"""One run of the daemon and its fork server: tied to their parent, their output passed through, reaped whole."""
+"""Processes of one run, the daemon and its fork server: tied to their parent, output passed on, reaped as a group."""
 
 import os
 import resource
@@ -13,47 +13,39 @@ from consumer.daemon.parent_death import tied_to_parent
 from consumer.daemon.prepared.classes import MAIN_CLASS, Classes
 
 _LINE_LIMIT: Final = 32 << 20
-"""KCL logs a malformed aggregate of 1 MiB in a line of up to 20 MB; a longer line comes in pieces."""
+"""KCL logs a malformed aggregate of 1 MiB in a line of up to 20 MB; a longer line is read in pieces."""
 _DRAIN_SECONDS: Final = 5
 _DESCRIPTORS: Final = 65_536
 
 
 def allow_descriptors() -> None:
-    """Raise this process's own limit of descriptors, and that of all it starts, as far as it may.
+    """Raise the limit of open descriptors, for this process and its children, as far as the hard limit allows.
 
-    Two for each shard, one here and one in the fork server; many hosts begin at 1,024.
+    Each shard takes one descriptor here and one in the fork server; many hosts have a limit of 1,024.
     """
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = _DESCRIPTORS if hard == resource.RLIM_INFINITY else min(hard, _DESCRIPTORS)
-    if soft != resource.RLIM_INFINITY and soft < wanted:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+    limit = _DESCRIPTORS if hard == resource.RLIM_INFINITY else min(hard, _DESCRIPTORS)
+    if soft != resource.RLIM_INFINITY and soft < limit:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (limit, hard))
 
 
 def daemon_command(java: Path, classes: Classes, properties: Path, logback: Path) -> list[str]:
     """Return the command line of the daemon.
 
     `file.encoding`: the daemon reads and writes its children's lines in the JVM's default charset; under LANG=C
-    partition keys beyond ASCII would arrive damaged. `ExitOnOutOfMemoryError`: KCL takes an OutOfMemoryError for a
-    batch that is done, and delivers the next one (docs/decisions/0015-poison-aggregates.md).
+    partition keys beyond ASCII would arrive damaged. `ExitOnOutOfMemoryError`: after an OutOfMemoryError KCL would
+    take the batch for done and deliver the next one (docs/decisions/0015-poison-aggregates.md).
     """
     class_path = os.pathsep.join(map(str, [*classes.path, properties.parent]))
     return [
-        str(java),
-        "-XX:+ExitOnOutOfMemoryError",
-        "-Dfile.encoding=UTF-8",
-        *classes.options,
-        "-cp",
-        class_path,
-        MAIN_CLASS,
-        "--properties-file",
-        str(properties),
-        "--log-configuration",
-        str(logback),
+        *(str(java), "-XX:+ExitOnOutOfMemoryError", "-Dfile.encoding=UTF-8", *classes.options),
+        *("-cp", class_path, MAIN_CLASS),
+        *("--properties-file", str(properties), "--log-configuration", str(logback)),
     ]
 
 
 class ChildOutput(NamedTuple):
-    """Where a program's lines go; see `Child`."""
+    """Sinks of a program's lines, and the functions that rewrite each line first."""
 
     stdout: BinaryIO
     stderr: BinaryIO
@@ -64,9 +56,8 @@ class ChildOutput(NamedTuple):
 class Child:
     """A running program, in a session of its own: a Ctrl-C at our terminal does not reach it or its children.
 
-    Each line of its stdout goes to `on_output`, and what that makes of it to `stdout`; each line of its stderr to
-    `on_line`, and what that makes of it to `stderr`. Start it from a thread that lives as long as the program should
-    (see `consumer/daemon/parent_death.py`).
+    Each line of its stdout goes through `on_output` to `stdout`, each line of its stderr through `on_line` to
+    `stderr`. Start it from a thread that lives as long as the program should (see `consumer/daemon/parent_death.py`).
     """
 
     def __init__(
@@ -74,7 +65,6 @@ class Child:
         command: Sequence[str],
         environment: Mapping[str, str],
         output: ChildOutput,
-        *,
         keep_open: Sequence[int] = (),
     ) -> None:
         self._process = subprocess.Popen(  # noqa: S603 - our own command line
@@ -97,37 +87,34 @@ class Child:
 
     @property
     def pid(self) -> int:
-        """The process id; it stays ours until `reap`."""
+        """The process id, which is not reused before `reap`."""
         return self._process.pid
 
     def has_ended(self) -> bool:
-        """Tell whether the program has ended; it is not reaped by this."""
+        """Return whether the program has ended, without reaping it."""
         return os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOWAIT | os.WNOHANG) is not None
 
     def has_ended_in_order(self) -> bool:
-        """Tell whether the program has ended with 0, or by SIGTERM; it is not reaped by this."""
-        ended = os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOWAIT | os.WNOHANG)
+        """Return whether the program has ended with 0 or by SIGTERM, without reaping it."""
+        info = os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOWAIT | os.WNOHANG)
         in_order = {(os.CLD_EXITED, 0), (os.CLD_KILLED, signal.SIGTERM)}
-        return ended is not None and (ended.si_code, ended.si_status) in in_order
+        return info is not None and (info.si_code, info.si_status) in in_order
 
     def ask_to_stop(self) -> None:
-        """Send SIGTERM to the program alone."""
+        """Send SIGTERM to the program, not to its children."""
         os.kill(self.pid, signal.SIGTERM)  # not send_signal: it may reap
 
     def kill(self) -> None:
-        """Send SIGKILL to the program and all of its children, from any thread.
-
-        Safe at any moment: commits are atomic.
-        """
+        """Send SIGKILL to the program and all of its children, from any thread; safe because commits are atomic."""
         with self._reaping:
             if not self._is_reaped:
                 os.killpg(self.pid, signal.SIGKILL)
 
     def reap(self) -> int:
-        """Kill what is left of the program's session, reap the program, and return its exit code.
+        """Kill the rest of the program's session, reap the program, and return its exit code.
 
-        A processor that outlived a crashed daemon would only be a zombie writer. While the ended program is not
-        reaped its process group cannot be anybody else's.
+        A processor that outlives a crashed daemon could only be a zombie writer. The process group is not reused
+        before the program is reaped.
         """
         self.kill()
         with self._reaping:
@@ -141,7 +128,7 @@ class Child:
 
 
 class DaemonRun:
-    """A running daemon, and the fork server that its processors come from; None where the daemon starts each."""
+    """A running daemon, and its fork server; None where the daemon starts each processor itself."""
 
     def __init__(self, daemon: Child, fork_server: Child | None = None) -> None:
         self._daemon = daemon
@@ -154,12 +141,12 @@ class DaemonRun:
 
     @property
     def fork_server_pid(self) -> int | None:
-        """The fork server's process id; None without one."""
+        """The fork server's process id."""
         return None if self._fork_server is None else self._fork_server.pid
 
     @property
     def exit_descriptors(self) -> list[int]:
-        """What is readable when the daemon has ended, or the fork server other than in order."""
+        """Pidfds: readable when the daemon has ended, or the fork server has failed."""
         return [
             child.exit_descriptor
             for child in self._children()
@@ -167,28 +154,28 @@ class DaemonRun:
         ]
 
     def has_ended(self) -> bool:
-        """Tell whether the daemon has ended."""
+        """Return whether the daemon has ended."""
         return self._daemon.has_ended()
 
     def has_lost_its_processors(self, *, is_stopping: bool) -> bool:
-        """Tell whether the fork server has ended, and every processor with it.
+        """Return whether the fork server has ended, and every processor with it.
 
-        Where everybody was told to stop, it ends in order: behind its last processor, or by SIGTERM before its first.
+        During a stop it may end in order: after its last processor, or by SIGTERM before its first.
         """
         server = self._fork_server
         return server is not None and server.has_ended() and not (is_stopping and server.has_ended_in_order())
 
     def ask_to_stop(self) -> None:
-        """Send SIGTERM to the daemon alone: it asks its processors to commit, then ends with 143."""
+        """Send SIGTERM to the daemon: it asks its processors to commit, then ends with 143."""
         self._daemon.ask_to_stop()
 
     def kill(self) -> None:
-        """Send SIGKILL to all of them, from any thread; see `Child.kill`."""
+        """Send SIGKILL to all processes, from any thread; see `Child.kill`."""
         for child in self._children():
             child.kill()
 
     def reap(self) -> int:
-        """Kill what is left, reap it, and return the daemon's exit code."""
+        """Kill and reap all processes; return the daemon's exit code."""
         code, *_ = [child.reap() for child in self._children()]
         return code
 
@@ -197,17 +184,17 @@ class DaemonRun:
 
 
 def _pump(pipe: IO[bytes] | None, sink: BinaryIO, on_line: Callable[[bytes], bytes]) -> threading.Thread:
-    """Start passing lines on; whoever looks at a line sees it before the log does."""
-    if pipe is None:  # pragma: no cover - PIPE was asked for
+    """Start a thread that passes lines on; `on_line` gets each line before the sink does."""
+    if pipe is None:  # pragma: no cover - Popen was called with PIPE
         raise AssertionError("no pipe")
 
     def run() -> None:
-        audible = True
+        is_open = True
         with pipe:
             while line := pipe.readline(_LINE_LIMIT):
-                passed_on = on_line(line)
-                if audible and passed_on:
-                    audible = _write(sink, passed_on)
+                output = on_line(line)
+                if is_open and output:
+                    is_open = _write(sink, output)
 
     thread = threading.Thread(target=run, daemon=True)
     thread.start()
@@ -215,7 +202,7 @@ def _pump(pipe: IO[bytes] | None, sink: BinaryIO, on_line: Callable[[bytes], byt
 
 
 def _reap_orphans(group: int) -> None:
-    """Reap what the dead daemon left to us: only the first process of a container inherits orphans."""
+    """Reap the dead daemon's orphans, which only the first process of a container inherits."""
     try:
         while True:
             os.waitpid(-group, 0)
@@ -224,7 +211,7 @@ def _reap_orphans(group: int) -> None:
 
 
 def _write(sink: BinaryIO, line: bytes) -> bool:
-    """Write one line; False when nobody reads our output any more, which is no reason to block the daemon."""
+    """Write one line; return False if our output is closed, which must not block the daemon."""
     try:
         sink.write(line)
         sink.flush()

@@ -1,4 +1,4 @@
-"""The daemon's own properties file: what the user wrote, the presets, and the start that all writers share."""
+"""The daemon's own properties file: the user's lines, the presets, and the start that all writers share."""
 
 import contextlib
 import io
@@ -17,23 +17,22 @@ from minutebook.aws.roles import ROLE_SESSION
 from minutebook.errors import SettingsError
 
 PRESETS: Final[Mapping[str, str]] = {
-    # SIGTERM: without it the children are not asked to commit what they hold (the daemon's default is 0).
+    # Without it (the daemon's default is 0), SIGTERM does not ask the children to commit their buffers.
     "shutdownGraceMillis": "25000",
-    # The empty calls are the tick by which an idle shard's minute is committed.
+    # Empty calls are the tick by which an idle shard's minute is committed.
     "callProcessRecordsEvenForEmptyRecordList": "true",
-    # Unset means enhanced fan-out, which is paid for by the hour.
+    # Unset means enhanced fan-out, which AWS charges by the hour.
     "retrievalMode": "POLLING",
     "AwsCredentialsProvider": "DefaultCredentialsProvider",
-    # KCL 3.1.3 never finishes a graceful hand-over that comes upon a shard still waiting for its parents
+    # KCL 3.1.3 never finishes a graceful hand-over of a shard that still waits for its parents
     # (awslabs/amazon-kinesis-client#1729, #1743): the old owner renews the lease, nobody reads the shard, and a
     # restart does not help. The archive needs no grace: the next owner reads again from the checkpoint.
     "isGracefulLeaseHandoffEnabled": "false",
-    # How often the leader gives leases away, and half of how often a worker looks for its own. KCL's 20 s leave a
-    # shard without a reader for so long; loads are still balanced once a minute.
+    # How often the leader assigns leases; workers read their own twice as often. KCL's 20 s leave a shard without a
+    # reader for that long. Loads are still balanced once a minute.
     "leaseAssignmentIntervalMillis": "4000",
     "varianceBalancingFrequency": "15",
-    # KCL 3 uses it for one thing: it sleeps that long after it has made rows, before the first shard is read. Its own
-    # default is a minute.
+    # KCL 3 only uses it to sleep between creating rows and reading the first shard; its default is a minute.
     "shardSyncIntervalMillis": "1000",
 }
 """What `consume` sets unless the file says otherwise."""
@@ -46,22 +45,22 @@ _KCL_RECORDS: Final = 10_000
 
 
 class _Step(NamedTuple):
-    """Records of a read, and milliseconds between two: a full shard takes in 1,000 records a second."""
+    """Records of a read, and milliseconds between reads; a full shard receives 1,000 records a second."""
 
     records: int
     idle_millis: int
 
 
 _STEPS: Final = (_Step(1000, 500), _Step(400, 250))
-"""At most four reads a second: Kinesis allows five of a shard, to all of its readers together."""
+"""At most four reads a second: Kinesis allows five per shard, for all of its readers together."""
 
 
 class ReadSize:
-    """How much the daemon reads at once: less after each one that ran out of memory, until `consume` ends.
+    """The daemon's `maxRecords`, smaller after each daemon that ran out of memory, until `consume` ends.
 
-    KCL holds several answers of each shard that catches up, and has no bound for all of them together. A daemon that
-    died of a backlog meets the same one when it is started again, and would die of it again. Smaller answers are what
-    bounds it (docs/performance.md). `ran_out` may be called from any thread.
+    KCL holds several answers of each shard that catches up, without a limit for all of them together. A daemon that
+    ran out of memory in a backlog would do so again after a restart; smaller answers prevent that
+    (docs/performance.md). `ran_out` may be called from any thread.
     """
 
     def __init__(self) -> None:
@@ -69,12 +68,12 @@ class ReadSize:
         self._deaths = 0
 
     def ran_out(self) -> None:
-        """Take that a daemon has ended for want of memory."""
+        """Note that a daemon ran out of memory."""
         with self._lock:
             self._deaths += 1
 
     def bound(self, values: Mapping[str, str]) -> dict[str, str]:
-        """Return the values for the next daemon. A pause that they name stays: others may read the shard, too."""
+        """Return the values for the next daemon; a pause set by the user stays, because others may read the shard."""
         with self._lock:
             deaths = self._deaths
         if not deaths:
@@ -96,13 +95,10 @@ class ReadSize:
 def effective_properties(
     loaded: LoadedSettings, start: KclStart, *, worker_id: str, executable: str
 ) -> dict[str, str]:
-    """Return the file that the daemon gets.
+    """Return the lines of the daemon's file; raises SettingsError where the processor could not work with one.
 
-    The start is never the user's: it is the one stored beside the archive, so that every writer of a shard
-    begins at the same record (docs/decisions/0004-deterministic-start.md).
-
-    Raises:
-        SettingsError: a name is set so that the processor cannot work.
+    The start never comes from the user's file but from the archive's record, so that every writer of a shard begins
+    at the same record (docs/decisions/0004-deterministic-start.md).
     """
     values = {**PRESETS, "workerId": worker_id, "executableName": executable, "regionName": loaded.settings.region}
     values["streamName"] = loaded.settings.stream_name
@@ -121,9 +117,9 @@ def effective_properties(
 
 
 def _stream_role(settings: Settings) -> dict[str, str]:
-    """Return as whom KCL asks Kinesis, where that is another role: its tables and metrics are ours still.
+    """Return the credentials for another account's stream: only Kinesis gets the role, not KCL's tables and metrics.
 
-    The class assumes the role anew before it expires (KclStsAssumeRoleCredentialsProvider.java).
+    The class renews the role's session before it expires (KclStsAssumeRoleCredentialsProvider.java).
     """
     access = settings.access
     if access.stream_role_arn is None:
@@ -137,11 +133,7 @@ def _stream_role(settings: Settings) -> dict[str, str]:
 
 
 def processor_command(python: Path) -> str:
-    """Return the daemon's `executableName`: the console script beside the running interpreter.
-
-    Raises:
-        SettingsError: it is missing, or its path holds a blank.
-    """
+    """Return the daemon's `executableName`, the console script beside the interpreter; raises SettingsError."""
     script = python.parent / "minutebook-processor"
     if not os.access(script, os.X_OK):
         raise SettingsError(
@@ -151,11 +143,7 @@ def processor_command(python: Path) -> str:
 
 
 def unsplittable(path: Path) -> str:
-    """Return a path as a word of the daemon's command.
-
-    Raises:
-        SettingsError: it holds a blank, at which KCL splits the command, without quoting.
-    """
+    """Return a path for the daemon's command; raises SettingsError for a blank, at which KCL splits it."""
     if " " in str(path):
         raise SettingsError(
             f"the daemon cannot start {str(path)!r}: it splits the command at blanks",
@@ -165,11 +153,7 @@ def unsplittable(path: Path) -> str:
 
 
 def write_effective(path: Path, values: Mapping[str, str]) -> None:
-    """Write `values` to `path`, readable by its owner alone; a reader sees the old file or the new one, whole.
-
-    Raises:
-        SettingsError: the folder takes no file: the disk is full or read-only, or somebody removed it.
-    """
+    """Replace the file at `path` atomically, readable by its owner only; raises SettingsError if it cannot."""
     text = io.StringIO()
     javaproperties.dump(dict(sorted(values.items())), text, timestamp=False)
     draft = path.with_name(f".{path.name}.{os.getpid()}")

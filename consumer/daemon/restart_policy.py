@@ -1,16 +1,16 @@
-"""What the supervisor does after the daemon has ended. Pure: the facts come in, a decision goes out.
+"""Decide what the supervisor does after the daemon has ended. Pure.
 
-    asked to stop, ended as asked ............ stop, 0; also with one that somebody killed before
+    asked to stop, ended as asked ............ stop, 0; also if a processor was killed before that
     asked to stop, a processor failed ........ stop, that processor's code
-    asked to stop, had to be killed, or a
-      processor was, when it had been asked .. stop, 1
+    asked to stop, killed after the grace, or
+      a processor was killed while stopping .. stop, 1
     a processor refused (code 2 or 6) or KCL
-      lacks a permission (2) ................. once more, then give up with that code: a person must act
-    a shard was left without a reader ........ twice more, then give up: a restart does not help
-    anything else, also code 0 ............... again, at once, then after 2, 4 ... 60 s; give up after 6 in a row
+      lacks a permission (2) ................. restart once, then give up with that code: a person must act
+    a shard was left without a reader ........ restart twice, then give up: a restart does not help
+    anything else, also code 0 ............... restart at once, then after 2, 4 ... 60 s; give up after 6 in a row
 
-The daemon exits 0 by itself when it cannot initialise; unasked, that is a crash like any other. A run counts as
-healthy, and the counting starts again, when it lasted longer than a processor may wait for the store, twice.
+The daemon exits 0 by itself when it cannot initialise, which is a crash like any other. A run that lasted twice as
+long as a processor may wait for the store is healthy, and the counts start at 0 again.
 """
 
 import signal
@@ -22,19 +22,20 @@ from consumer.child_logs.processor_log import ProcessorEvent
 UNREAD: Final = "shard_without_reader"
 _REFUSALS: Final = frozenset({2, 6})
 _OUR_CODES: Final = frozenset({1, 2, 5, 6})
-_MENDS_ITSELF: Final = 2
+_QUIET_CRASHES: Final = 2
+"""One crash or two need no person; a refusal does."""
 _WAIT: Final = "nothing yet: it is started again, and consume gives up after {} crashes in a row"
 _STOPPED: Final = frozenset({0, 143, -15})
-"""What a daemon ends with after SIGTERM: 143 from Java, -15 when it had not installed its hook yet."""
+"""The daemon's exit codes after SIGTERM: 143 from Java, -15 before it has installed its hook."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RestartLimits:
-    """How patient the supervisor is."""
+    """Limits and waits of restarts."""
 
     healthy_seconds: float = 660
     second_wait_seconds: float = 2
-    """After the first crash there is none: a start takes some seconds, and its shards wait."""
+    """There is no wait after the first crash: a start takes some seconds, and its shards wait."""
     longest_wait_seconds: float = 60
     crashes_in_a_row: int = 6
     refusals_in_a_row: int = 2
@@ -43,11 +44,12 @@ class RestartLimits:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class DaemonExit:
-    """How one run of the daemon ended. `code` is negative for a signal; `failure` the first that a child told.
+    """How one run of the daemon ended.
 
-    `evidence` is why it ended where no child told, see `run_notes`; `last_error` what KCL itself said last.
-    `left_in_order`: all processors had left as asked but those that were killed before, for which the daemon waited.
-    `lost` is one that was killed when it had been asked: however the daemon ended, it did not commit.
+    `code` is negative for a signal. `failure` is the first one that a processor logged; `evidence` the cause where
+    none did (see `run_notes`); `last_error` KCL's last logged error. `left_in_order`: all processors left as asked,
+    except some killed before, for which the daemon waited. `lost` is a processor that was killed after it was asked
+    to commit.
     """
 
     code: int
@@ -61,7 +63,7 @@ class DaemonExit:
 
     @property
     def cause(self) -> ProcessorEvent | None:
-        """The best that is known."""
+        """The most certain cause that is known."""
         return self.failure or (None if self.asked else self.evidence)
 
 
@@ -113,9 +115,8 @@ class RestartPolicy:
             return _give_up(ended)
         wait = self._limits.second_wait_seconds * 2.0 ** (self._crashes - 2) if self._crashes > 1 else 0
         stop = _give_up(ended)
-        # One crash or two mend themselves, and nobody should get up for them; a refusal does not.
-        mends = self._crashes <= _MENDS_ITSELF and not refused
-        next_step = _WAIT.format(self._limits.crashes_in_a_row) if mends else stop.next_step
+        is_quiet = self._crashes <= _QUIET_CRASHES and not refused
+        next_step = _WAIT.format(self._limits.crashes_in_a_row) if is_quiet else stop.next_step
         return Restart(min(wait, self._limits.longest_wait_seconds), self._crashes, stop.reason, next_step)
 
 
@@ -139,23 +140,23 @@ def _give_up(ended: DaemonExit) -> EndSupervisor:
     if ended.cause is not None:
         code = ended.cause.exit_code
         return EndSupervisor(code if code in _OUR_CODES else 1, ended.cause.error, ended.cause.next_step)
-    said = f"; KCL's last error: {ended.last_error}" if ended.last_error else ""
+    kcl_error = f"; KCL's last error: {ended.last_error}" if ended.last_error else ""
     if ended.code == 0:
         return EndSupervisor(
             1,
-            f"the daemon could not initialise: it ended by itself with code 0{said}",
+            f"the daemon could not initialise: it ended by itself with code 0{kcl_error}",
             "mend what KCL's last error names (its log on stdout has all of them), and run minutebook doctor: "
             "usually the lease table, a permission, or the stream's shards",
         )
     return EndSupervisor(
         1,
-        f"the daemon crashed ({_name_of(ended.code)}){said}",
+        f"the daemon crashed ({_name_of(ended.code)}){kcl_error}",
         "look at what the daemon printed before it ended, on stdout and stderr; run minutebook doctor",
     )
 
 
 def _name_of(code: int) -> str:
-    """Return the code as a person says it: a signal by its name."""
+    """Return the exit code in words, a signal by its name."""
     if code >= 0:
         return f"code {code}"
     try:

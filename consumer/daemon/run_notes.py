@@ -1,12 +1,12 @@
-"""What one run of the daemon told: by its processors' lines, by its own log, and by what happened to it.
+"""Why one run of the daemon ended, from its processors' lines, its own log, and what the supervisor did.
 
-It ends with exit code 1 or 0 whatever went wrong. Why it ended is, in this order:
+The daemon exits 1 or 0 whatever went wrong. The cause is the first of these:
 
-    a processor said so ......................... its own error and exit code
-    KCL was refused a permission ................ exit 2: a person must act; KCL itself tries for ever, or exits 0
-    a processor is gone without a last word ..... it was killed, mostly by the kernel for want of memory
+    a processor logged its failure .............. its own error and exit code
+    KCL was denied a permission ................. exit 2: a person must act; KCL itself retries for ever, or exits 0
+    a processor ended without a last line ....... it was killed, mostly by the kernel for want of memory
     the supervisor killed the daemon ............ the supervisor's reason
-    KCL's last error ............................ only named: it may not be the cause
+    KCL's last error ............................ only quoted: it may not be the cause
 """
 
 import threading
@@ -18,7 +18,7 @@ from consumer.child_logs.kcl_log import KclError
 from consumer.child_logs.processor_log import FAILED, Killed, ProcessorEvent
 
 _RELATED_SECONDS: Final = 120
-"""An error of the daemon's that lies further back than this is not why it ended."""
+"""An older error of the daemon is not why it ended."""
 _COUNTERS: Final = (Path("/sys/fs/cgroup/memory.events"), Path("/proc/vmstat"))
 DENIED: Final = "kcl_denied"
 KILLED: Final = "processor_killed"
@@ -27,15 +27,15 @@ GRANT: Final = "grant the task's role the actions of `minutebook docs operations
 
 
 def count_oom_kills() -> int:
-    """Return how many processes the kernel has killed for want of memory, in this container or on this machine."""
+    """Return the kernel's count of out-of-memory kills, in this container or on this machine."""
     for path in _COUNTERS:
         try:
             rows = [line.split() for line in path.read_text().splitlines()]
         except OSError:
             continue
-        found = [int(row[1]) for row in rows if row[0] == "oom_kill"]
-        if found:
-            return found[0]
+        counts = [int(row[1]) for row in rows if row[0] == "oom_kill"]
+        if counts:
+            return counts[0]
     return 0
 
 
@@ -47,34 +47,30 @@ class RunNotes:
         self._monotonic = monotonic
         self._count_kills = count_kills
         self._kills_before = count_kills()
-        self._told: ProcessorEvent | None = None
         self._denied: tuple[float, ProcessorEvent] | None = None
         self._denied_since: float | None = None
         self._killed: ProcessorEvent | None = None
         self._error: tuple[float, str] | None = None
-        self.killed_because: ProcessorEvent | None = None
+        self.failure: ProcessorEvent | None = None
+        """The first failure in a processor's line, or in the daemon's log on its behalf."""
+        self.kill_reason: ProcessorEvent | None = None
         """Why the supervisor killed the daemon."""
         self.killed_unasked = False
-        """And nobody had asked it to stop: a request that comes meanwhile finds no daemon."""
+        """The supervisor killed the daemon before any request to stop: a later one does not make that a stop."""
         self.lost: ProcessorEvent | None = None
-        """The first processor that was killed when it had been asked to commit and leave."""
+        """The first processor that was killed after it was asked to commit and leave."""
         self.left_in_order = False
-        """Everybody left as asked but those that had died before."""
-
-    @property
-    def told(self) -> ProcessorEvent | None:
-        """The first failure that a processor told of, or that the daemon's log told in its place."""
-        return self._told
+        """All processors left as asked, except some that had died before."""
 
     def note(self, event: ProcessorEvent) -> None:
         """Take a processor's line."""
         if event.event == FAILED:
-            self.blame(event)
+            self.note_failure(event)
 
-    def blame(self, event: ProcessorEvent) -> None:
-        """Take a failure; the first counts."""
+    def note_failure(self, event: ProcessorEvent) -> None:
+        """Take a failure; only the first counts."""
         with self._lock:
-            self._told = self._told or event
+            self.failure = self.failure or event
 
     def note_error(self, error: KclError) -> None:
         """Take an error of the daemon's own log."""
@@ -89,7 +85,7 @@ class RunNotes:
                 self._denied_since = now if self._denied_since is None else self._denied_since
 
     def note_killed(self, killed: Killed) -> ProcessorEvent:
-        """Take a processor that is gone without a last word; return what is to be said of it."""
+        """Take a processor that ended without a last line; return the event to log."""
         kills = self._count_kills() - self._kills_before
         of_shard = f" of {killed.shard}" if killed.shard else ""
         what = "the kernel killed it for want of memory" if kills else "somebody or something killed it"
@@ -109,21 +105,20 @@ class RunNotes:
         return event
 
     def denied_seconds(self) -> float | None:
-        """Return for how long it is known that KCL lacks a permission; None when it lacks none."""
+        """Return the seconds since KCL was first denied a permission; None when it was not."""
         with self._lock:
             return None if self._denied_since is None else self._monotonic() - self._denied_since
 
     def evidence(self) -> ProcessorEvent | None:
-        """Return why the daemon ended, where no processor told."""
+        """Return why the daemon ended, where no processor logged a failure."""
         with self._lock:
-            is_denied = self._denied is not None and self._is_related(self._denied[0])
-            denied = self._denied[1] if self._denied is not None and is_denied else None
-            return denied or self._killed or self.killed_because
+            denied = self._denied[1] if self._denied is not None and self._is_recent(self._denied[0]) else None
+            return denied or self._killed or self.kill_reason
 
     def last_error(self) -> str:
-        """Return KCL's own last error; empty when there was none near the end."""
+        """Return KCL's last error; empty when there was none near the end."""
         with self._lock:
-            return self._error[1] if self._error is not None and self._is_related(self._error[0]) else ""
+            return self._error[1] if self._error is not None and self._is_recent(self._error[0]) else ""
 
-    def _is_related(self, at: float) -> bool:
+    def _is_recent(self, at: float) -> bool:
         return self._monotonic() - at <= _RELATED_SECONDS

@@ -1,11 +1,10 @@
-"""Where KCL starts: agreed on once beside the archive, and put into the daemon's file before each of its starts.
+"""Where KCL starts: settled once beside the archive, and written into the daemon's file before each of its starts.
 
-A daemon that is started again may find other lease rows than the one before it, and a stored time that has run out of
-retention meanwhile: what opens every row that is there now is decided now (`archived.application.kcl_start`).
+A restarted daemon may find other lease rows, and a stored time that retention has passed meanwhile. So before each
+start `archived.application.kcl_start` chooses the position that can open every present row.
 """
 
 from collections.abc import Callable
-from pathlib import Path
 
 import structlog
 
@@ -17,7 +16,6 @@ from consumer.archived.application import (
     settle_first_shards,
     warn_of_compression,
 )
-from consumer.daemon.properties import write_effective
 from consumer.leases.rows import LeaseTable
 from consumer.settings.settings import LoadedSettings, Settings
 from consumer.settings.values import start_text
@@ -44,7 +42,7 @@ def stream_of(settings: Settings, clock: Clock) -> KinesisStream:
 
 
 def settle_start(settings: Settings, stream: StreamPort, clock: Clock) -> ApplicationRecord:
-    """Agree with every other writer on the start, by the record beside the archive (see `archived.application`)."""
+    """Settle the start with every other writer, by the record beside the archive (see `archived.application`)."""
     store = S3Store(make_s3_client(settings.region, settings.s3_endpoint, settings.access), settings.bucket)
     identity = stream.describe()
     now_ms = clock.now_ms()
@@ -74,50 +72,34 @@ def settle_start(settings: Settings, stream: StreamPort, clock: Clock) -> Applic
 
 
 def as_settled(loaded: LoadedSettings, record: ApplicationRecord) -> LoadedSettings:
-    """Return what processors are told: what is stored, for none of them to report the difference again."""
+    """Return the processors' settings: with the stored compression, so that they do not warn of the difference."""
     if "compression" not in loaded.ours:
         return loaded
     return loaded._replace(ours={**loaded.ours, "compression": record.compression.value})
 
 
-class DaemonFile:
-    """The daemon's properties file, written anew before each start; `values_from` makes it of KCL's start."""
-
-    def __init__(self, path: Path, values_from: Callable[[KclStart], dict[str, str]]) -> None:
-        self.path = path
-        self._values_from = values_from
-
-    def write(self, start: KclStart) -> None:
-        """Write it.
-
-        Raises:
-            SettingsError: it cannot be written.
-        """
-        write_effective(self.path, self._values_from(start))
-
-
 class StartChooser:
-    """Chooses KCL's start before each start of the daemon."""
+    """Chooses KCL's start before each start of the daemon; `write` writes the daemon's file with it."""
 
     def __init__(
-        self, record: ApplicationRecord, stream: StreamPort, table: LeaseTable, file: DaemonFile, clock: Clock
+        self,
+        record: ApplicationRecord,
+        stream: StreamPort,
+        table: LeaseTable,
+        write: Callable[[KclStart], None],
+        clock: Clock,
     ) -> None:
         self._record = record
         self._stream = stream
         self._table = table
-        self._file = file
+        self._write = write
         self._clock = clock
         self._chosen: KclStart | None = None
 
     def prepare(self) -> None:
-        """Write the daemon's file for the start that the rows ask for now.
-
-        Raises:
-            StreamUnavailable, StreamRefused, TableUnavailable, TableRefused: it cannot be known.
-            SettingsError: the file cannot be written.
-        """
+        """Write the daemon's file for the present rows; raises the errors of stream, table and `write`."""
         start = self._choose()
-        self._file.write(start)
+        self._write(start)
         if start != self._chosen:
             structlog.get_logger().info(
                 "start_settled", start=self._record.start, at_seconds=start.at_seconds, stream=self._record.stream_arn

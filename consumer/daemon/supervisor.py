@@ -1,10 +1,13 @@
 """The supervisor: keeps one daemon running, forwards the request to stop, and ends with a code that says why."""
 
 import os
+import select
 import signal
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from types import FrameType
 from typing import BinaryIO, Final
 
 import structlog
@@ -15,7 +18,6 @@ from consumer.daemon.fork_server import FORK_SERVER_ENDED, ForkPlan, start_fork_
 from consumer.daemon.process import Child, ChildOutput, DaemonRun
 from consumer.daemon.restart_policy import DaemonExit, EndSupervisor, Restart, RestartLimits, RestartPolicy
 from consumer.daemon.run_notes import DENIED, GRANT, RunNotes
-from consumer.daemon.stop_signals import StopSignals, listen
 from consumer.leases.hand_over import Leaving
 from consumer.liveness.poll import ReaderPoll
 from consumer.monitoring import log_lines
@@ -26,17 +28,19 @@ from minutebook.errors import MinutebookError
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class DaemonPlan:
-    """What to run. `grace_seconds` is the time between SIGTERM and SIGKILL.
+    """What to run.
 
-    `keep_open` are descriptors that the daemon inherits, such as the lock that says it is alive. `before_start` is
-    called before every start, when no daemon of this plan lives; what it raises counts as a start that failed.
-    `after_end` is called after every run, when the daemon's log has been read; what it raises counts as the run's
-    failure. `on_skipped` is called, from another thread, when KCL's log says that it skipped a batch; where the line
-    names no shard, for each that is read; `on_out_of_memory` when the daemon says that its heap is full. `readers`
-    looks for shards that nobody reads while the daemon runs.
-    `log_level` is the lowest level of the processors' lines that are passed on.
-    `leaving` gives the leases away at a stop, if no failure was told. `forks`: processors are forked;
-    None: the daemon starts each.
+    grace_seconds: time between SIGTERM and SIGKILL.
+    keep_open: descriptors that the daemon inherits, such as the lock of its worker id.
+    before_start: called before every start, while no daemon of this plan lives; an error counts as a failed start.
+    after_end: called after every run, when the daemon's log has been read; an error counts as the run's failure.
+    on_skipped: called from another thread when KCL logs that it skipped a batch; for each open shard if the line
+        names none.
+    on_out_of_memory: called from another thread when the daemon logs that its heap is full.
+    readers: finds shards without a reader while the daemon runs.
+    log_level: the lowest level of the processors' lines that are passed on.
+    leaving: hands the leases over at a stop, unless a processor failed.
+    forks: the fork server to start; None: the daemon starts each processor itself.
     """
 
     command: Sequence[str]
@@ -54,13 +58,50 @@ class DaemonPlan:
 
 
 _DENIED_SECONDS: Final = 60
-"""A permission that is missing has consequences by then: no shard is open. Else KCL can do without it."""
+"""If no shard is open by then, KCL needs the denied permission; else it can do without."""
 _LEAVING_POLL_SECONDS: Final = 0.2
-"""KCL takes some seconds more to end when its processors have."""
+"""KCL takes some more seconds to end after its processors."""
+_STOP_SIGNALS: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+
+
+class StopSignals:
+    """The stop signals that arrived since `listen`, oldest first."""
+
+    def __init__(self, wake: int) -> None:
+        self.received: list[signal.Signals] = []
+        self._wake = wake
+
+    def note(self, number: int, _frame: FrameType | None) -> None:
+        """Take a signal; the handler."""
+        self.received.append(signal.Signals(number))
+
+    def wait(self, descriptors: Sequence[int], seconds: float | None) -> None:
+        """Return when a descriptor is readable, a signal has arrived, or `seconds` have passed."""
+        ready, _, _ = select.select([*descriptors, self._wake], [], [], seconds)
+        if self._wake in ready:
+            os.read(self._wake, 4096)
+
+
+@contextmanager
+def listen() -> Iterator[StopSignals]:
+    """Handle the stop signals in this block, except those that are ignored (nohup). Main thread only."""
+    read_end, write_end = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+    signals = StopSignals(read_end)
+    numbers = [number for number in _STOP_SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]
+    before = {number: signal.signal(number, signals.note) for number in numbers}
+    wakeup_before = signal.set_wakeup_fd(write_end, warn_on_full_buffer=False)
+    try:
+        yield signals
+    finally:
+        signal.set_wakeup_fd(wakeup_before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        os.close(read_end)
+        os.close(write_end)
 
 
 class Supervisor:
-    """Runs the plan until it is asked to stop or has to give up. Main thread only: it owns the signals."""
+    """Runs the plan until it is asked to stop or gives up. Main thread only: it owns the signals."""
 
     def __init__(
         self,
@@ -75,7 +116,7 @@ class Supervisor:
         self._plan = plan
         self._clock = clock
         self._policy = RestartPolicy(limits)
-        self._watching = Watch(clock) if watch is None else watch
+        self._monitoring = Watch(clock) if watch is None else watch
         self._run: DaemonRun | None = None
         self._output = ChildOutput(
             sys.stdout.buffer if stdout is None else stdout,
@@ -88,7 +129,7 @@ class Supervisor:
         self._log = structlog.get_logger()
 
     def run(self) -> int:
-        """Return the exit code of the whole."""
+        """Run; return the exit code of `consume`."""
         with listen() as signals:
             while True:
                 ended = self._run_once(signals)
@@ -101,7 +142,7 @@ class Supervisor:
                         crashes_in_a_row=decision.crashes_in_a_row,
                         next_step=decision.next_step,
                     )
-                    self._watching.restarted()
+                    self._monitoring.restarted()
                     self._wait(signals, decision.wait_seconds)
                     if not signals.received:
                         continue
@@ -119,23 +160,23 @@ class Supervisor:
         begun, run = self._clock.monotonic(), self._run
         pids = {"daemon_pid": run.daemon_pid, "fork_server_pid": run.fork_server_pid, "supervisor_pid": os.getpid()}
         self._log.info("daemon_started", **pids)
-        self._watching.daemon_started(looks_at_leases=self._plan.readers is not None)
+        self._monitoring.daemon_started(looks_at_leases=self._plan.readers is not None)
         if self._plan.readers is not None:
             self._plan.readers.start(self._processors.opened, self._processors.silences)
         try:
-            self._watch(run, signals)
+            self._wait_for_end(run, signals)
         finally:
             if self._plan.readers is not None:
                 self._plan.readers.stop()
             code = run.reap()
-            self._watching.daemon_ended()
+            self._monitoring.daemon_ended()
             self._report_killed(has_ended=True)
             self._processors.close()
         ended = DaemonExit(
             code=code,
             ran_seconds=self._clock.monotonic() - begun,
             asked=bool(signals.received) and not self._notes.killed_unasked,
-            failure=_try(self._plan.after_end) or self._notes.told,
+            failure=_try(self._plan.after_end) or self._notes.failure,
             evidence=self._notes.evidence(),
             last_error=self._notes.last_error(),
             left_in_order=self._notes.left_in_order,
@@ -145,25 +186,22 @@ class Supervisor:
         return ended
 
     def _start(self) -> None:
-        """Start the daemon, behind the fork server that it needs."""
-        forks = self._plan.forks
-        fork_server = None if forks is None else start_fork_server(forks, self._output)
-        self._run = DaemonRun(
-            Child(self._plan.command, self._plan.environment, self._output, keep_open=self._plan.keep_open),
-            fork_server,
-        )
+        """Start the fork server, if the plan has one, then the daemon."""
+        plan = self._plan
+        fork_server = None if plan.forks is None else start_fork_server(plan.forks, self._output)
+        self._run = DaemonRun(Child(plan.command, plan.environment, self._output, plan.keep_open), fork_server)
 
-    def _watch(self, run: DaemonRun, signals: StopSignals) -> None:
-        """Return when the daemon has ended. The first signal asks it to stop; a second Ctrl-C kills it."""
+    def _wait_for_end(self, run: DaemonRun, signals: StopSignals) -> None:
+        """Return when the daemon has ended or is killed. A signal asks it to stop; a second Ctrl-C kills it."""
         asked_at: float | None = None
         while not run.has_ended():
             left = POLL_SECONDS
-            doom = self._find_doom() if asked_at is None else None
+            reason = self._kill_reason() if asked_at is None else None
             if run.has_lost_its_processors(is_stopping=bool(signals.received)):
-                doom = FORK_SERVER_ENDED
-            if doom is not None:
-                self._log.error(doom.event, error=doom.error, next_step=doom.next_step)
-                self._notes.killed_because = doom
+                reason = FORK_SERVER_ENDED
+            if reason is not None:
+                self._log.error(reason.event, error=reason.error, next_step=reason.next_step)
+                self._notes.kill_reason = reason
                 self._notes.killed_unasked = asked_at is None
                 run.kill()
                 return
@@ -180,7 +218,7 @@ class Supervisor:
                     self._kill_late(run, round(self._clock.monotonic() - asked_at, 1))
                     return
                 left = min(left, _LEAVING_POLL_SECONDS)
-                if self._processors.only_dead_remain():  # KCL would wait for them until its grace is over
+                if self._processors.only_dead_remain():  # KCL would wait for the dead until its grace is over
                     self._notes.left_in_order = True
                     run.kill()
                     return
@@ -195,13 +233,13 @@ class Supervisor:
             next_step="nothing is lost; if it happens again, raise shutdownGraceMillis and the container's stop "
             "time-out",
         )
-        self._notes.killed_because = ProcessorEvent(
+        self._notes.kill_reason = ProcessorEvent(
             event="daemon_killed", error=f"the daemon had not stopped after {waited_seconds} s and was killed"
         )
         run.kill()
 
-    def _find_doom(self) -> ProcessorEvent | None:
-        """Return why nothing more can come of this daemon; None while something can."""
+    def _kill_reason(self) -> ProcessorEvent | None:
+        """Return why the daemon must be killed and started again; None while it works."""
         is_deserted = self._processors.is_deserted()
         self._report_killed()
         if is_deserted:
@@ -213,14 +251,14 @@ class Supervisor:
         denied_seconds = self._notes.denied_seconds()
         if denied_seconds is not None and denied_seconds > _DENIED_SECONDS and not self._processors.opened():
             return self._notes.evidence()
-        return None if self._plan.readers is None else self._plan.readers.doom
+        return None if self._plan.readers is None else self._plan.readers.kill_reason
 
     def _report_killed(self, *, has_ended: bool = False) -> None:
-        """Name each processor that is gone without a last word: nobody else will."""
+        """Log each processor that ended without a last line."""
         for killed in self._processors.take_killed(has_ended=has_ended):
             event = self._notes.note_killed(killed)
             self._log.error(event.event, shard=event.shard, error=event.error, next_step=event.next_step)
-            self._watching.killed()
+            self._monitoring.killed()
 
     def _wait(self, signals: StopSignals, seconds: float) -> None:
         until = self._clock.monotonic() + seconds
@@ -228,42 +266,41 @@ class Supervisor:
             signals.wait([], left)
 
     def _read_line(self, line: bytes) -> bytes:
-        """Take a line of the daemon's stderr; return what of it goes to the log."""
+        """Take a line of the daemon's stderr; return it for our log, or nothing if it is below the log's level."""
         event = read_event(line)
         if event is not None:
             self._processors.note(event)
             self._notes.note(event)
-            self._watching.note(event)
+            self._monitoring.note(event)
         return log_lines.of_processor(line, self._plan.log_level, self._clock.now_ms())
 
     def _read_output(self, line: bytes) -> bytes:
-        """Take a line of the daemon's own log; return it as it goes to ours."""
-        self._heed(line)
+        """Take a line of the daemon's own log; return it in the schema of ours."""
+        self._act_on(line)
         return log_lines.of_daemon(line, self._clock.now_ms())
 
-    def _heed(self, line: bytes) -> None:
-        """Do what a line of the daemon's own log asks for.
+    def _act_on(self, line: bytes) -> None:
+        """Act on a line of the daemon's own log.
 
-        After a skipped batch the daemon goes on with the next one, and a processor would chain it: kill it first.
+        After a skipped batch the daemon delivers the next one, and a processor would chain it: kill the daemon first.
         """
         if self._plan.readers is not None:
             self._plan.readers.read_output(line)
         event = read_kcl_line(line)
         if event is None:
-            error = read_kcl_error(line)
-            if error is not None:
-                self._note_error(error)
+            kcl_error = read_kcl_error(line)
+            if kcl_error is not None:
+                self._note_error(kcl_error)
             return
         name = "daemon_out_of_memory" if event.skipped is Skipped.NOTHING else "kcl_skipped"
         self._log.error(name, **event._asdict(), next_step=NEXT_STEPS[event.skipped])
         if event.skipped is not Skipped.AGGREGATE_REST:
             what = f"KCL skipped a batch of {event.shard}: " if event.skipped is Skipped.BATCH else ""
-            self._notes.blame(
-                ProcessorEvent(event=name, error=what + event.error, next_step=NEXT_STEPS[event.skipped])
-            )
+            error = what + event.error
+            self._notes.note_failure(ProcessorEvent(event=name, error=error, next_step=NEXT_STEPS[event.skipped]))
         if event.skipped is Skipped.BATCH and self._run is not None:
             self._run.kill()
-        self._watching.skipped(event)
+        self._monitoring.skipped(event)
         if event.skipped is Skipped.NOTHING and self._plan.on_out_of_memory is not None:
             self._plan.on_out_of_memory()
         if self._plan.on_skipped is not None and event.skipped is Skipped.BATCH:
@@ -289,7 +326,7 @@ class Supervisor:
 
 
 def _try(steps: Sequence[Callable[[], None]]) -> ProcessorEvent | None:
-    """Do what comes before or after a run; return what went wrong, as if a processor had told it."""
+    """Call the steps before or after a run; return the first error in the form of a processor's failure."""
     try:
         for step in steps:
             step()

@@ -1,1 +1,1 @@
-"""A reader for every shard: what the lease table says about it, judged without I/O, and looked at now and then."""
+"""A reader for every shard: the lease table is polled, and judged without I/O."""

@@ -1,12 +1,12 @@
-"""The first start of an application: what it waits for, and what can be done before.
+"""The first start of an application: what it waits for, and what is done to shorten it.
 
-    the table of the leases      made here, with its index: KCL would look every 10 s whether it is there, and add the
-                                 index to a table that lives, which takes Amazon minutes
+    the lease table is created   here, with its index: KCL would poll for the table every 10 s, and then add the index
+                                 to the existing table, which takes AWS minutes
     the table is empty           KCL waits for a random time of up to 30 s, in which another worker may fill it
-    the rows are made            KCL would sleep for a minute: `shardSyncIntervalMillis` of the presets
-    the shards are given away    in the leader's second run: `leaseAssignmentIntervalMillis` of the presets
+    the rows are created         KCL would sleep for a minute: `shardSyncIntervalMillis` of the presets
+    the leases are assigned      in the leader's second run: `leaseAssignmentIntervalMillis` of the presets
 
-Nothing here is needed: what fails is left to KCL, which then says why it cannot start.
+All of this is optional: a failure is left to KCL, which then logs why it cannot start.
 """
 
 from typing import Final, Protocol
@@ -32,14 +32,15 @@ class StartTable(Protocol):
         ...
 
     def create(self, *, protected: bool = False) -> None:
-        """Make the table, and wait until it takes rows."""
+        """Create the table, and wait until it takes rows."""
         ...
 
 
 class FirstStart:
-    """Makes the table of the leases where there is none, and says what a first start waits for.
+    """Creates a missing lease table, and logs what a first start waits for.
 
-    `makes_table`: nothing is asked of the table that only KCL can do. `protected`: it cannot be deleted by accident.
+    `makes_table`: False if the properties ask for a table that only KCL can create. `protected`: with deletion
+    protection.
     """
 
     def __init__(self, table: StartTable, *, makes_table: bool = True, protected: bool = False) -> None:
@@ -50,7 +51,7 @@ class FirstStart:
         self._log = structlog.get_logger()
 
     def before_start(self) -> None:
-        """Look at the table before a start of the daemon."""
+        """Read the table, and create it if it is missing."""
         self._left = {}
         try:
             rows = self._table.read()
@@ -64,6 +65,6 @@ class FirstStart:
             self._log.info("table_left_to_kcl", error=str(exc))
 
     def read_output(self, line: bytes) -> None:
-        """Take a line of the daemon's own log; say, once each, what it waits for."""
+        """Take a line of the daemon's own log; log once each what KCL waits for."""
         for text in [text for text in self._left if text in line]:
             self._log.info("first_start", waiting_for=self._left.pop(text))

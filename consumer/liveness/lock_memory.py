@@ -1,30 +1,23 @@
-"""Since when the leader's lock is seen unmoved, kept over restarts of `consume` on one host.
+"""Since when the leader's lock has not moved, kept over restarts of `consume` on one host.
 
-KCL counts anew with each daemon, and a lock whose holder is gone for good is never taken over where every daemon is
-restarted within two minutes. A supervisor that forgot with each deployment would only wait a little longer.
+KCL starts to count with each daemon, so if every daemon is restarted within two minutes, none takes over the lock of
+a holder that is gone for good. This memory makes the supervisor count over restarts.
 
-The version is drawn at random by its holder (AmazonDynamoDBLockClient), so one that is unchanged was not moved in
-between. Seconds are those since the host's start, and count for that start alone.
+The holder draws the lock's version at random (AmazonDynamoDBLockClient), so an unchanged version has not moved in
+between. Times are seconds since the host's boot, and are ignored after another boot.
 """
 
 from pathlib import Path
-from typing import NamedTuple
 
 import msgspec
 import structlog
 
 from consumer.leases.rows import LeaderLock
-from consumer.worker.state_folder import boot_id, draft_of, write_whole
+from consumer.liveness.rules import SeenLock
+from consumer.worker.state_folder import draft_of, write_whole
 
 
-class SeenLock(NamedTuple):
-    """A lock, and since when it is seen like that, on the clock that counts from the host's start."""
-
-    lock: LeaderLock
-    since: float
-
-
-class _Note(msgspec.Struct, frozen=True, kw_only=True):
+class _LockNote(msgspec.Struct, frozen=True, kw_only=True):
     """The file's content."""
 
     boot: str
@@ -34,18 +27,18 @@ class _Note(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class LockMemory:
-    """A file of one worker id. `boot` names the host's start; without it nothing is remembered."""
+    """A file of one worker id. `boot` is the id of the host's boot; without it nothing is remembered."""
 
     def __init__(self, path: Path, boot: str) -> None:
         self._path = path
         self._boot = boot
         self._written: SeenLock | None = None
-        self._is_told = False
+        self._is_logged = False
 
     def recall(self, now: float) -> SeenLock | None:
-        """Return what was kept; None where there is nothing, or nothing that can be understood."""
+        """Return the stored lock; None if there is none, or the file does not parse."""
         try:
-            note = msgspec.json.decode(self._path.read_bytes(), type=_Note)
+            note = msgspec.json.decode(self._path.read_bytes(), type=_LockNote)
         except (OSError, msgspec.MsgspecError, UnicodeDecodeError):
             return None
         if not self._boot or note.boot != self._boot or note.since > now:
@@ -53,15 +46,15 @@ class LockMemory:
         return SeenLock(LeaderLock(note.owner, note.version), note.since)
 
     def keep(self, seen: SeenLock) -> None:
-        """Keep what is seen, where it has changed; a disk that takes no file costs the memory and no more."""
+        """Store a lock that has changed; a disk that takes no file costs only the memory."""
         if seen == self._written or not self._boot:
             return
-        note = _Note(boot=self._boot, owner=seen.lock.owner, version=seen.lock.version, since=seen.since)
+        note = _LockNote(boot=self._boot, owner=seen.lock.owner, version=seen.lock.version, since=seen.since)
         try:
             write_whole(self._path, msgspec.json.encode(note))
         except OSError as exc:
-            if not self._is_told:
-                self._is_told = True
+            if not self._is_logged:
+                self._is_logged = True
                 structlog.get_logger().warning(
                     "leader_lock_not_remembered",
                     error=f"{draft_of(self._path)}: {exc.strerror}",
@@ -69,8 +62,3 @@ class LockMemory:
                 )
             return
         self._written = seen
-
-
-def lock_memory(path: Path) -> LockMemory:
-    """Return the memory in a file, for the present start of this host."""
-    return LockMemory(path, boot_id())

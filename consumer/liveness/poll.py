@@ -1,4 +1,4 @@
-"""Looking at the lease table while a daemon runs, from a thread of its own, and what is done about what is found."""
+"""Poll the lease table from a thread while a daemon runs, and act on what the rules find."""
 
 import threading
 from collections.abc import Callable, Mapping
@@ -9,7 +9,7 @@ import structlog
 from consumer.child_logs.processor_log import ProcessorEvent
 from consumer.leases.rows import LeaderLock, Lease, LeaseRows
 from consumer.liveness.first_start import FirstStart
-from consumer.liveness.lock_memory import LockMemory, SeenLock
+from consumer.liveness.lock_memory import LockMemory
 from consumer.liveness.rules import LeaseView, ReaderWatch, StalledShard, used_twice
 from minutebook.clock import Clock
 from minutebook.errors import MinutebookError, SafetyRefusal
@@ -18,16 +18,16 @@ POLL_SECONDS: Final = 15.0
 _JOIN_SECONDS: Final = 2
 _LOCK_MARGIN_SECONDS: Final = 0.5
 _ROWS_A_SECOND: Final = 25
-"""What a scan may read on average: a table of a thousand leases is looked at every 40 s."""
+"""Average limit for scans: a table of a thousand leases is read every 40 s."""
 Opened = Callable[[], frozenset[str]]
 Silences = Callable[[], Mapping[str, float]]
-OnLook = Callable[[frozenset[str], frozenset[str] | None, frozenset[str]], None]
+OnPoll = Callable[[frozenset[str], frozenset[str] | None, frozenset[str]], None]
 _INITIALISED: Final = b"Initialization complete. Starting worker loop."
-"""KCL's own line; before it the daemon makes its tables, which may take minutes."""
+"""KCL's own line; before it the daemon creates its tables, which may take minutes."""
 
 
 class WatchedTable(Protocol):
-    """The lease table as the watch sees it; see `consumer.leases.rows.LeaseTable`."""
+    """The part of the lease table that is polled; see `consumer.leases.rows.LeaseTable`."""
 
     def read(self) -> LeaseRows | None:
         """Return every lease; None when there is no table."""
@@ -38,16 +38,16 @@ class WatchedTable(Protocol):
         ...
 
     def release_leader(self, owner: str | None = None, version: str | None = None) -> bool:
-        """Remove the lock, if it is still that one."""
+        """Remove the lock, unless it has changed."""
         ...
 
 
 class ReaderPoll:
-    """Looks for shards without a reader while a daemon runs.
+    """Finds shards without a reader while a daemon runs.
 
-    `doom` is set when the daemon must be started again. `on_look` is told which shards are without a reader, which
-    leases are ours (None while the daemon makes its tables), and for which of those shards another worker answers.
-    `memory` keeps since when the leader's lock is seen, for the supervisor after this one.
+    `kill_reason` is set when the daemon must be started again. `on_poll` gets the shards without a reader, the shards
+    whose leases are ours (None while the daemon creates its tables), and those of the former that another worker is
+    responsible for. `memory` keeps the age of the leader's lock for the next supervisor.
     """
 
     def __init__(
@@ -56,46 +56,43 @@ class ReaderPoll:
         table: WatchedTable,
         clock: Clock,
         *,
-        failover_seconds: float,
-        on_look: OnLook | None = None,
+        on_poll: OnPoll | None = None,
         poll_seconds: float = POLL_SECONDS,
         memory: LockMemory | None = None,
         first_start: FirstStart | None = None,
     ) -> None:
-        self.doom: ProcessorEvent | None = None
+        self.kill_reason: ProcessorEvent | None = None
         self._watch = watch
         self._table = table
         self._clock = clock
-        self._failover_seconds = failover_seconds
-        self._on_look = on_look
+        self._on_poll = on_poll
         self._unread: frozenset[str] = frozenset()
         self._others: frozenset[str] = frozenset()
         self._poll_seconds = poll_seconds
         self._memory = memory
         self._first_start = first_start
-        recalled = None if memory is None else memory.recall(clock.monotonic())
-        if recalled is not None:
-            watch.remember_lock(*recalled)
+        if memory is not None and (recalled := memory.recall(clock.monotonic())) is not None:
+            watch.seen_lock = recalled
         self._stop = threading.Event()
         self._initialised = threading.Event()
         self._thread: threading.Thread | None = None
-        self._told: set[tuple[str, str]] = set()
-        self._is_blind = False
+        self._logged: set[tuple[str, str]] = set()
+        self._is_failing = False
         self._log = structlog.get_logger().bind(worker=watch.worker_id)
 
     def before_start(self) -> None:
-        """Begin anew; where the last daemon left a shard without a reader, ask whether another one has its name.
+        """Reset; after a daemon that left a shard without a reader, check that no other daemon has our worker id.
 
         Raises:
-            SafetyRefusal: somebody renews the leases of this worker id while its daemon is dead.
+            SafetyRefusal: another daemon renews the leases of this worker id while ours is dead.
             TableUnavailable, TableRefused: it cannot be known.
         """
-        doomed, self.doom = self.doom, None
+        kill_reason, self.kill_reason = self.kill_reason, None
         self._watch.begin()
-        if doomed is None:
+        if kill_reason is None:
             return
         before = self._table.read()
-        self._clock.sleep(self._failover_seconds / 3 + 1)
+        self._clock.sleep(self._watch.failover_seconds / 3 + 1)
         after = self._table.read()
         renewed = used_twice(self._watch.worker_id, before.leases if before else {}, after.leases if after else {})
         if renewed:
@@ -106,18 +103,13 @@ class ReaderPoll:
             )
 
     def start(self, opened: Opened, silences: Silences = dict) -> None:
-        """Begin to look; `opened` returns the shards that living processors have opened.
-
-        `silences` returns for how many seconds the processor of each has said nothing, where that is known.
-        """
+        """Start to poll; `opened` and `silences` as in `LeaseView`."""
         self._initialised.clear()
-        self._told.clear()
+        self._logged.clear()
         self._stop = threading.Event()
-        thread = threading.Thread(
-            target=self._run, args=(opened, self._stop, silences), name="reader-watch", daemon=True
-        )
-        thread.start()
-        self._thread = thread
+        arguments = (opened, self._stop, silences)
+        self._thread = threading.Thread(target=self._run, args=arguments, name="reader-watch", daemon=True)
+        self._thread.start()
 
     def read_output(self, line: bytes) -> None:
         """Take a line of the daemon's own log."""
@@ -127,82 +119,82 @@ class ReaderPoll:
             self._initialised.set()
 
     def stop(self) -> None:
-        """Look no more. A look that hangs is left alone: it finds that it was stopped."""
+        """Stop to poll, without waiting for a request that hangs: its answer is ignored."""
         self._stop.set()
         if self._thread is not None:
             self._thread.join(_JOIN_SECONDS)
             self._thread = None
 
     def step(self, opened: Opened, stop: threading.Event | None = None, silences: Silences = dict) -> float:
-        """Look once, and say what prevents it; return how long to wait for the next look."""
-        log, was_blind = self._log, self._is_blind
-        self._is_blind = True
+        """Poll once, and log an error; return the seconds until the next poll."""
+        log, was_failing = self._log, self._is_failing
+        self._is_failing = True
         try:
-            wait = self.look(opened, stop, silences)
+            wait = self.poll(opened, stop, silences)
         except MinutebookError as exc:
-            if not was_blind:
+            if not was_failing:
                 log.warning("leases_unread", error=str(exc), next_step=exc.next_step)
             return self._poll_seconds
         except Exception as exc:
             next_step = "this is a defect of Minutebook: report the stack; the daemon is started again"
             log.exception("reader_watch_failed", next_step=next_step)
-            self.doom = ProcessorEvent(
+            self.kill_reason = ProcessorEvent(
                 event="reader_watch_failed", error=f"the watch of the leases failed: {exc}", next_step=next_step
             )
             return self._poll_seconds
-        self._is_blind = False
+        self._is_failing = False
         return wait
 
-    def look(self, opened: Opened, stop: threading.Event | None = None, silences: Silences = dict) -> float:
-        """Look once, and do what follows; return how long to wait for the next look.
+    def poll(self, opened: Opened, stop: threading.Event | None = None, silences: Silences = dict) -> float:
+        """Poll once, and act on the findings; return the seconds until the next poll.
 
         Raises:
-            TableUnavailable, TableRefused: nothing was seen.
+            TableUnavailable, TableRefused: nothing was read.
         """
         lock = self._table.leader()
-        if opened():  # whoever sets KCL's levels may leave out its line
+        if opened():  # KCL's line is missing if the user raised its log level
             self._initialised.set()
         leases = self._read() if self._initialised.is_set() else None
-        # The processors after the rows: one that has just opened its shard counts.
+        # After the rows, so that a processor which has just opened its shard counts.
         read = opened() if leases is not None else frozenset()
-        findings = self._watch.look(LeaseView(self._clock.monotonic(), leases, lock, read, silences()))
+        findings = self._watch.judge(LeaseView(self._clock.monotonic(), leases, lock, read, silences()))
         if stop is not None and stop.is_set():
             return 0
-        seen = self._watch.seen_lock()
-        if self._memory is not None and seen is not None:
-            self._memory.keep(SeenLock(*seen))
-        self._told &= {(finding.event, finding.shard) for finding in findings}
+        if self._memory is not None and self._watch.seen_lock is not None:
+            self._memory.keep(self._watch.seen_lock)
+        self._logged &= {(finding.event, finding.shard) for finding in findings}
         for finding in findings:
             self._act(finding)
-        self._tell(frozenset(finding.shard for finding in findings if finding.shard), leases, lock, read)
+        self._report(frozenset(finding.shard for finding in findings if finding.shard), leases, lock, read)
         wait = max(self._poll_seconds, len(leases or ()) / _ROWS_A_SECOND)
         left = self._watch.seconds_to_lock(self._clock.monotonic())
         return wait if left is None else min(wait, left + _LOCK_MARGIN_SECONDS)
 
-    def _tell(
+    def _report(
         self,
-        found: frozenset[str],
+        stalled: frozenset[str],
         leases: Mapping[str, Lease] | None,
         lock: LeaderLock | None,
         read: frozenset[str],
     ) -> None:
-        """A restart gives a shard time again, and no reader: it counts as unread until somebody opens it.
+        """Report the shards without a reader; after a restart, a shard stays in the list until a processor opens it.
 
-        Whoever has the lease answers for it, and else the leader, who gives leases away; where nobody leads, all do.
+        The owner of a lease is responsible for its shard; without an owner the leader, and without a leader
+        everybody.
         """
         if leases is None:
-            ours, self._unread = None, found | self._unread
+            ours, self._unread = None, stalled | self._unread
         else:
             ours = frozenset(
                 shard
                 for shard, lease in leases.items()
                 if lease.owner == self._watch.worker_id and lease.checkpoint != "SHARD_END"
             )
-            self._unread = found | ((self._unread & ours) - read)
+            self._unread = stalled | ((self._unread & ours) - read)
             follows = lock is not None and lock.owner != self._watch.worker_id
             self._others = self._unread - ours - read if follows else frozenset()
-        if self._on_look is not None:
-            self._on_look(self._unread, ours, self._others)
+        if self._on_poll is not None:
+            self._on_poll(self._unread, ours, self._others)
 
     def _read(self) -> Mapping[str, Lease]:
         rows = self._table.read()
@@ -213,11 +205,11 @@ class ReaderPoll:
             if self._table.release_leader(finding.lock.owner, finding.lock.version):
                 self._log.warning(finding.event, error=finding.error, next_step=finding.next_step)
             return
-        if (finding.event, finding.shard) not in self._told:
-            self._told.add((finding.event, finding.shard))
+        if (finding.event, finding.shard) not in self._logged:
+            self._logged.add((finding.event, finding.shard))
             self._log.error(finding.event, shard=finding.shard, error=finding.error, next_step=finding.next_step)
-        if finding.act == "restart" and self.doom is None:
-            self.doom = ProcessorEvent(
+        if finding.act == "restart" and self.kill_reason is None:
+            self.kill_reason = ProcessorEvent(
                 event=finding.event, shard=finding.shard, error=finding.error, next_step=finding.next_step
             )
 

@@ -1,50 +1,49 @@
-"""Which shards have no reader, by looks at the lease table. Pure: facts come in, findings go out.
+"""Find shards without a reader in views of the lease table. Pure.
 
-    what is seen for so long                                what is done
+    what lasts for too long                                 what follows
     -----------------------------------------------------   -----------------------------------------------------
     a lease of ours, no processor of ours has opened it     restart
       and while our daemon was dead, its counter moved      give up (6): another daemon has our worker id
-    a processor of ours that says nothing: it hangs         told; restart, if it goes on and others are called
-    a lease whose counter does not move: nobody renews it   restart, if we lead or nobody does, and may take more
-    a lease that moves from hand to hand                    only told
-    a row that is gone, of a shard that is not finished     KCL makes it anew in its own time; then restart
-    a leader's lock whose version does not move             the lock is removed
+    a processor of ours logs nothing: it hangs              an error; later a restart, if KCL calls other processors
+    a lease's counter does not move: nobody renews it       restart, if we lead or nobody does, and may take more
+    a lease changes its owner all the time                  an error
+    the row of an unfinished shard is gone                  an error: KCL creates it again; later a restart
+    the version of the leader's lock does not move          the lock is removed
 
 A shard whose parents are not finished waits for them, and a finished one needs no reader. KCL renews a lease every
-third of `failoverTimeMillis` and the leader's lock every 30 s, and heals by itself what it can within a fail-over;
-what has not moved for so long does not any more. Known reasons, of which most leave no line in its log:
-awslabs/amazon-kinesis-client#1803, #1673 (the lock), #1669 (assignment has ended), #1804 (takes no lease), #461 (a
-row that was deleted), and a lease row that KCL cannot open.
+third of `failoverTimeMillis` and the leader's lock every 30 s, and repairs what it can within a fail-over. Known
+causes of what it does not repair, most of them without a line in its log: awslabs/amazon-kinesis-client#1803, #1673
+(the lock), #1669 (assignment has ended), #1804 (takes no lease), #461 (a deleted row), and a lease row that KCL
+cannot open.
 """
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Final, Generic, Literal, NamedTuple, TypeVar
+from typing import Final, Literal, NamedTuple
 
 from consumer.leases.rows import LeaderLock, Lease
 
 PATIENCE_SECONDS: Final = 120.0
-"""A reader within 150 s: KCL's own time, and what two looks take."""
+"""With two polls, a shard without a reader is found within 150 s; KCL needs up to 120 s itself."""
 LOCK_SECONDS: Final = 95.0
-"""Three times its holder should have moved it. KCL takes it over after 120 s, if one daemon lives for so long.
+"""Its holder should have moved it three times. KCL takes it over after 120 s, if one daemon lives that long.
 
-A host that is lost may be seen to hold it 15 s later; once it is free, KCL takes 20 to 35 s to give leases away.
+The lock of a lost host may appear to move 15 s later; once it is free, KCL takes 20 to 35 s to assign leases.
 """
 ROW_SECONDS: Final = 900.0
-"""KCL's leader looks for holes in the hash keys every two minutes, and acts on the third time."""
+"""KCL's leader checks for holes in the hash keys every two minutes, and acts on the third in a row."""
 HANDOVER_SECONDS: Final = 60.0
-"""What a worker that has just become the leader takes to give away what nobody renews."""
+"""The time that a new leader takes to assign leases that nobody renews."""
 
-V = TypeVar("V")
 Act = Literal["restart", "release_lock", "tell"]
 
 
 class LeaseView(NamedTuple):
-    """What was seen at one time, on the monotonic clock. `opened`: the shards that living processors have opened.
+    """The lease table and our processors at one time, on the monotonic clock.
 
-    `silences`: for how many seconds a shard's processor has said nothing, where that is known. `leases` is None where
-    nobody looked: before the daemon is initialised it makes its tables.
+    `opened` are the shards that living processors have opened, `silences` the seconds since those processors' last
+    lines, where known. `leases` is None before the daemon has initialised: it creates its tables.
     """
 
     at: float
@@ -55,7 +54,7 @@ class LeaseView(NamedTuple):
 
 
 class StalledShard(NamedTuple):
-    """One shard, or the lock, that is left alone. `shard` is empty for the lock."""
+    """A shard without a reader, or a lock that does not move; then `shard` is empty."""
 
     event: str
     act: Act
@@ -65,16 +64,23 @@ class StalledShard(NamedTuple):
     lock: LeaderLock | None = None
 
 
-@dataclass(slots=True)
-class _Still(Generic[V]):
-    """A value, and since when it is seen."""
+class SeenLock(NamedTuple):
+    """The leader's lock, and since when it has not moved, in seconds since the host's boot."""
 
-    value: V
+    lock: LeaderLock
+    since: float
+
+
+class _Counter(NamedTuple):
+    """A lease's counter and owner, and since when they have not changed."""
+
+    counter: int
+    owner: str | None
     since: float
 
 
 class _Read(NamedTuple):
-    """When a shard was seen to be read last, and what its row was at `at`, from when renewals are counted."""
+    """When a shard was last read (`since`), and its row at the time `at`, from which renewals are counted."""
 
     since: float
     owner: str | None
@@ -84,10 +90,10 @@ class _Read(NamedTuple):
 
 @dataclass(slots=True)
 class ReaderWatch:
-    """What one supervisor has seen. `begin` with each daemon; lock and rows are remembered over all of them.
+    """The history of one supervisor's views. Call `begin` for each daemon; lock and known rows outlive it.
 
-    `may_take_more`: no property bounds how many leases our daemon holds. `idle_seconds`: what KCL waits between two
-    calls. `hang_seconds`: longer than a processor waits for the store without a word.
+    `may_take_more`: no property limits the leases of our daemon. `idle_seconds`: KCL's wait between two calls.
+    `hang_seconds`: longer than a processor waits for the store without a log line.
     """
 
     worker_id: str
@@ -95,91 +101,82 @@ class ReaderWatch:
     failover_seconds: float = 10.0
     idle_seconds: float = 1.5
     hang_seconds: float = 420.0
-    _lock: _Still[LeaderLock] | None = None
+    seen_lock: SeenLock | None = None
     _led_since: float | None = None
     _ours: dict[str, float] = field(default_factory=dict)
-    _counters: dict[str, _Still[tuple[int, str | None]]] = field(default_factory=dict)
+    _counters: dict[str, _Counter] = field(default_factory=dict)
     _gone: dict[str, float] = field(default_factory=dict)
     _known: set[str] = field(default_factory=set)
     _read: dict[str, _Read] = field(default_factory=dict)
 
     def begin(self) -> None:
-        """Forget what was seen of the leases: a new daemon has its own time to take them."""
+        """Forget the history of the leases: a new daemon has its own time to take them."""
         self._ours.clear()
         self._counters.clear()
         self._gone.clear()
         self._read.clear()
 
-    def seen_lock(self) -> tuple[LeaderLock, float] | None:
-        """Return the lock as it was seen last, and since when it is like that."""
-        return None if self._lock is None else (self._lock.value, self._lock.since)
-
     def seconds_to_lock(self, at: float) -> float | None:
-        """Return when the lock will be dead if it does not move; None where nobody holds it, or it is by now."""
-        left = None if self._lock is None else self._lock.since + LOCK_SECONDS - at
+        """Return the seconds until an unmoved lock is dead; None if it is, or nobody holds it."""
+        left = None if self.seen_lock is None else self.seen_lock.since + LOCK_SECONDS - at
         return left if left is not None and left > 0 else None
 
-    def remember_lock(self, lock: LeaderLock, since: float) -> None:
-        """Go on where an earlier supervisor of this host has ended."""
-        self._lock = _Still(lock, since)
-
-    def look(self, look: LeaseView) -> list[StalledShard]:
-        """Take what is seen now; return what has been left alone for too long."""
-        dead_lock, leases = self._dead_lock(look), look.leases
+    def judge(self, view: LeaseView) -> list[StalledShard]:
+        """Add a view; return the shards that have had no reader for too long, and a dead lock."""
+        dead_lock, leases = self._dead_lock(view), view.leases
         if leases is None:
             return dead_lock
         waiting = {shard: lease for shard, lease in leases.items() if needs_reader(lease, leases)}
-        found = [
+        findings = [
             *dead_lock,
-            *self._unopened(look, waiting),
-            *self._silent(look, waiting),
-            *self._unrenewed(look, waiting),
-            *self._rowless(look, leases),
+            *self._unopened(view, waiting),
+            *self._silent(view, waiting),
+            *self._unrenewed(view, waiting),
+            *self._rowless(view, leases),
         ]
-        return [*found, *self._unread(look, waiting, {finding.shard for finding in found})]
+        return [*findings, *self._unread(view, waiting, {finding.shard for finding in findings})]
 
-    def _dead_lock(self, look: LeaseView) -> list[StalledShard]:
-        seen = None if self._lock is None else self._lock.value
-        if (None if seen is None else seen.owner) != (None if look.lock is None else look.lock.owner):
-            self._led_since = look.at
-        if look.lock is None:
-            self._lock = None
+    def _dead_lock(self, view: LeaseView) -> list[StalledShard]:
+        lock = None if self.seen_lock is None else self.seen_lock.lock
+        if (None if lock is None else lock.owner) != (None if view.lock is None else view.lock.owner):
+            self._led_since = view.at
+        if view.lock is None:
+            self.seen_lock = None
             return []
-        if self._lock is None or seen != look.lock:
-            self._lock = _Still(look.lock, look.at)
-        still = look.at - self._lock.since
+        if self.seen_lock is None or lock != view.lock:
+            self.seen_lock = SeenLock(view.lock, view.at)
+        still = view.at - self.seen_lock.since
         if still < LOCK_SECONDS:
             return []
         return [
             StalledShard(
                 "leader_lock_dead",
                 "release_lock",
-                f"the leader's lock of {look.lock.owner} has not moved for {still:.0f} s: nobody assigns leases",
+                f"the leader's lock of {view.lock.owner} has not moved for {still:.0f} s: nobody assigns leases",
                 "it is removed, and a living worker leads within seconds; if it happens again, look at that worker",
-                lock=look.lock,
+                lock=view.lock,
             )
         ]
 
-    def _unopened(self, look: LeaseView, waiting: Mapping[str, Lease]) -> list[StalledShard]:
+    def _unopened(self, view: LeaseView, waiting: Mapping[str, Lease]) -> list[StalledShard]:
         ours = {shard for shard, lease in waiting.items() if lease.owner == self.worker_id}
-        left = ours - look.opened
-        self._ours = {shard: self._ours.get(shard, look.at) for shard in left}
+        self._ours = {shard: self._ours.get(shard, view.at) for shard in ours - view.opened}
         return [
             StalledShard(
                 "shard_without_reader",
                 "restart",
-                f"the lease of {shard} has been ours for {look.at - since:.0f} s, and no processor has opened it",
+                f"the lease of {shard} has been ours for {view.at - since:.0f} s, and no processor has opened it",
                 "the daemon is started again; if that does not help, minutebook docs runbook shard_without_reader",
                 shard,
             )
             for shard, since in sorted(self._ours.items())
-            if look.at - since >= PATIENCE_SECONDS
+            if view.at - since >= PATIENCE_SECONDS
         ]
 
-    def _silent(self, look: LeaseView, waiting: Mapping[str, Lease]) -> list[StalledShard]:
-        """Find processors that hang: KCL waits for them for ever. Where all are silent it may call nobody."""
+    def _silent(self, view: LeaseView, waiting: Mapping[str, Lease]) -> list[StalledShard]:
+        """Find processors that hang, for which KCL waits for ever. If all are silent, KCL may call none."""
         patience = PATIENCE_SECONDS + self.idle_seconds
-        is_called = any(seconds < patience for seconds in look.silences.values())
+        is_called = any(seconds < patience for seconds in view.silences.values())
         why = "waits for the store" if is_called else "KCL calls none of ours"
         return [
             StalledShard(
@@ -189,19 +186,19 @@ class ReaderWatch:
                 "look at the lines before this one, at S3 and Kinesis; minutebook docs runbook shard_without_reader",
                 shard,
             )
-            for shard, seconds in sorted(look.silences.items())
+            for shard, seconds in sorted(view.silences.items())
             if seconds >= patience and shard in waiting and waiting[shard].owner == self.worker_id
         ]
 
-    def _unrenewed(self, look: LeaseView, waiting: Mapping[str, Lease]) -> list[StalledShard]:
+    def _unrenewed(self, view: LeaseView, waiting: Mapping[str, Lease]) -> list[StalledShard]:
         counters = {}
         for shard, lease in waiting.items():
-            value = lease.counter, lease.owner
             before = self._counters.get(shard)
-            counters[shard] = before if before is not None and before.value == value else _Still(value, look.at)
+            is_same = before is not None and (before.counter, before.owner) == (lease.counter, lease.owner)
+            counters[shard] = before if before and is_same else _Counter(lease.counter, lease.owner, view.at)
         self._counters = counters
-        leads = look.lock is None or look.lock.owner == self.worker_id
-        is_new = self._led_since is not None and look.at - self._led_since < HANDOVER_SECONDS
+        leads = view.lock is None or view.lock.owner == self.worker_id
+        is_new = self._led_since is not None and view.at - self._led_since < HANDOVER_SECONDS
         act: Act = "restart" if leads and self.may_take_more and not is_new else "tell"
         next_step = (
             "the daemon is started again; if that does not help, minutebook docs runbook shard_without_reader"
@@ -212,85 +209,84 @@ class ReaderWatch:
             StalledShard(
                 "shard_without_reader",
                 act,
-                f"nobody has renewed the lease of {shard} for {look.at - still.since:.0f} s "
+                f"nobody has renewed the lease of {shard} for {view.at - still.since:.0f} s "
                 f"({'it is free' if waiting[shard].owner is None else f'it belongs to {waiting[shard].owner}'})",
                 next_step,
                 shard,
             )
             for shard, still in sorted(counters.items())
-            if look.at - still.since >= PATIENCE_SECONDS
+            if view.at - still.since >= PATIENCE_SECONDS
             and not (waiting[shard].owner == self.worker_id and shard in self._ours)
         ]
 
-    def _unread(self, look: LeaseView, waiting: Mapping[str, Lease], found: Collection[str]) -> list[StalledShard]:
-        """Tell of shards that nobody reads although their leases move: each worker gets one, and does not take it.
+    def _unread(self, view: LeaseView, waiting: Mapping[str, Lease], others: Collection[str]) -> list[StalledShard]:
+        """Find shards that nobody reads although their leases move from worker to worker.
 
-        Read is what we have opened, and what its owner renews twice in a fail-over, or more: KCL does so three times,
-        and whoever gives a lease away again and again does it at most once.
+        A shard is read if we have opened it, or if its owner renews the lease at least twice in a fail-over: KCL does
+        so three times, while a lease that is only passed on moves at most once.
         """
-        self._read = {shard: self._seen_read(look, shard, lease) for shard, lease in waiting.items()}
+        self._read = {shard: self._last_read(view, shard, lease) for shard, lease in waiting.items()}
         return [
             StalledShard(
                 "shard_without_reader",
                 "tell",
-                f"nobody has been seen to read {shard} for {look.at - seen.since:.0f} s, though its lease moves "
+                f"nobody has been seen to read {shard} for {view.at - last.since:.0f} s, though its lease moves "
                 f"(it belongs to {waiting[shard].owner})",
                 "look at the worker that it belongs to; minutebook docs runbook shard_without_reader",
                 shard,
             )
-            for shard, seen in sorted(self._read.items())
-            if look.at - seen.since >= PATIENCE_SECONDS and shard not in found
+            for shard, last in sorted(self._read.items())
+            if view.at - last.since >= PATIENCE_SECONDS and shard not in others
         ]
 
-    def _seen_read(self, look: LeaseView, shard: str, lease: Lease) -> "_Read":
-        """Return when the shard was seen to be read last: at first, when it was seen at all."""
-        now = _Read(look.at, lease.owner, lease.counter, look.at)
+    def _last_read(self, view: LeaseView, shard: str, lease: Lease) -> _Read:
+        """Return when the shard was last read; for a new shard, now."""
+        now = _Read(view.at, lease.owner, lease.counter, view.at)
         before = self._read.get(shard)
-        if before is None or (lease.owner == self.worker_id and shard in look.opened):
+        if before is None or (lease.owner == self.worker_id and shard in view.opened):
             return now
         if lease.owner != before.owner or lease.counter < before.counter:
             return now._replace(since=before.since)
-        fail_overs = (look.at - before.at) / self.failover_seconds
+        fail_overs = (view.at - before.at) / self.failover_seconds
         if lease.owner is None or fail_overs < 1:
             return before
         is_read = lease.owner != self.worker_id and lease.counter - before.counter >= 2 * fail_overs
         return now if is_read else now._replace(since=before.since)
 
-    def _rowless(self, look: LeaseView, leases: Mapping[str, Lease]) -> list[StalledShard]:
-        """Find rows that are gone: KCL's processor ends with its row, and nobody reads the shard from then on.
+    def _rowless(self, view: LeaseView, leases: Mapping[str, Lease]) -> list[StalledShard]:
+        """Find deleted rows: a processor ends with its row, and nobody reads the shard from then on.
 
-        KCL itself removes the row of a finished shard once its children are read; their rows name it. A row that
-        somebody deleted is made anew by the leader that misses it three times in a row: a restart would make it begin
-        to count again.
+        KCL itself removes the row of a finished shard once its children are read; their rows name it. The leader
+        creates a deleted row when it has missed it three times in a row; a restart would reset that count.
         """
-        self._known -= {shard for shard, lease in leases.items() if lease.checkpoint == "SHARD_END"}
-        self._known -= {parent for lease in leases.values() for parent in lease.parents}
-        left = (look.opened | self._known) - leases.keys()
-        self._known |= {shard for shard, lease in leases.items() if lease.checkpoint != "SHARD_END"}
-        self._gone = {shard: self._gone.get(shard, look.at) for shard in left}
+        finished = {shard for shard, lease in leases.items() if lease.checkpoint == "SHARD_END"}
+        self._known -= finished.union(*(lease.parents for lease in leases.values()))
+        missing = (view.opened | self._known) - leases.keys()
+        self._known |= leases.keys() - finished
+        self._gone = {shard: self._gone.get(shard, view.at) for shard in missing}
         return [
             StalledShard(
                 "shard_without_reader",
-                "restart" if look.at - since >= ROW_SECONDS else "tell",
-                f"the lease row of {shard}, which is not finished, has been gone for {look.at - since:.0f} s",
+                "restart" if view.at - since >= ROW_SECONDS else "tell",
+                f"the lease row of {shard}, which is not finished, has been gone for {view.at - since:.0f} s",
                 "KCL's leader makes it anew within ten minutes; nobody may delete rows while workers live: "
                 "minutebook docs runbook shard_without_reader",
                 shard,
             )
             for shard, since in sorted(self._gone.items())
-            if look.at - since >= PATIENCE_SECONDS
+            if view.at - since >= PATIENCE_SECONDS
         ]
 
 
 def needs_reader(lease: Lease, leases: Mapping[str, Lease]) -> bool:
-    """Tell whether somebody must read this shard now: it is not finished, and all of its parents are."""
+    """Return whether the shard needs a reader now: it is not finished, and all of its parents are."""
     if lease.checkpoint == "SHARD_END":
         return False
     return all(leases[parent].checkpoint == "SHARD_END" for parent in lease.parents if parent in leases)
 
 
 def used_twice(worker_id: str, before: Mapping[str, Lease], after: Mapping[str, Lease]) -> list[str]:
-    """Return the leases of this worker that somebody renewed between two looks while its daemon was dead."""
+    """Return the leases of this worker that were renewed between two views, while its daemon was dead."""
     return sorted(
         shard
         for shard, lease in after.items()

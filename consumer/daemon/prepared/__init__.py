@@ -1,1 +1,1 @@
-"""What the daemon's JVM starts faster with: our classes as a jar, and a class archive. Imports `preflight`."""
+"""What makes the daemon's JVM start faster: our classes as a jar, and a class archive. Imports `preflight`."""

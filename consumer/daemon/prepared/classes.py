@@ -1,6 +1,6 @@
 """The daemon's class path, and where its prepared classes lie.
 
-A class archive holds no class of a folder (a rule of HotSpot's), so our own classes go into a jar beside it.
+HotSpot archives classes of jars only, so our own classes go into a jar beside the class archive.
 """
 
 import os
@@ -13,35 +13,35 @@ from consumer.preflight.java import find_shims
 from minutebook.class_archive import archive_folder, use_options
 
 MAIN_CLASS: Final = "software.amazon.kinesis.multilang.BoundedMultiLangDaemon"
-"""KCL's MultiLangDaemon, with a bound on what one aggregate may become; in `consumer/daemon/classes`."""
+"""KCL's MultiLangDaemon with a limit for an aggregate's deaggregated size; in `consumer/daemon/classes`."""
 _JAR: Final = "minutebook.jar"
 _BEGIN: Final = (1980, 1, 1, 0, 0, 0)
 
 
 class Classes(NamedTuple):
-    """Where a JVM finds its classes: options that come before the class path, and its parts, in order."""
+    """A JVM's options before the class path, and the parts of the class path in order."""
 
     options: tuple[str, ...]
     path: tuple[Path, ...]
 
 
 def find_classes(java: Path, jars: Sequence[Path]) -> Classes:
-    """Return the prepared classes of this installation, else the plain ones. Ours come last: a real library wins."""
+    """Return the prepared classes of this installation, else the plain ones; ours last: real libraries win."""
     folder = prepared_folder(java, jars)
     options = use_options(folder)
     return Classes(tuple(options), (*jars, folder / _JAR if options else find_shims()))
 
 
 def prepared_folder(java: Path, jars: Sequence[Path]) -> Path:
-    """Return the folder of the prepared classes for this Java, these jars and our classes as they are."""
+    """Return the folder of the prepared classes for this Java, these jars and our present classes."""
     names = os.pathsep.join(f"{jar}:{jar.stat().st_size}:{jar.stat().st_mtime_ns}" for jar in jars)
     return archive_folder("daemon", java, [names.encode(), *(path.read_bytes() for path in _class_files())])
 
 
 def make_jar(folder: Path) -> Path:
-    """Write our classes into a jar of the folder: the same bytes at any time.
+    """Write our classes into a jar of the folder, with the same bytes each time.
 
-    One that is there already stays as it is: an archive is good for the jar of that time alone (a rule of HotSpot's).
+    An equal jar is left untouched: HotSpot accepts a class archive only with the jar's modification time.
     """
     jar = folder / _JAR
     unfinished = folder / f"{_JAR}.{os.getpid()}"

@@ -1,7 +1,7 @@
-"""`minutebook prepare`: let the daemon load its classes once, where nothing answers it, and keep them.
+"""`minutebook prepare`: let the daemon load its classes once, and archive them.
 
-The daemon reads its properties, makes its clients and begins to set up its leases at a port of this host that
-refuses it; then it is stopped, and writes the archive at its end. No service is asked for anything.
+The daemon reads its properties, creates its clients and begins to set up its leases at a port of this host that
+refuses connections. Then it is stopped, and writes the class archive as it ends. No service is used.
 """
 
 import os
@@ -21,10 +21,10 @@ from minutebook.clock import Clock
 from minutebook.errors import MinutebookError
 
 _REFUSED: Final = b"Caught exception when initializing LeaseCoordinator"
-"""KCL's log at the first answer that it does not get (seen with 3.1.3)."""
+"""KCL's log at the first refused connection (observed with 3.1.3)."""
 _START_SECONDS: Final = 90
 _DUMP_SECONDS: Final = 120
-_LOOK_SECONDS: Final = 0.2
+_POLL_SECONDS: Final = 0.2
 _PROPERTIES: Final = """\
 executableName = true
 streamName = prepare
@@ -43,11 +43,11 @@ _CREDENTIALS: Final = {"AWS_ACCESS_KEY_ID": "prepare", "AWS_SECRET_ACCESS_KEY": 
 
 
 def prepare_daemon(environ: Mapping[str, str], clock: Clock) -> Path:
-    """Make the class archive of the daemon for this installation; return it.
+    """Create the class archive of the daemon for this installation; return its path.
 
     Raises:
         SettingsError: there is no Java, or KCL's jars are missing.
-        MinutebookError: the folder cannot be written, or the daemon did not come far enough.
+        MinutebookError: the folder cannot be written, or the daemon did not reach its leases.
     """
     java, jars = find_java(environ).program, find_jars()
     folder = prepared_folder(java, jars)
@@ -55,7 +55,7 @@ def prepare_daemon(environ: Mapping[str, str], clock: Clock) -> Path:
         jar = make_jar(folder)
     making = Making(folder)
     with tempfile.TemporaryDirectory() as scratch, socket.socket() as refusing:
-        refusing.bind(("127.0.0.1", 0))  # bound, and never listening: nobody else can answer at this port
+        refusing.bind(("127.0.0.1", 0))  # bound but not listening: no other process can answer at this port
         properties = Path(scratch, "prepare.properties")
         properties.write_text(_PROPERTIES.format(endpoint=f"http://127.0.0.1:{refusing.getsockname()[1]}"))
         command = [
@@ -74,7 +74,7 @@ def _run_until_refused(command: list[str], environ: Mapping[str, str], log: Path
         while _REFUSED not in log.read_bytes():
             if daemon.poll() is not None or clock.monotonic() > deadline:
                 raise MinutebookError(f"the daemon does not start: {_last_words(log)}", next_step="minutebook doctor")
-            clock.sleep(_LOOK_SECONDS)
+            clock.sleep(_POLL_SECONDS)
         daemon.send_signal(signal.SIGTERM)
         daemon.wait(_DUMP_SECONDS)
     except subprocess.TimeoutExpired:

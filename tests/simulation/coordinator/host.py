@@ -85,14 +85,8 @@ class Host:
         """Start `consume` anew: it remembers nothing."""
         self._life += 1
         self._seen: set[str] = set()
-        self._watch = ReaderWatch(self.worker)
-        self._poll = ReaderPoll(
-            self._watch,
-            self._table,
-            self.tables.time,
-            failover_seconds=FAILOVER_SECONDS,
-            on_look=self._count,
-        )
+        self._watch = ReaderWatch(self.worker, failover_seconds=FAILOVER_SECONDS)
+        self._poll = ReaderPoll(self._watch, self._table, self.tables.time, on_poll=self._count)
         self._policy = RestartPolicy(RestartLimits())
         self._start_daemon(self._life)
 
@@ -149,7 +143,7 @@ class Host:
         self._make_run(daemon)
         self._say(f"{self.worker}: a daemon is started")
         self._poll._initialised.clear()
-        self._poll._told.clear()
+        self._poll._logged.clear()
         self._look(life, daemon)
         self._attend(life, daemon, self.tables.time.now)
 
@@ -169,14 +163,14 @@ class Host:
         """Watch the daemon, as the supervisor's main thread does."""
         if life != self._life or daemon is not self.daemon:
             return
-        doom = self._poll.doom
-        if doom is not None and doom.event == "reader_watch_failed":
-            raise AssertionError(doom.error)
-        if not self.is_frozen and (doom is not None or not daemon.is_alive):
-            self._say(f"{self.worker}: the daemon ends: {'killed' if doom is None else doom.error}")
+        reason = self._poll.kill_reason
+        if reason is not None and reason.event == "reader_watch_failed":
+            raise AssertionError(reason.error)
+        if not self.is_frozen and (reason is not None or not daemon.is_alive):
+            self._say(f"{self.worker}: the daemon ends: {'killed' if reason is None else reason.error}")
             self._kill()
             ran = self.tables.time.now - began
-            self._after(life, DaemonExit(code=-9, ran_seconds=ran, asked=False, evidence=doom))
+            self._after(life, DaemonExit(code=-9, ran_seconds=ran, asked=False, evidence=reason))
             return
         self.tables.time.after(_WATCH_SECONDS, lambda: self._attend(life, daemon, began))
 

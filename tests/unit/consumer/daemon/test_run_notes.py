@@ -23,15 +23,15 @@ def test_the_first_processor_that_told_is_the_one() -> None:
     noted.note(ProcessorEvent(event="processor_failed", error="first"))
     noted.note(ProcessorEvent(event="processor_failed", error="second"))
 
-    assert noted.told is not None
-    assert noted.told.error == "first"
+    assert noted.failure is not None
+    assert noted.failure.error == "first"
 
 
 def test_a_missing_permission_comes_before_what_followed_from_it() -> None:
     """KCL's own error names the action; exit 2, for a person must grant it."""
     noted = notes()
     noted.note_killed(Killed(7, "s"))
-    noted.killed_because = DESERTED
+    noted.kill_reason = DESERTED
     noted.note_error(DENIED)
 
     found = noted.evidence()
@@ -52,7 +52,7 @@ def test_an_old_refusal_is_not_why_it_ended() -> None:
 def test_a_processor_that_is_gone_comes_before_what_the_supervisor_did_about_it() -> None:
     """The daemon was killed because it was deserted, and deserted because of that processor."""
     noted = notes()
-    noted.killed_because = DESERTED
+    noted.kill_reason = DESERTED
     assert noted.evidence() == DESERTED
     assert noted.evidence() != noted.note_killed(Killed(7, "shardId-000000000001"))
     found = noted.evidence()

@@ -1,12 +1,12 @@
 """KCL's start is chosen before each start of the daemon, from the lease rows as they are then."""
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from consumer.archived.application import KclStart
-from consumer.daemon.start import DaemonFile, StartChooser
+from consumer.daemon.properties import write_effective
+from consumer.daemon.start import StartChooser
 from consumer.leases.rows import Checkpoint, Lease
 from minutebook.errors import SettingsError, StreamUnavailable, TableUnavailable
 from minutebook.format.document import FORMAT
@@ -36,7 +36,7 @@ class Scene:
             writer="w",
             written_at_ms=0,
         )
-        self.chooser = StartChooser(record, self.stream, self.table, DaemonFile(self.path, self._values), self.clock)
+        self.chooser = StartChooser(record, self.stream, self.table, self._write, self.clock)
 
     def row(self, checkpoint: Checkpoint) -> None:
         """Leave a lease row of the only shard."""
@@ -48,8 +48,8 @@ class Scene:
         self.chooser.prepare()
         return self.path.read_text().strip()
 
-    def _values(self, start: KclStart) -> dict[str, Any]:
-        return {"start": str(start.at_seconds)}
+    def _write(self, start: KclStart) -> None:
+        write_effective(self.path, {"start": str(start.at_seconds)})
 
 
 @pytest.fixture

@@ -6,9 +6,10 @@ import pytest
 from structlog.testing import capture_logs
 
 from consumer.leases.rows import LeaderLock
-from consumer.liveness.lock_memory import LockMemory, SeenLock, lock_memory
+from consumer.liveness.lock_memory import LockMemory
 from consumer.liveness.poll import POLL_SECONDS, ReaderPoll
-from consumer.liveness.rules import LOCK_SECONDS, ReaderWatch
+from consumer.liveness.rules import LOCK_SECONDS, ReaderWatch, SeenLock
+from consumer.worker.state_folder import boot_id
 from tests.fakes.clock import ManualClock
 from tests.fakes.lease_table import MemoryLeaseTable
 
@@ -51,8 +52,8 @@ def test_a_disk_that_takes_no_file_is_told_once(tmp_path: Path) -> None:
 
 def test_this_host_has_a_name_for_its_start(tmp_path: Path) -> None:
     """Else nothing would ever be remembered, and nobody would notice."""
-    lock_memory(tmp_path / "w1.leader").keep(SEEN)
-    assert lock_memory(tmp_path / "w1.leader").recall(2_000) == SEEN
+    LockMemory(tmp_path / "w1.leader", boot_id()).keep(SEEN)
+    assert LockMemory(tmp_path / "w1.leader", boot_id()).recall(2_000) == SEEN
 
 
 def test_a_dead_lock_is_removed_in_time_whatever_is_restarted(tmp_path: Path) -> None:
@@ -62,9 +63,9 @@ def test_a_dead_lock_is_removed_in_time_whatever_is_restarted(tmp_path: Path) ->
     began = clock.monotonic()
     while table.leader_owner is not None and clock.monotonic() - began < 600:
         memory = LockMemory(tmp_path / "w1.leader", "boot")
-        poll = ReaderPoll(ReaderWatch("w1"), table, clock, failover_seconds=10, memory=memory)
+        poll = ReaderPoll(ReaderWatch("w1"), table, clock, memory=memory)
         for _ in range(3):
-            poll.look(frozenset)
+            poll.poll(frozenset)
             clock.advance(POLL_SECONDS)
     assert clock.monotonic() - began <= LOCK_SECONDS + 4 * POLL_SECONDS
 
@@ -76,6 +77,6 @@ def test_a_lock_that_moves_meanwhile_is_alive(tmp_path: Path) -> None:
     for number in range(20):
         table.leader_version = str(number)
         memory = LockMemory(tmp_path / "w1.leader", "boot")
-        ReaderPoll(ReaderWatch("w1"), table, clock, failover_seconds=10, memory=memory).look(frozenset)
+        ReaderPoll(ReaderWatch("w1"), table, clock, memory=memory).poll(frozenset)
         clock.advance(LOCK_SECONDS)
     assert table.leader_owner == "w2"

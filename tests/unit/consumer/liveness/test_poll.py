@@ -32,8 +32,7 @@ class Scene:
             ReaderWatch("w1"),
             self.table,
             self.clock,
-            failover_seconds=10,
-            on_look=self._take,
+            on_poll=self._take,
         )
         self.logs: list[Any] = []
         if initialised:
@@ -44,7 +43,7 @@ class Scene:
         until = self.clock.monotonic() + seconds
         with capture_logs() as logs:
             while self.clock.monotonic() < until:
-                self.poll.look(lambda: self.opened, silences=lambda: self.silences)
+                self.poll.poll(lambda: self.opened, silences=lambda: self.silences)
                 self.clock.advance(POLL_SECONDS)
                 if renews:
                     self.renew()
@@ -67,8 +66,8 @@ def test_a_shard_without_a_reader_is_named_once_and_dooms_the_daemon() -> None:
     (event,) = scene.logs
     assert (event["event"], event["log_level"], event["shard"]) == ("shard_without_reader", "error", SHARD)
     assert event["next_step"]
-    assert scene.poll.doom is not None
-    assert scene.poll.doom.event == "shard_without_reader"
+    assert scene.poll.kill_reason is not None
+    assert scene.poll.kill_reason.event == "shard_without_reader"
     assert scene.unread[-1] == 1
 
 
@@ -82,7 +81,7 @@ def test_a_processor_that_hangs_is_named_each_time_it_does() -> None:
     assert [event["shard"] for event in scene.logs] == [SHARD, SHARD]
     assert {(event["event"], event["log_level"]) for event in scene.logs} == {("shard_without_reader", "error")}
     assert scene.unread == [0, 1, 1, 0, 1]
-    assert scene.poll.doom is None
+    assert scene.poll.kill_reason is None
 
 
 def test_a_restart_does_not_hide_that_a_shard_has_no_reader() -> None:
@@ -91,7 +90,7 @@ def test_a_restart_does_not_hide_that_a_shard_has_no_reader() -> None:
     scene.run(150)
     scene.poll.before_start()
     scene.run(30)
-    assert (scene.poll.doom, scene.unread[-1]) == (None, 1)
+    assert (scene.poll.kill_reason, scene.unread[-1]) == (None, 1)
     scene.opened = frozenset({SHARD})
     scene.run(15)
     assert scene.unread[-1] == 0
@@ -134,7 +133,7 @@ def test_a_log_configuration_without_kcls_line_does_not_blind_the_watch() -> Non
     assert scene.held == [frozenset({SHARD})]
     scene.opened = frozenset()
     scene.run(150)
-    assert (scene.poll.doom is not None, scene.unread[-1]) == (True, 1)
+    assert (scene.poll.kill_reason is not None, scene.unread[-1]) == (True, 1)
 
 
 def test_a_shard_that_is_read_is_no_matter() -> None:
@@ -142,14 +141,14 @@ def test_a_shard_that_is_read_is_no_matter() -> None:
     scene = Scene()
     scene.opened = frozenset({SHARD})
     scene.run(600)
-    assert (scene.logs, scene.poll.doom, set(scene.unread)) == ([], None, {0})
+    assert (scene.logs, scene.poll.kill_reason, set(scene.unread)) == ([], None, {0})
 
 
 def test_a_daemon_that_is_not_initialised_has_time() -> None:
     """KCL makes its tables and their index first, which may take minutes."""
     scene = Scene(initialised=False)
     scene.run(600)
-    assert scene.poll.doom is None
+    assert scene.poll.kill_reason is None
 
 
 @pytest.mark.parametrize("initialised", [False, True])
@@ -204,7 +203,7 @@ def test_a_lock_is_looked_at_when_it_would_be_dead() -> None:
     while scene.table.leader_owner is not None:
         scene.clock.advance(wait)
         scene.renew()
-        wait = scene.poll.look(lambda: scene.opened)
+        wait = scene.poll.poll(lambda: scene.opened)
         assert 0 < wait <= POLL_SECONDS
     assert scene.clock.monotonic() - began <= LOCK_SECONDS + 1
 
@@ -214,10 +213,10 @@ def test_the_next_daemon_begins_anew() -> None:
     scene = Scene()
     scene.run(150)
     scene.poll.before_start()
-    assert scene.poll.doom is None
+    assert scene.poll.kill_reason is None
     assert scene.clock.slept == [pytest.approx(10 / 3 + 1)]
     scene.run(100)
-    assert scene.poll.doom is None
+    assert scene.poll.kill_reason is None
 
 
 def test_another_daemon_with_this_worker_id_is_refused() -> None:
@@ -247,7 +246,7 @@ def test_a_table_that_cannot_be_read_is_said_once() -> None:
             assert scene.poll.step(frozenset) == POLL_SECONDS
         scene.logs += logs
     assert [event["event"] for event in scene.logs] == ["leases_unread"] * 2
-    assert scene.poll.doom is None
+    assert scene.poll.kill_reason is None
 
 
 def test_a_watch_that_fails_is_not_silent() -> None:
@@ -260,8 +259,8 @@ def test_a_watch_that_fails_is_not_silent() -> None:
     with capture_logs() as logs:
         scene.poll.step(fail)
     assert [(event["event"], event["log_level"]) for event in logs] == [("reader_watch_failed", "error")]
-    assert scene.poll.doom is not None
-    assert "a defect" in scene.poll.doom.error
+    assert scene.poll.kill_reason is not None
+    assert "a defect" in scene.poll.kill_reason.error
 
 
 def test_the_thread_looks_until_it_is_stopped() -> None:

@@ -40,7 +40,7 @@ class Scene:
         self.version += self.lock_moves
         lock = None if self.leader is None else LeaderLock(self.leader, str(self.version))
         rows = {lease.shard_id: lease for lease in leases}
-        return self.watch.look(LeaseView(self.at, rows, lock, frozenset(opened), silences or {}))
+        return self.watch.judge(LeaseView(self.at, rows, lock, frozenset(opened), silences or {}))
 
     def renewed(self, shard: str, owner: str = US, checkpoint: str = "TRIM_HORIZON") -> Lease:
         """Return a row that somebody renews."""
@@ -218,7 +218,7 @@ def test_before_the_daemon_is_initialised_no_row_is_missed() -> None:
     """Nobody has looked."""
     scene = Scene()
     scene.look(scene.renewed(S0), opened=[S0])
-    assert all(scene.watch.look(LeaseView(scene.at + 20 * n, None, None, frozenset())) == [] for n in range(60))
+    assert all(scene.watch.judge(LeaseView(scene.at + 20 * n, None, None, frozenset())) == [] for n in range(60))
 
 
 def test_a_lease_that_moves_from_hand_to_hand_is_told() -> None:
