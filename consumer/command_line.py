@@ -37,7 +37,7 @@ def health(
     ] = None,
 ) -> None:
     """Say in one line whether this worker's task does its work; exits 7 when it does not, or does not run."""
-    from consumer.monitoring.command import run_health as run  # noqa: PLC0415 - help is quick
+    from consumer.monitoring.health_file import run_health as run  # noqa: PLC0415 - help is quick
 
     raise typer.Exit(run(file, os.environ, state_dir))
 

@@ -120,7 +120,7 @@ def _consume(path: Path | None, environ: Mapping[str, str], state_folder: Path |
         ),
         _lease_table(loaded, clock, budget_seconds=_POLL_SECONDS),
         clock,
-        on_poll=watch.readers,
+        on_poll=watch.note_readers,
         memory=LockMemory(state / f"{name}.leader", boot_id()),
         first_start=first_start,
     )

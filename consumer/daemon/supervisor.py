@@ -160,7 +160,7 @@ class Supervisor:
         begun, run = self._clock.monotonic(), self._run
         pids = {"daemon_pid": run.daemon_pid, "fork_server_pid": run.fork_server_pid, "supervisor_pid": os.getpid()}
         self._log.info("daemon_started", **pids)
-        self._monitoring.daemon_started(looks_at_leases=self._plan.readers is not None)
+        self._monitoring.daemon_started(polls_leases=self._plan.readers is not None)
         if self._plan.readers is not None:
             self._plan.readers.start(self._processors.opened, self._processors.silences)
         try:

@@ -1,1 +1,1 @@
-"""How a team watches a task: gauges and counters, the health check, and one schema for all lines of its log."""
+"""Monitoring of a task: gauges and counters, the health check, and one schema for all lines of its log."""

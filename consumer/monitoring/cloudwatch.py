@@ -1,8 +1,8 @@
 """Metrics for CloudWatch: one line of its embedded metric format (`minutebook.emf`) per interval on stdout.
 
-Counters are what was added since the last line. Each metric is one number for the whole task, the worst one or the
-sum, under the one dimension `Application`: CloudWatch asks a price for every combination of dimensions, and each new
-task has a new id. Which shard it is stands in the same line, under `shards`, for Logs Insights.
+Counters hold the increase since the last line. Each metric is one number for the whole task, its shards' worst value
+or their sum, with `Application` as the only dimension: CloudWatch charges for every combination of dimensions, and
+each new task has a new id. The shards' own values are in the same line under `shards`, for Logs Insights.
 """
 
 from collections.abc import Mapping
@@ -15,7 +15,7 @@ EVENT: Final = "metrics"
 
 
 class CloudWatchCounter(NamedTuple):
-    """A counter of Prometheus' and its name in CloudWatch."""
+    """A Prometheus counter and its name in CloudWatch."""
 
     name: str
     unit: str
@@ -59,15 +59,15 @@ class EmfLines:
 
     def line(
         self,
-        look: HealthView,
+        view: HealthView,
         totals: Mapping[str, float],
         latencies: list[float],
         *,
         is_healthy: bool,
         now_ms: int,
     ) -> bytes:
-        """Return the next line. `totals` are the counters' sums by their names of Prometheus, without `_total`."""
-        gauges = dict(_gauges(look, now_ms), Healthy=int(is_healthy))
+        """Return the next line; `totals` maps Prometheus names without `_total` to sums."""
+        gauges = dict(_gauges(view, now_ms), Healthy=int(is_healthy))
         metrics: dict[str, tuple[object, str]] = {name: (value, GAUGES[name]) for name, value in gauges.items()}
         for name, unit, source in COUNTED:
             total = totals.get(source, 0)
@@ -76,29 +76,29 @@ class EmfLines:
         if latencies:
             metrics[LATENCY] = latencies, "Seconds"
         properties = {
-            "unread": sorted(look.unread),
-            "shards": {shard.shard: _age(shard.oldest_ms, now_ms) or 0 for shard in look.shards},
+            "unread": sorted(view.unread),
+            "shards": {shard.shard: _age(shard.oldest_ms, now_ms) or 0 for shard in view.shards},
         }
         return emf_line(EVENT, now_ms, self._names, ("Application",), metrics, properties)
 
 
-def _gauges(look: HealthView, now_ms: int) -> dict[str, float]:
-    """Return the worst of all shards; what no shard knows is left out."""
-    found: dict[str, float] = {
-        "DaemonUp": int(look.is_up),
-        "Shards": len(look.shards),
-        "ShardsWithoutReader": len(look.unread),
-        "BufferBytes": sum(shard.buffer_bytes for shard in look.shards),
-        "BehindSeconds": max((_age(shard.oldest_ms, now_ms) or 0 for shard in look.shards), default=0),
-        "StreamBehindSeconds": max(((shard.stream_behind_ms or 0) / 1000 for shard in look.shards), default=0),
+def _gauges(view: HealthView, now_ms: int) -> dict[str, float]:
+    """Return the gauges over all shards, without those that no shard knows."""
+    gauges: dict[str, float] = {
+        "DaemonUp": int(view.is_up),
+        "Shards": len(view.shards),
+        "ShardsWithoutReader": len(view.unread),
+        "BufferBytes": sum(shard.buffer_bytes for shard in view.shards),
+        "BehindSeconds": max((_age(shard.oldest_ms, now_ms) or 0 for shard in view.shards), default=0),
+        "StreamBehindSeconds": max(((shard.stream_behind_ms or 0) / 1000 for shard in view.shards), default=0),
     }
-    covered = [age for shard in look.shards if (age := _age(shard.covered_until_ms, now_ms)) is not None]
-    committed = [age for shard in look.shards if (age := _age(shard.last_commit_ms, now_ms)) is not None]
+    covered = [age for shard in view.shards if (age := _age(shard.covered_until_ms, now_ms)) is not None]
+    committed = [age for shard in view.shards if (age := _age(shard.last_commit_ms, now_ms)) is not None]
     if covered:
-        found["CoveredAgeSeconds"] = max(covered)
+        gauges["CoveredAgeSeconds"] = max(covered)
     if committed:
-        found["LastCommitAgeSeconds"] = max(committed)
-    return found
+        gauges["LastCommitAgeSeconds"] = max(committed)
+    return gauges
 
 
 def _age(then_ms: int | None, now_ms: int) -> float | None:

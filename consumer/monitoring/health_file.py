@@ -1,9 +1,11 @@
-"""The verdict on a task as a file in its state folder: for `minutebook health`, in the same container or on the host.
+"""The health verdict as a file in the state folder, and `minutebook health`, which reads it on the same host.
 
-It is written anew every few seconds. A verdict that has grown old, or that another start of the host left, says that
-nobody writes it any more: the supervisor is gone, or hangs.
+The file is written every few seconds. An old verdict, or one from before the host's last boot, means that the
+supervisor is gone or hangs.
 """
 
+import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
@@ -11,16 +13,19 @@ import msgspec
 import structlog
 
 from consumer.monitoring.health import HealthVerdict
-from consumer.worker.state_folder import boot_id, draft_of, write_whole
-from minutebook.clock import Clock
+from consumer.settings.settings import load_with_kcl
+from consumer.worker.state_folder import boot_id, default_state_folder, draft_of, file_name, write_whole
+from consumer.worker.worker_id import stable_worker_id
+from minutebook.clock import Clock, SystemClock
 
+UNHEALTHY: Final = 7
 WRITE_SECONDS: Final = 5.0
 _STALE_SECONDS: Final = 30.0
 _GONE: Final = "unhealthy: no daemon runs: nobody writes {}"
 
 
 class _Note(msgspec.Struct, frozen=True, kw_only=True):
-    """The file's content; `at` is on the clock that counts from the host's start, which `boot` names."""
+    """The file's content; `at` is in seconds since the host's boot with the id `boot`."""
 
     at: float
     boot: str = ""
@@ -34,33 +39,33 @@ def health_path(state: Path, worker_name: str) -> Path:
 
 
 class HealthFile:
-    """The file, as the supervisor writes it. A disk that takes no file is told once: the health check fails then."""
+    """Writes the file for the supervisor. A failing disk is logged once; the health check fails then."""
 
     def __init__(self, path: Path, clock: Clock) -> None:
         self._path = path
         self._clock = clock
-        self._is_told = False
+        self._is_logged = False
 
     def write(self, verdict: HealthVerdict) -> None:
-        """Write it; a reader sees the old verdict or the new one, whole."""
+        """Replace the file atomically."""
         note = _Note(
             at=self._clock.monotonic(), boot=boot_id(), healthy=verdict.is_healthy, sentence=verdict.sentence
         )
         try:
             write_whole(self._path, msgspec.json.encode(note))
         except OSError as exc:
-            if not self._is_told:
-                self._is_told = True
+            if not self._is_logged:
+                self._is_logged = True
                 structlog.get_logger().warning(
                     "health_not_written",
                     error=f"{draft_of(self._path)}: {exc.strerror}",
                     next_step="give --state-dir room: minutebook health says unhealthy while it cannot be written",
                 )
             return
-        self._is_told = False
+        self._is_logged = False
 
     def remove(self) -> None:
-        """Remove it: the task has ended. Where that cannot be done it grows old."""
+        """Remove the file at the task's end."""
         try:
             self._path.unlink(missing_ok=True)
         except OSError as exc:
@@ -72,7 +77,7 @@ class HealthFile:
 
 
 def read_verdict(path: Path, now: float) -> HealthVerdict:
-    """Return what the file says at `now`, on the clock that counts from the host's start."""
+    """Return the file's verdict, or why there is none; `now` is in seconds since the host's boot."""
     try:
         note = msgspec.json.decode(path.read_bytes(), type=_Note)
     except FileNotFoundError:
@@ -84,3 +89,16 @@ def read_verdict(path: Path, now: float) -> HealthVerdict:
     if not 0 <= now - note.at <= _STALE_SECONDS:
         return HealthVerdict(is_healthy=False, sentence=f"{_GONE.format(path)} since {abs(now - note.at):.0f} s")
     return HealthVerdict(note.healthy, note.sentence)
+
+
+def run_health(path: Path | None, environ: Mapping[str, str], state_folder: Path | None) -> int:
+    """Print the verdict; return 0 if the task is healthy, 7 if it is not or does not run; raises SettingsError.
+
+    It uses no service: a container may be checked every few seconds.
+    """
+    loaded = load_with_kcl(path, environ)
+    worker_id = loaded.kcl.get("workerId") or stable_worker_id(environ)
+    state = (state_folder or default_state_folder()) / file_name(loaded.settings.application_name)
+    verdict = read_verdict(health_path(state, file_name(worker_id)), SystemClock().monotonic())
+    sys.stdout.write(f"{verdict.sentence}\n")
+    return 0 if verdict.is_healthy else UNHEALTHY

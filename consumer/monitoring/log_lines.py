@@ -1,9 +1,9 @@
-"""One schema for all lines of a task: `timestamp` (ISO 8601, UTC), `level`, `event`, and what belongs to the event.
+"""One schema for all lines of a task: `timestamp` (ISO 8601, UTC), `level`, `event`, and the event's own keys.
 
-The supervisor's and the processors' own lines have it. What else passes through the supervisor's hands gets it:
+The supervisor and the processors log in it. The supervisor converts all other lines:
 
     KCL's, by logback's JsonEncoder ... event `kcl`: the message formatted, the exception as `error` and `stack`
-    anything else that is printed ..... event `printed`: the JVM's own lines, a library's, a traceback
+    any other output .................. event `printed`: the JVM's own lines, a library's, a traceback
 """
 
 import datetime as dt
@@ -16,7 +16,7 @@ import msgspec
 KCL: Final = "kcl"
 PRINTED: Final = "printed"
 _NOISE: Final = frozenset({("INFO", "software.amazon.kinesis.coordinator.Scheduler", "{}")})
-"""Every 30 s the shards that are assigned, and that the scheduler sleeps: the other lines of its logger count."""
+"""Every 30 s the scheduler logs its shards and that it sleeps; its logger's other lines matter."""
 _LEVELS: Final = {"TRACE": "debug", "DEBUG": "debug", "WARN": "warning"}
 _NUMBERS: Final = logging.getLevelNamesMapping()
 
@@ -57,7 +57,7 @@ _OUR_DECODER: Final = msgspec.json.Decoder(_OurLine)
 
 
 def of_processor(line: bytes, level: str, now_ms: int) -> bytes:
-    """Return a line of the daemon's stderr as the log takes it; nothing where it is below the log's level."""
+    """Return a line of the daemon's stderr in the schema; b"" if it is below the log's level."""
     try:
         ours = _OUR_DECODER.decode(line)
     except (msgspec.MsgspecError, UnicodeDecodeError):
@@ -66,16 +66,16 @@ def of_processor(line: bytes, level: str, now_ms: int) -> bytes:
 
 
 def of_daemon(line: bytes, now_ms: int) -> bytes:
-    """Return a line of the daemon's stdout as the log takes it; nothing for what KCL repeats all the time."""
+    """Return a line of the daemon's stdout in the schema; b"" for KCL's periodic lines."""
     try:
         kcl = _KCL_DECODER.decode(line)
-        said_at = iso(kcl.timestamp)
+        timestamp = iso(kcl.timestamp)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, ValueError, OverflowError):
         return _printed(line, "info", now_ms)
     if (kcl.level, kcl.loggerName, kcl.message) in _NOISE:
         return b""
     entry: dict[str, object] = {
-        "timestamp": said_at,
+        "timestamp": timestamp,
         "level": _LEVELS.get(kcl.level, kcl.level.lower()),
         "event": KCL,
         "logger": kcl.loggerName,
@@ -85,13 +85,13 @@ def of_daemon(line: bytes, now_ms: int) -> bytes:
     if kcl.mdc:
         entry["mdc"] = kcl.mdc
     if kcl.throwable is not None:
-        entry["error"] = _said(kcl.throwable)
+        entry["error"] = _headline(kcl.throwable)
         entry["stack"] = "\n".join(_stack(kcl.throwable))
     return msgspec.json.encode(entry) + b"\n"
 
 
 def format_message(message: str, arguments: list[str]) -> str:
-    """Put the arguments where the braces are, as SLF4J does; what is too many or too few stays as it is."""
+    """Replace the braces with the arguments as SLF4J does; surplus braces stay, surplus arguments are dropped."""
     parts = message.split("{}")
     pairs = zip(parts[1:], arguments, strict=False)
     filled = parts[0] + "".join(argument + part for part, argument in pairs)
@@ -99,7 +99,7 @@ def format_message(message: str, arguments: list[str]) -> str:
 
 
 def iso(ms: int) -> str:
-    """Return epoch milliseconds as the log says them."""
+    """Return epoch milliseconds in the log's format."""
     text = dt.datetime.fromtimestamp(ms / 1000, dt.UTC).isoformat(timespec="milliseconds")
     return text.replace("+00:00", "Z")
 
@@ -116,12 +116,12 @@ def _printed(line: bytes, level: str, now_ms: int) -> bytes:
     return msgspec.json.encode(entry) + b"\n"
 
 
-def _said(throwable: _Throwable) -> str:
+def _headline(throwable: _Throwable) -> str:
     return f"{throwable.className}: {throwable.message}" if throwable.message else throwable.className
 
 
 def _stack(throwable: _Throwable) -> Iterator[str]:
-    yield _said(throwable)
+    yield _headline(throwable)
     for frame in throwable.stepArray:
         yield f"\tat {frame.className}.{frame.methodName}({frame.fileName or '?'}:{frame.lineNumber})"
     if throwable.cause is not None:

@@ -1,7 +1,7 @@
-"""Counters and gauges, made by the supervisor from the processors' log lines: no cost in a processor.
+"""Counters and gauges, which the supervisor derives from the processors' log lines, at no cost in a processor.
 
-A series is there as soon as its shard is known, with 0 before the first event. The counters of a shard stay when it
-goes to another worker; its gauges go with it, so nothing stale is ever shown.
+A series exists as soon as its shard is known, with 0 before the first event. When a shard goes to another worker, its
+counters stay and its gauges go, so that none is stale.
 """
 
 from collections.abc import Callable, Collection, Iterator
@@ -20,13 +20,13 @@ from minutebook.clock import Clock
 _BUCKETS: Final = (0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300)
 _EXIT_CODES: Final = ("1", "2", "5", "6")
 _LATENCIES: Final = 100
-"""CloudWatch takes so many values of one metric in one line."""
+"""CloudWatch's limit for the values of one metric in a line."""
 
 
 class Metrics:
     """The metrics of one supervisor, in a registry of their own."""
 
-    def __init__(self, look: Callable[[], HealthView], verdict: Callable[[], HealthVerdict], clock: Clock) -> None:
+    def __init__(self, view: Callable[[], HealthView], verdict: Callable[[], HealthVerdict], clock: Clock) -> None:
         self.registry = CollectorRegistry()
         self._latencies: list[float] = []
 
@@ -61,10 +61,10 @@ class Metrics:
             self._failures.labels(code)
         for skipped in Skipped:
             self._skipped.labels("", skipped)
-        self.registry.register(_Gauges(look, clock))
+        self.registry.register(_Gauges(view, clock))
 
-    def know(self, shards: Collection[str]) -> None:
-        """Make the series of these shards, where they are not there yet."""
+    def add_shards(self, shards: Collection[str]) -> None:
+        """Create the missing series of these shards."""
         for shard in shards:
             for family in (
                 *(self._segments, self._records, self._payload_bytes, self._body_bytes, self._puts),
@@ -74,10 +74,10 @@ class Metrics:
             self._skipped.labels(shard, Skipped.BATCH)
 
     def count(self, event: ProcessorEvent) -> None:
-        """Count one line of a processor; lines that count nothing are ignored."""
+        """Count one line of a processor; other events are ignored."""
         match event.event:
             case name if name == OPENED:
-                self.know([event.shard])
+                self.add_shards([event.shard])
             case name if name == COMMITTED:
                 self._segments.labels(event.shard).inc()
                 self._records.labels(event.shard).inc(event.records)
@@ -96,11 +96,11 @@ class Metrics:
                 self._failures.labels(str(event.exit_code)).inc()
 
     def count_skipped(self, event: KclEvent) -> None:
-        """Count what a line of the daemon says that KCL gave up on; `nothing` is memory that ran out."""
+        """Count a skip of KCL; `nothing` means that the daemon ran out of memory."""
         self._skipped.labels(event.shard, event.skipped).inc()
 
     def count_killed(self) -> None:
-        """Count a processor that ended without a last word."""
+        """Count a processor that ended without a last line."""
         self._killed.inc()
 
     def count_restart(self) -> None:
@@ -116,41 +116,41 @@ class Metrics:
         }
 
     def take_latencies(self) -> list[float]:
-        """Return the seconds of the last commits, each once; of very many the latest."""
-        taken, self._latencies = self._latencies, []
-        return taken
+        """Return the latencies of the commits since the last call, at most the latest 100, in seconds."""
+        latencies, self._latencies = self._latencies, []
+        return latencies
 
 
 class _Gauges(Collector):
-    """The gauges, as they are at the moment when somebody asks."""
+    """The gauges, computed for each scrape."""
 
-    def __init__(self, look: Callable[[], HealthView], clock: Clock) -> None:
-        self._look = look
+    def __init__(self, view: Callable[[], HealthView], clock: Clock) -> None:
+        self._view = view
         self._clock = clock
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
-        """Yield every gauge; a time that is not known is 0, as is the age of a record that is not there."""
-        look, now_ms = self._look(), self._clock.now_ms()
+        """Yield every gauge; unknown times and the age of no record are 0."""
+        view, now_ms = self._view(), self._clock.now_ms()
         covered = _family("covered_until_timestamp_seconds", "Until when all that arrived is archived")
         committed = _family("last_commit_timestamp_seconds", "When the last segment was committed")
         behind = _family("behind_seconds", "Age of the oldest record that was received and is not archived")
         stream = _family("stream_behind_seconds", "How far the daemon's last read was behind the stream's tip")
         buffered = _family("buffer_bytes", "Bytes of records that are received and not yet committed")
-        for shard in look.shards:
-            name = [shard.shard]
-            covered.add_metric(name, (shard.covered_until_ms or 0) / 1000)
-            committed.add_metric(name, (shard.last_commit_ms or 0) / 1000)
-            behind.add_metric(name, 0 if shard.oldest_ms is None else max(0, now_ms - shard.oldest_ms) / 1000)
-            stream.add_metric(name, (shard.stream_behind_ms or 0) / 1000)
-            buffered.add_metric(name, shard.buffer_bytes)
+        for shard in view.shards:
+            labels = [shard.shard]
+            covered.add_metric(labels, (shard.covered_until_ms or 0) / 1000)
+            committed.add_metric(labels, (shard.last_commit_ms or 0) / 1000)
+            behind.add_metric(labels, 0 if shard.oldest_ms is None else max(0, now_ms - shard.oldest_ms) / 1000)
+            stream.add_metric(labels, (shard.stream_behind_ms or 0) / 1000)
+            buffered.add_metric(labels, shard.buffer_bytes)
         unread = _family("shard_without_reader", "1 for a shard that nobody reads, seen by this worker")
-        for shard_id in sorted({*look.unread, *(shard.shard for shard in look.shards)}):
-            unread.add_metric([shard_id], float(shard_id in look.unread))
+        for shard_id in sorted({*view.unread, *(shard.shard for shard in view.shards)}):
+            unread.add_metric([shard_id], float(shard_id in view.unread))
         yield from (covered, committed, behind, stream, buffered, unread)
         count = "Shards that nobody reads, seen by this worker"
-        yield GaugeMetricFamily("minutebook_shards_without_reader", count, len(look.unread))
-        yield GaugeMetricFamily("minutebook_shards", "Shards that this worker reads", len(look.shards))
-        yield GaugeMetricFamily("minutebook_daemon_up", "1 while a daemon runs", float(look.is_up))
+        yield GaugeMetricFamily("minutebook_shards_without_reader", count, len(view.unread))
+        yield GaugeMetricFamily("minutebook_shards", "Shards that this worker reads", len(view.shards))
+        yield GaugeMetricFamily("minutebook_daemon_up", "1 while a daemon runs", float(view.is_up))
 
 
 def _family(name: str, what: str) -> GaugeMetricFamily:

@@ -1,4 +1,4 @@
-"""The metrics server: `/metrics` for Prometheus, `/healthz` for whoever restarts tasks, and nothing else."""
+"""The metrics server: `/metrics` for Prometheus, and `/healthz` for an orchestrator's health check."""
 
 import socket
 import threading
@@ -20,9 +20,7 @@ _TEXT: Final = "text/plain; charset=utf-8"
 def serve_metrics(
     host: str, port: int, registry: CollectorRegistry, verdict: Callable[[], HealthVerdict]
 ) -> tuple[int, Callable[[], None]]:
-    """Serve from a thread until the process ends or the returned function is called; port 0 takes a free one.
-
-    Returns the port and that function.
+    """Serve from a thread; return the port and a function that stops the server. Port 0 takes a free one.
 
     Raises:
         SettingsError: the port is taken, or the address is not one of this machine's.
@@ -57,9 +55,9 @@ def _answer(
         case "/metrics":
             return HTTPStatus.OK, CONTENT_TYPE_LATEST, generate_latest(registry)
         case "/healthz":
-            found = verdict()
-            status = HTTPStatus.OK if found.is_healthy else HTTPStatus.SERVICE_UNAVAILABLE
-            return status, _TEXT, f"{found.sentence}\n".encode()
+            health = verdict()
+            status = HTTPStatus.OK if health.is_healthy else HTTPStatus.SERVICE_UNAVAILABLE
+            return status, _TEXT, f"{health.sentence}\n".encode()
         case _:
             return HTTPStatus.NOT_FOUND, _TEXT, b"/metrics and /healthz are here\n"
 
@@ -73,7 +71,7 @@ def _server_class(family: socket.AddressFamily) -> type[ThreadingHTTPServer]:
 
 
 class _Handler(BaseHTTPRequestHandler):
-    """Answers GET and HEAD; a client that says nothing is let go."""
+    """Answers GET and HEAD, and closes the connection of a silent client."""
 
     timeout = _REQUEST_SECONDS
     answers: Callable[[str], tuple[HTTPStatus, str, bytes]]
@@ -87,7 +85,7 @@ class _Handler(BaseHTTPRequestHandler):
         self._send(with_body=False)
 
     def log_message(self, *_: object) -> None:
-        """Keep silent: the log is for what somebody would act on."""
+        """Log nothing: nobody would act on a request's line."""
 
     def _send(self, *, with_body: bool) -> None:
         status, kind, body = self.answers(self.path)

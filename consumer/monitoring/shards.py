@@ -1,7 +1,7 @@
-"""What is known of each shard that this worker reads, from its processors' lines and from the lease table.
+"""The state of each shard that this worker reads, from its processors' lines and from the lease table.
 
-The oldest record that came and is not archived is remembered over the death of a processor and of the daemon: nobody
-else archives it meanwhile. It is forgotten when the archive has passed it, or when the shard is another worker's.
+The time of the oldest received record that is not archived survives the death of a processor or of the daemon,
+because the record still waits. It is dropped when the archive has passed it, or when the shard is another worker's.
 """
 
 import threading
@@ -16,16 +16,16 @@ PROGRESS: Final = "progress"
 COMMITTED: Final = "segment_committed"
 MARKED: Final = "read_mark_written"
 _FRESH_SECONDS: Final = 60.0
-"""As long as a read of a large lease table may take."""
+"""The longest read of a large lease table."""
 _LEFT: Final = frozenset({"lease_lost", "shard_end_checkpointed"})
 
 
 class ShardView(NamedTuple):
     """One shard at one time; None: not known. Times are epoch milliseconds.
 
-    `oldest_ms` is when the oldest record arrived that was received and is not archived. `waits_seconds` is for how
-    long nothing was committed while there was one; `silent_seconds` since when its processor was heard of, None when
-    there is no processor. `stream_behind_ms` is how far the daemon's last call was behind the stream's tip.
+    `oldest_ms`: arrival of the oldest received record that is not archived. `waits_seconds`: since the last commit
+    while such a record exists. `silent_seconds`: since its processor's last line, None without a processor.
+    `stream_behind_ms`: the distance of the daemon's last read from the stream's tip.
     """
 
     shard: str
@@ -60,7 +60,7 @@ class WatchedShards:
         self._shards: dict[str, _Shard] = {}
 
     def note(self, event: ProcessorEvent) -> None:
-        """Take a line of a processor; lines that name no shard say nothing here."""
+        """Take a line of a processor; lines without a shard are ignored."""
         if not event.shard:
             return
         with self._lock:
@@ -81,11 +81,11 @@ class WatchedShards:
                 shard.last_commit_ms = self._clock.now_ms()
                 shard.buffer_bytes = 0
                 shard.lost_ms = None
-                # What is held behind it is told by the next line.
+                # The next progress line tells whether more records wait.
                 shard.waits_since = None if shard.oldest_ms is None else shard.heard_at
 
     def _take_progress(self, shard: _Shard, event: ProcessorEvent) -> None:
-        """What comes again before the record that a dead processor held is no progress, nor is an empty call."""
+        """Ignore redelivered records before the one that a dead processor held, and empty calls before it."""
         shard.buffer_bytes = event.buffer_bytes
         if event.behind_ms is not None:
             shard.stream_behind_ms = event.behind_ms
@@ -99,16 +99,16 @@ class WatchedShards:
         shard.oldest_ms = event.oldest_ms
 
     def daemon_ended(self) -> None:
-        """Take that no processor lives, and that what they held is gone."""
+        """Note that no processor lives, and that their buffers are lost."""
         with self._lock:
             for shard in self._shards.values():
                 shard.heard_at, shard.buffer_bytes = None, 0
                 shard.lost_ms = shard.oldest_ms
 
     def leased(self, shards: Collection[str]) -> None:
-        """Take which shards the lease table gives to this worker; all others are somebody else's.
+        """Keep the shards whose leases this worker owns, and those whose processors logged a moment ago.
 
-        But for one that was heard of a moment ago: the table may have been read before its lease was taken.
+        The table may have been read before the leases of the latter were taken.
         """
         with self._lock:
             now = self._clock.monotonic()
@@ -120,7 +120,7 @@ class WatchedShards:
             self._shards = {name: self._shards.get(name) or _Shard() for name in sorted(fresh.union(shards))}
 
     def views(self) -> list[ShardView]:
-        """Return what is known now, in the order of the shards' names."""
+        """Return the present state of all shards, in the order of their names."""
         with self._lock:
             now = self._clock.monotonic()
             return [
@@ -139,5 +139,5 @@ class WatchedShards:
 
 
 def _has_passed(lost_ms: int, event: ProcessorEvent) -> bool:
-    """Tell whether a new processor is past a record: it holds only later ones, or none at the stream's tip."""
+    """Return whether a new processor has passed a record: it holds only later ones, or none at the stream's tip."""
     return event.behind_ms == 0 if event.oldest_ms is None else event.oldest_ms > lost_ms

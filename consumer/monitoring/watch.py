@@ -1,4 +1,4 @@
-"""All that is known of one task, for those who watch it: the supervisor tells, metrics and health check ask."""
+"""The state of one task: the supervisor updates it, metrics and health check read it."""
 
 import threading
 from typing import TYPE_CHECKING, Final
@@ -13,14 +13,11 @@ if TYPE_CHECKING:
     from consumer.monitoring.metrics import Metrics
 
 LIMIT_SECONDS: Final = 300.0
-"""Of `minutebook.maxUncommittedSeconds`, where nothing is held for longer than half of it anyway."""
+"""Default of `minutebook.maxUncommittedSeconds`, unless records wait for longer than half of it by the settings."""
 
 
 class Watch:
-    """The task of one supervisor. Every method may be called from any thread.
-
-    `with_metrics`: keep counters too, for Prometheus or CloudWatch.
-    """
+    """The task of one supervisor; thread-safe. `with_metrics`: with counters for Prometheus or CloudWatch."""
 
     def __init__(self, clock: Clock, *, limit_seconds: float = LIMIT_SECONDS, with_metrics: bool = False) -> None:
         self._clock = clock
@@ -30,19 +27,19 @@ class Watch:
         self._unread: frozenset[str] = frozenset()
         self._others: frozenset[str] = frozenset()
         self._is_up = False
-        self._saw_at: float | None = None
-        self._looks_apart = 0.0
+        self._polled_at: float | None = None
+        self._poll_gap_seconds = 0.0
         self.metrics = self._make_metrics() if with_metrics else None
 
-    def daemon_started(self, *, looks_at_leases: bool) -> None:
-        """Take that a daemon runs; `looks_at_leases`: and that `readers` will be told."""
+    def daemon_started(self, *, polls_leases: bool) -> None:
+        """Note that a daemon runs; `polls_leases`: `note_readers` will be called."""
         with self._lock:
             self._is_up = True
-            self._looks_apart = 0.0
-            self._saw_at = self._clock.monotonic() if looks_at_leases else None
+            self._poll_gap_seconds = 0.0
+            self._polled_at = self._clock.monotonic() if polls_leases else None
 
     def daemon_ended(self) -> None:
-        """Take that it has ended, and every processor with it."""
+        """Note that daemon and processors have ended."""
         with self._lock:
             self._is_up = False
         self._shards.daemon_ended()
@@ -53,51 +50,48 @@ class Watch:
         if self.metrics is not None:
             self.metrics.count(event)
 
-    def readers(
-        self, unread: frozenset[str], held: frozenset[str] | None, others: frozenset[str] = frozenset()
+    def note_readers(
+        self, unread: frozenset[str], ours: frozenset[str] | None, others: frozenset[str] = frozenset()
     ) -> None:
-        """Take a look at the lease table: who is without a reader, and what is this worker's.
-
-        `held` is None when the rows were not looked at: the daemon is still making its tables. `others`: those of
-        `unread` for which another worker answers.
-        """
+        """Take the result of a poll, as `ReaderPoll.on_poll` gives it; `ours` is None if no rows were read."""
         with self._lock:
             self._unread, self._others = unread, others
-            if held is not None:
+            if ours is not None:
                 now = self._clock.monotonic()
-                self._looks_apart = 0.0 if self._saw_at is None else now - self._saw_at
-                self._saw_at = now
-        if held is not None:
-            self._shards.leased(held)
+                self._poll_gap_seconds = 0.0 if self._polled_at is None else now - self._polled_at
+                self._polled_at = now
+        if ours is not None:
+            self._shards.leased(ours)
         if self.metrics is not None:
-            self.metrics.know(held or ())
+            self.metrics.add_shards(ours or ())
 
     def skipped(self, event: KclEvent) -> None:
-        """Take that KCL gave up on something."""
+        """Count a skip of KCL."""
         if self.metrics is not None:
             self.metrics.count_skipped(event)
 
     def killed(self) -> None:
-        """Take that a processor ended without a last word."""
+        """Count a processor that ended without a last line."""
         if self.metrics is not None:
             self.metrics.count_killed()
 
     def restarted(self) -> None:
-        """Take that the daemon is started again after a crash."""
+        """Count a restart of the daemon after a crash."""
         if self.metrics is not None:
             self.metrics.count_restart()
 
-    def look(self) -> HealthView:
-        """Return what is known now."""
+    def view(self) -> HealthView:
+        """Return the present state."""
         with self._lock:
-            blind = None if self._saw_at is None else self._clock.monotonic() - self._saw_at
-            return HealthView(self._is_up, self._shards.views(), self._unread, blind, self._looks_apart, self._others)
+            blind = None if self._polled_at is None else self._clock.monotonic() - self._polled_at
+            gap = self._poll_gap_seconds
+            return HealthView(self._is_up, self._shards.views(), self._unread, blind, gap, self._others)
 
     def _make_metrics(self) -> "Metrics":
-        from consumer.monitoring.metrics import Metrics  # noqa: PLC0415 - only where somebody wants them
+        from consumer.monitoring.metrics import Metrics  # noqa: PLC0415 - only with metrics
 
-        return Metrics(self.look, self.verdict, self._clock)
+        return Metrics(self.view, self.verdict, self._clock)
 
     def verdict(self) -> HealthVerdict:
-        """Return whether the task does its work."""
-        return judge_health(self.look(), limit_seconds=self._limit_seconds)
+        """Return the present health."""
+        return judge_health(self.view(), limit_seconds=self._limit_seconds)

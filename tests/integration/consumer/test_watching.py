@@ -13,8 +13,7 @@ from urllib.request import urlopen
 import pytest
 
 from consumer.child_logs.processor_log import read_event
-from consumer.monitoring.command import run_health
-from consumer.monitoring.health_file import HealthFile, health_path
+from consumer.monitoring.health_file import HealthFile, health_path, run_health
 from consumer.monitoring.server import LOOPBACK, serve_metrics
 from consumer.monitoring.watch import Watch
 from consumer.worker.state_folder import file_name, prepare_state
@@ -38,7 +37,7 @@ class Served:
 
     def __init__(self) -> None:
         self.watch = Watch(SystemClock(), limit_seconds=1, with_metrics=True)
-        self.watch.daemon_started(looks_at_leases=False)
+        self.watch.daemon_started(polls_leases=False)
         assert self.watch.metrics is not None
         self.port, self.stop = serve_metrics(LOOPBACK, 0, self.watch.metrics.registry, self.watch.verdict)
         self.processor: ProcessDaemon | None = None
@@ -155,7 +154,7 @@ def test_the_command_says_what_the_task_says(tmp_path: Path, capsys: pytest.Capt
     written = HealthFile(health_path(state, file_name("w/1")), SystemClock())
     written.write(watch.verdict())
     assert asked() == (7, "unhealthy: the daemon does not run\n")
-    watch.daemon_started(looks_at_leases=False)
+    watch.daemon_started(polls_leases=False)
     written.write(watch.verdict())
     assert asked() == (0, "healthy: 0 shards, nothing waits\n")
 

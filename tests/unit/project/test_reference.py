@@ -7,7 +7,7 @@ from typing import Final
 
 import pytest
 
-from consumer.monitoring.command import UNHEALTHY
+from consumer.monitoring.health_file import UNHEALTHY
 from consumer.settings.kcl_properties import INEFFECTIVE, KCL_PROPERTIES
 from consumer.settings.settings import OUR_PROPERTIES, environment_name
 from docsite.events_page import NORMAL_LIFE, alarms, events_page, meaning

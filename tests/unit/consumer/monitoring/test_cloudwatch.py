@@ -13,7 +13,7 @@ from consumer.child_logs.kcl_log import KclEvent, Skipped
 from consumer.child_logs.processor_log import ProcessorEvent
 from consumer.monitoring.cloudwatch import COUNTED, GAUGES, LATENCY, EmfLines
 from consumer.monitoring.health_file import HealthFile
-from consumer.monitoring.health_writer import HealthWriter, MetricLines
+from consumer.monitoring.outputs import HealthWriter, MetricLines
 from consumer.monitoring.watch import Watch
 from tests.fakes.clock import START_MS, ManualClock
 
@@ -68,7 +68,7 @@ class Scene:
         self.sink = io.BytesIO()
         lines = MetricLines(EmfLines("app", "w1"), self.sink, 60)
         self.writer = HealthWriter(self.watch, HealthFile(folder / "w1.health", self.clock), self.clock, lines)
-        self.watch.daemon_started(looks_at_leases=False)
+        self.watch.daemon_started(polls_leases=False)
 
     def say(self, event: str, shard: str, **fields: Any) -> None:  # noqa: ANN401 - any field
         """Say a processor's line."""
@@ -116,7 +116,7 @@ def test_a_line_is_valid_and_complete(scene: Scene) -> None:
 
 def test_gauges_are_the_worst_of_all_shards(scene: Scene) -> None:
     """And the line names each shard's own age."""
-    scene.watch.readers(frozenset({"s-3"}), None)
+    scene.watch.note_readers(frozenset({"s-3"}), None)
     line = scene.next()
     assert (line["BehindSeconds"], line["StreamBehindSeconds"], line["BufferBytes"]) == (65, 3, 111)
     assert (line["Shards"], line["ShardsWithoutReader"], line["DaemonUp"], line["Healthy"]) == (2, 1, 1, 0)

@@ -21,7 +21,7 @@ class Scene:
     def __init__(self) -> None:
         self.clock = ManualClock()
         self.watch = Watch(self.clock, limit_seconds=100)
-        self.watch.daemon_started(looks_at_leases=False)
+        self.watch.daemon_started(polls_leases=False)
         self.say("shard_opened")
 
     def say(self, event: str, **fields: int) -> None:
@@ -72,7 +72,7 @@ def test_records_that_come_again_are_no_progress(scene: Scene) -> None:
     scene.after(60)
     scene.watch.daemon_ended()
     assert scene.after(1) == (False, "unhealthy: the daemon does not run")
-    scene.watch.daemon_started(looks_at_leases=False)
+    scene.watch.daemon_started(polls_leases=False)
     scene.say("shard_opened")
     scene.say("progress", oldest_ms=START_MS - 5000)
     assert not scene.after(60)[0]
@@ -87,7 +87,7 @@ def test_what_comes_before_the_lost_record_is_no_progress(scene: Scene, before: 
     for _ in range(2):
         scene.after(60)
         scene.watch.daemon_ended()
-        scene.watch.daemon_started(looks_at_leases=False)
+        scene.watch.daemon_started(polls_leases=False)
         scene.say("shard_opened")
         scene.watch.note(ProcessorEvent(event="progress", shard=SHARD, oldest_ms=before, behind_ms=9000))
         scene.say("progress", oldest_ms=START_MS)
@@ -107,7 +107,7 @@ def test_a_lost_record_that_is_archived_after_all_is_forgotten(scene: Scene, pas
     scene.say("progress", oldest_ms=START_MS)
     scene.after(60)
     scene.watch.daemon_ended()
-    scene.watch.daemon_started(looks_at_leases=False)
+    scene.watch.daemon_started(polls_leases=False)
     scene.say("shard_opened")
     scene.watch.note(passed)
     assert scene.after(60)[0]
@@ -124,20 +124,20 @@ def test_a_shard_that_is_not_called_is_not(scene: Scene) -> None:
 
 def test_a_shard_without_a_reader_is_not(scene: Scene) -> None:
     """Of many the first three are named: it is one line."""
-    scene.watch.readers(frozenset(f"s-{number}" for number in range(5)), frozenset({SHARD}))
+    scene.watch.note_readers(frozenset(f"s-{number}" for number in range(5)), frozenset({SHARD}))
     assert scene.after(0) == (False, "unhealthy: without a reader: s-0, s-1, s-2 and 2 more")
-    scene.watch.readers(frozenset(), frozenset({SHARD}))
+    scene.watch.note_readers(frozenset(), frozenset({SHARD}))
     assert scene.after(0)[0]
 
 
 def test_a_shard_that_another_worker_leaves_without_a_reader_is_said(scene: Scene) -> None:
     """To restart this task would not help: where many tasks see one such shard, all of them would be killed."""
-    scene.watch.readers(frozenset({"s-1", "s-2"}), frozenset({SHARD}), frozenset({"s-1", "s-2"}))
+    scene.watch.note_readers(frozenset({"s-1", "s-2"}), frozenset({SHARD}), frozenset({"s-1", "s-2"}))
     assert scene.after(0) == (
         True,
         "healthy: 1 shard, nothing waits; another worker leaves without a reader: s-1, s-2",
     )
-    scene.watch.readers(frozenset({"s-1", "s-2"}), frozenset({SHARD}), frozenset({"s-1"}))
+    scene.watch.note_readers(frozenset({"s-1", "s-2"}), frozenset({SHARD}), frozenset({"s-1"}))
     assert scene.after(0) == (False, "unhealthy: without a reader: s-2")
 
 
@@ -145,12 +145,12 @@ def test_a_lease_table_that_nobody_can_read_is_not() -> None:
     """Or a daemon that never begins; without a watch of the leases nothing is said of them."""
     clock = ManualClock()
     watch = Watch(clock)
-    watch.daemon_started(looks_at_leases=True)
+    watch.daemon_started(polls_leases=True)
     clock.advance(BLIND_SECONDS + 1)
     assert tuple(watch.verdict()) == (False, "unhealthy: the lease table was not read for 301 s")
-    watch.readers(frozenset(), None)
+    watch.note_readers(frozenset(), None)
     assert not watch.verdict().is_healthy
-    watch.readers(frozenset(), frozenset())
+    watch.note_readers(frozenset(), frozenset())
     assert watch.verdict().is_healthy
 
 
@@ -158,9 +158,9 @@ def test_a_large_lease_table_is_looked_at_less_often() -> None:
     """Every three minutes: a look that comes as late as the ones before it is not missed."""
     clock = ManualClock()
     watch = Watch(clock)
-    watch.daemon_started(looks_at_leases=True)
+    watch.daemon_started(polls_leases=True)
     clock.advance(180)
-    watch.readers(frozenset(), frozenset())
+    watch.note_readers(frozenset(), frozenset())
     clock.advance(BLIND_SECONDS + 200)
     assert watch.verdict().is_healthy
     clock.advance(60)

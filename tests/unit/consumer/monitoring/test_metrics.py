@@ -57,7 +57,7 @@ def test_a_series_of_a_shard_is_there_before_the_first_event(scene: Scene, name:
     if how == "opened":
         scene.world.started()
     else:
-        scene.watch.readers(frozenset(), frozenset({SHARD}))
+        scene.watch.note_readers(frozenset(), frozenset({SHARD}))
     assert scene.value(name) == 0
 
 
@@ -143,9 +143,9 @@ def test_a_shard_that_is_another_workers_takes_its_gauges_along(scene: Scene) ->
     worker.daemon.deliver()
     worker.daemon.lose_lease()
     assert (scene.value("behind_seconds"), scene.value("segments_total")) == (None, 0)
-    scene.watch.readers(frozenset(), frozenset({SHARD}))
+    scene.watch.note_readers(frozenset(), frozenset({SHARD}))
     assert scene.value("behind_seconds") == 0
-    scene.watch.readers(frozenset(), frozenset())
+    scene.watch.note_readers(frozenset(), frozenset())
     assert (scene.value("behind_seconds"), scene.task("shards")) == (None, 0)
 
 
@@ -155,11 +155,11 @@ def test_a_shard_that_was_opened_while_the_leases_were_read_stays(scene: Scene) 
     scene.world.put(3)
     worker = scene.world.started()
     worker.daemon.deliver()
-    scene.watch.readers(frozenset(), frozenset())
+    scene.watch.note_readers(frozenset(), frozenset())
     scene.world.clock.advance(20)
     assert scene.value("behind_seconds") == 20
     scene.world.clock.advance(60)
-    scene.watch.readers(frozenset(), frozenset())
+    scene.watch.note_readers(frozenset(), frozenset())
     assert scene.value("behind_seconds") is None
 
 
@@ -216,17 +216,17 @@ def test_what_kcl_skips_is_counted_by_kind_and_shard(scene: Scene) -> None:
 
 def test_a_shard_without_a_reader_is_named(scene: Scene) -> None:
     """And counted; both go back when somebody reads it."""
-    scene.watch.readers(frozenset({"other"}), frozenset({SHARD}))
+    scene.watch.note_readers(frozenset({"other"}), frozenset({SHARD}))
     assert (scene.value("shard_without_reader", shard="other"), scene.value("shard_without_reader")) == (1, 0)
     assert scene.task("shards_without_reader") == 1
-    scene.watch.readers(frozenset(), frozenset({SHARD}))
+    scene.watch.note_readers(frozenset(), frozenset({SHARD}))
     assert scene.task("shards_without_reader") == 0
 
 
 def test_the_task_itself(scene: Scene) -> None:
     """Whether a daemon runs, its restarts, and how processors ended."""
     assert (scene.task("daemon_up"), scene.task("healthy")) == (0, 0)
-    scene.watch.daemon_started(looks_at_leases=False)
+    scene.watch.daemon_started(polls_leases=False)
     assert (scene.task("daemon_up"), scene.task("healthy")) == (1, 1)
     scene.watch.restarted()
     scene.watch.killed()

@@ -26,7 +26,7 @@ def test_the_limit_is_what_is_set_else_beyond_what_is_held_anyway(changes: dict[
     """Nobody's task turns unhealthy for a long `lingerSeconds`."""
     clock = ManualClock()
     watch = make_watch(settings(**changes), clock)
-    watch.daemon_started(looks_at_leases=False)
+    watch.daemon_started(polls_leases=False)
     watch.note(ProcessorEvent(event="shard_opened", shard=SHARD))
     watch.note(ProcessorEvent(event="progress", shard=SHARD, oldest_ms=START_MS))
     clock.advance(limit)
