@@ -1,15 +1,15 @@
-"""What a forked process does before it is a processor: everything that belongs to one process, and not to its parent.
+"""What a forked process sets up before it is a processor.
 
     its death ............ with the fork server's, by SIGKILL (prctl(2), PR_SET_PDEATHSIG)
-    descriptors .......... the stub's three, and no other: not the server's door, not another shard's pipes
-    signals .............. SIGINT and SIGTERM ignored, as in every processor; SIGCHLD as it comes
+    descriptors .......... only the stub's three: neither the server's socket nor another shard's pipes
+    signals .............. SIGINT and SIGTERM ignored, as in every processor; SIGCHLD by default
     stdout ............... the protocol has a descriptor of its own, 1 is stderr, as in `consumer.main`
-    command line ......... `minutebook-processor FILE`: what an operator looks for
-    garbage .............. collected again; what was there before the fork is left alone (`gc.freeze`)
-    log .................. nothing bound but its own pid
-    ids, chance, locks ... made by `consumer.serving.serve`, which is called here, after the fork
+    command line ......... `minutebook-processor FILE`, which operators look for
+    garbage .............. collected, except objects from before the fork (`gc.freeze`)
+    log .................. only its own pid is bound
+    ids, chance, locks ... created by `consumer.serving.serve`, which is called here, after the fork
 
-Python itself seeds `random` anew in a child, and os.urandom, of which every id is made, has no state.
+Python itself reseeds `random` in a child, and os.urandom, from which every id comes, has no state.
 """
 
 import ctypes
@@ -28,24 +28,24 @@ from consumer.forks.server import Pipes
 PROGRAM: Final = "minutebook-processor"
 _PR_SET_PDEATHSIG: Final = 1
 _ARG_START: Final = 48 - 3
-"""Of /proc/self/stat (proc(5)), counted behind the name; the next field is where the arguments end."""
+"""Field of /proc/self/stat (proc(5)), counted after the name; the next one is the end of the arguments."""
 _libc: Final = ctypes.CDLL(None)
 
 
 class Title(NamedTuple):
-    """Where the kernel reads a process's command line, which is the same in every fork."""
+    """The memory from which the kernel reads a process's command line, the same in every fork."""
 
     begin: int
     size: int
 
     def write(self, *words: str) -> None:
-        """Let `ps` show these words, as far as there is room."""
+        """Let `ps` show these words, as far as they fit."""
         text = "\0".join(words).encode(errors="replace")[: self.size - 1]
         ctypes.memmove(self.begin, text.ljust(self.size, b"\0"), self.size)
 
 
 def find_title() -> Title:
-    """Return this process's place for its command line; of size 0 where it is not known."""
+    """Return the memory of this process's command line; of size 0 if unknown."""
     try:
         fields = Path("/proc/self/stat").read_text(encoding="ascii").rpartition(") ")[2].split()
         begin, end = int(fields[_ARG_START]), int(fields[_ARG_START + 1])
@@ -57,10 +57,7 @@ def find_title() -> Title:
 def become_processor(
     pipes: Pipes, parent: int, title: Title, path: str, live: Callable[[BinaryIO, BinaryIO], int]
 ) -> NoReturn:
-    """Be a processor on these pipes until its end; `live` is its life, and returns the exit code.
-
-    `parent` is the pid of the fork server.
-    """
+    """Set the process up, call `live` on these pipes, and exit with its code; `parent` is the fork server's pid."""
     die_with(parent)
     _own_signals()
     protocol = _own_descriptors(pipes)
@@ -68,16 +65,16 @@ def become_processor(
         title.write(PROGRAM, path)
     structlog.contextvars.clear_contextvars()
     gc.enable()
-    # closefd: whatever becomes of the object, 0 stays the daemon's pipe.
+    # closefd: descriptor 0 stays the daemon's pipe when the object is collected.
     code = live(os.fdopen(0, "rb", closefd=False), protocol)
     sys.stderr.flush()
     os._exit(code)
 
 
 def die_with(parent: int) -> None:
-    """Let this process be killed when `parent`, which forked it, ends (prctl(2)); end at once if it has already."""
+    """Let the kernel kill this process when `parent`, which forked it, ends (prctl(2)); exit if it has ended."""
     _libc.prctl(_PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0)
-    if os.getppid() != parent:  # it ended before we asked: no signal comes
+    if os.getppid() != parent:  # it ended before the call, so no signal comes
         os._exit(128 + signal.SIGKILL)
 
 
@@ -90,7 +87,7 @@ def _own_signals() -> None:
 
 
 def _own_descriptors(pipes: Pipes) -> BinaryIO:
-    """Put the pipes where a process has them, close everything else, and return the protocol's stdout."""
+    """Move stdin and stderr to 0 and 2, close all other descriptors, and return the protocol's stdout."""
     os.dup2(pipes.stdin, 0)
     os.dup2(pipes.stderr, 2)
     os.dup2(2, 1)

@@ -1,7 +1,7 @@
-"""Memory given back: a processor that took a large batch is soon as small as before.
+"""Return freed memory to the kernel, so that a processor is soon as small as before a large batch.
 
-Freed memory stays with the allocator, in holes between what lives. malloc_trim(3) gives whole pages of such holes
-back to the kernel; glibc does it by itself only at the heap's end.
+Freed memory stays in holes of the allocator's heap. malloc_trim(3) returns whole pages of such holes; glibc by itself
+only trims the end of the heap.
 """
 
 import ctypes
@@ -16,11 +16,10 @@ ENVIRONMENT: Final = {
     "MALLOC_MMAP_THRESHOLD_": str(512 << 10),
     "MALLOC_TRIM_THRESHOLD_": str(1 << 20),
 }
-"""For glibc (mallopt(3)). Without the threshold, one large block that is freed makes the next ones part of the heap,
-whose holes stay. Both are above what a piece of a batch takes at once (`consumer.pipe.messages.PIECE_BYTES`, its
-records and lines): were they below, memory would be mapped and unmapped with each, a fifth of a processor's time in
-page faults.
-One arena: a second one is for threads, of which a processor has none that allocate much."""
+"""For glibc (mallopt(3)). Without the fixed threshold, glibc puts blocks into the heap once a large one was freed, and
+the heap's holes stay. Both thresholds are above what a piece of a batch allocates (`consumer.pipe.messages.PIECE_BYTES`,
+its records and lines); else memory would be mapped and unmapped for each piece, with a fifth of a processor's time in
+page faults. One arena is enough, because no second thread of a processor allocates much."""
 _EVERY_SECONDS: Final = 5.0
 _GROWN_BYTES: Final = 2 << 20
 _STATM: Final = Path("/proc/self/statm")
@@ -28,30 +27,30 @@ _libc: Final = ctypes.CDLL(None)
 
 
 class MemoryThrift:
-    """Gives a processor's free memory back, when it has grown by a few MB."""
+    """Trims a processor's heap when the process has grown by 2 MB."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._looked_at = clock.monotonic()
-        self._least = resident_bytes()
+        self._checked_at = clock.monotonic()
+        self._trimmed_bytes = resident_bytes()
 
     def after_batch(self) -> None:
-        """Look at the memory, every few seconds."""
+        """Check the memory, at most every five seconds."""
         now = self._clock.monotonic()
-        if now - self._looked_at < _EVERY_SECONDS:
+        if now - self._checked_at < _EVERY_SECONDS:
             return
-        self._looked_at = now
-        if resident_bytes() > self._least + _GROWN_BYTES:
+        self._checked_at = now
+        if resident_bytes() > self._trimmed_bytes + _GROWN_BYTES:
             give_back()
-            self._least = resident_bytes()
+            self._trimmed_bytes = resident_bytes()
 
 
 def resident_bytes() -> int:
-    """Return what of this process is in memory, shared pages too (proc(5), statm)."""
+    """Return the process's resident memory, shared pages included (proc(5), statm)."""
     return int(_STATM.read_text(encoding="ascii").split()[1]) * os.sysconf("SC_PAGESIZE")
 
 
 def give_back() -> None:
-    """Give free pages to the kernel; nothing happens where the C library cannot."""
+    """Return free pages to the kernel, if the C library can."""
     if hasattr(_libc, "malloc_trim"):
         _libc.malloc_trim(0)

@@ -1,8 +1,8 @@
 """The fork server as a program: `python -P -m consumer.forks.program LISTENER PROPERTIES PARENT`.
 
-LISTENER is the descriptor of a listening socket, made by whoever starts it (consumer/daemon/fork_server.py), PARENT
-the pid of that one. What prevents its start ends it as it would end a processor: with the same last line and the
-same exit code.
+LISTENER is the descriptor of a listening socket, PARENT the pid of the process that starts the program
+(consumer/daemon/fork_server.py). An error at the start ends it like a processor: with the same last line and exit
+code.
 """
 
 import os
@@ -14,8 +14,8 @@ from typing import NoReturn
 
 
 def main() -> NoReturn:
-    """Serve until nobody needs it. Exit codes: 0 after parent and last processor, else the error's own."""
-    # Where a whole group is told to stop, its parent is, too, and ends it behind the daemon.
+    """Serve; exit with 0 after the parent and the last processor, else with the error's own code."""
+    # If SIGTERM goes to the whole group, the parent gets it, too, and ends this process after the daemon.
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     try:
         parent = os.pidfd_open(int(sys.argv[3]))
@@ -26,14 +26,14 @@ def main() -> NoReturn:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     listener = socket.socket(fileno=int(sys.argv[1]))
     listener.set_inheritable(False)
-    # structlog renders tracebacks with rich where it finds it; in these processes that is memory for nothing.
+    # structlog would import rich to render tracebacks, which only costs memory here.
     sys.modules.setdefault("rich", None)  # type: ignore[arg-type] # None makes the import fail (importlib)
     from consumer.exit_line import exit_line  # noqa: PLC0415 - after the guard
     from minutebook.logs import configure_logging  # noqa: PLC0415 - after the guard
 
     configure_logging()
     code = exit_line(lambda: _serve(listener, parent))
-    with suppress(OSError):  # behind its parent nobody reads what is left of the last line
+    with suppress(OSError):  # without its parent nobody reads stderr
         sys.stderr.flush()
     os._exit(code)
 

@@ -1,12 +1,12 @@
-"""The fork server's loop: one thread. It forks a processor for each stub that asks, and tells it how that one ended.
+"""The fork server's loop, in one thread: fork a processor for each stub, and send the stub its exit code.
 
     a stub connects, sends its stdin, stdout and stderr ..... a processor is forked on them
     a processor ends ........................................ its stub gets the exit code: 128 + n for signal n
-    a stub is gone .......................................... its processor is killed: nobody listens to it any more
-    who started us is gone .................................. nobody new; the end comes with the last processor's, and
-                                                              with the time that the daemon gives them
+    a stub is gone .......................................... its processor is killed: the daemon closed its pipes
+    the supervisor is gone .................................. no new stubs; the server ends after its last processor,
+                                                              or after the time that the daemon gives them
 
-A processor killed at any moment is safe: commits are atomic. Processors die with this process (see `child`).
+Killing a processor is always safe: commits are atomic. Processors die with this process (see `child`).
 """
 
 import errno
@@ -30,13 +30,13 @@ PIPES: Final = 3
 _SIGNALLED: Final = 128
 _PAUSE_SECONDS: Final = 0.5
 _FAREWELL_SECONDS: Final = 60
-"""Twice what the daemon gives its processors to commit, and more: one that hangs would live on, and so would we."""
+"""More than twice the time that the daemon gives its processors to commit; a processor that hangs is killed then."""
 _CREDENTIALS: Final = struct.Struct("3i")
 """struct ucred (unix(7)): pid, uid, gid."""
 _CAUGHT: Final = frozenset({signal.SIGCHLD})
 _monotonic: Final = SystemClock().monotonic
 _unread: Final = suppress(OSError)
-"""Around each line: who reads them may be gone, and the processors are to commit all the same."""
+"""Around each log line: its reader may be gone, and the processors must still commit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ class Pipes:
 class ForkServer:
     """Serves a listening socket. `become` is called in each new process, and never returns.
 
-    The main thread's only: it owns SIGCHLD. `parent` is a descriptor of who started this process (pidfd_open(2)).
+    Main thread only: it owns SIGCHLD. `parent` is the supervisor's pidfd (pidfd_open(2)).
     """
 
     def __init__(
@@ -67,16 +67,17 @@ class ForkServer:
         self._parent = parent
         self._farewell_seconds = farewell_seconds
         self._ends_at: float | None = None
-        self._asking: dict[int, socket.socket] = {}
+        self._pending: dict[int, socket.socket] = {}
+        """Connections without a processor, by descriptor."""
         self._stubs: dict[int, socket.socket] = {}
-        """By its descriptor, the stub of each processor."""
+        """The processors' stubs, by descriptor."""
         self._processors: dict[int, int] = {}
-        """By its pid, the descriptor of each processor's stub."""
+        """The descriptor of each processor's stub, by the processor's pid."""
         self._poll = select.poll()
         self._wake, self._woken = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
 
     def run(self) -> None:
-        """Serve until the parent's end, and the last processor's; then those that are left die with this process."""
+        """Serve until the parent and the last processor have ended, or the time for that is over."""
         for number in _CAUGHT:
             signal.signal(number, _wake_up)
         signal.set_wakeup_fd(self._woken, warn_on_full_buffer=False)
@@ -95,19 +96,19 @@ class ForkServer:
                 os.read(self._wake, 4096)
             self._reap()
         elif descriptor == self._parent:
-            self._close_door()
+            self._stop_listening()
         elif descriptor in self._stubs:
             self._drop_stub(descriptor)
-        elif descriptor in self._asking:
+        elif descriptor in self._pending:
             self._answer(descriptor)
         elif self._listener is not None and descriptor == self._listener.fileno():
             self._admit(self._listener)
 
     def _admit(self, listener: socket.socket) -> None:
-        """Take a connection, of our own user alone."""
+        """Accept a connection, only of our own user."""
         try:
             connection = listener.accept()[0]
-        except OSError as exc:  # descriptors or memory are short: the ends of others free some
+        except OSError as exc:  # descriptors or memory are short until other processors end
             with _unread:
                 structlog.get_logger().error("fork_failed", error=f"a stub waits: {exc}", next_step=_MORE)
             select.select([self._wake], [], [], _PAUSE_SECONDS)
@@ -117,30 +118,30 @@ class ForkServer:
             connection.close()
             return
         connection.setblocking(False)
-        self._asking[connection.fileno()] = connection
+        self._pending[connection.fileno()] = connection
         self._poll.register(connection, select.POLLIN)
 
     def _answer(self, descriptor: int) -> None:
-        """Fork a processor on the pipes that a stub sends; a stub that sends anything else is gone."""
+        """Fork a processor on the pipes that a stub sends; close a connection that sends anything else."""
         try:
-            pipes = _receive(self._asking[descriptor])
-        except BlockingIOError:  # the event was an earlier connection's of this number
+            pipes = _receive(self._pending[descriptor])
+        except BlockingIOError:  # the event belongs to an earlier connection with this descriptor
             return
-        connection = self._asking.pop(descriptor)
+        connection = self._pending.pop(descriptor)
         if pipes is None:
             self._poll.unregister(connection)
             connection.close()
             return
         try:
             if len(pipes) != PIPES:
-                raise OSError(errno.EMFILE, "descriptors are short")  # noqa: TRY301 - told as any other lack
+                raise OSError(errno.EMFILE, "descriptors are short")  # noqa: TRY301 - handled as a failed fork
             pid = self._fork(Pipes(*pipes))
         except OSError as exc:
             error = f"no process could be made: {exc.strerror}"
             with _unread:
                 structlog.get_logger().error("fork_failed", error=error, next_step=_MORE, exit_code=1)
             self._poll.unregister(connection)
-            _tell(connection, 1)
+            _send_code(connection, 1)
         else:
             self._stubs[connection.fileno()] = connection
             self._processors[pid] = connection.fileno()
@@ -150,23 +151,23 @@ class ForkServer:
 
     def _fork(self, pipes: Pipes) -> int:
         """Return the pid of a new processor; in the new process, become it."""
-        # Between the fork and the child's own dispositions, a signal would run our handlers in the child.
+        # Until the child has set its own dispositions, a signal would run our handlers in it.
         signal.pthread_sigmask(signal.SIG_BLOCK, _CAUGHT)
         try:
             pid = os.fork()
             if pid == 0:
                 try:
                     self._become(pipes)
-                except BaseException:  # noqa: BLE001 - nothing may come back from here: it would be a second server
+                except BaseException:  # noqa: BLE001 - a child that returns would be a second server
                     traceback.print_exc()
                 finally:
-                    os._exit(1)  # whatever happened: there is one fork server
+                    os._exit(1)
         finally:
             signal.pthread_sigmask(signal.SIG_UNBLOCK, _CAUGHT)
         return pid
 
     def _reap(self) -> None:
-        """Tell the stubs of processors that have ended."""
+        """Send the exit codes of ended processors to their stubs."""
         while True:
             try:
                 pid, status = os.waitpid(-1, os.WNOHANG)
@@ -175,50 +176,49 @@ class ForkServer:
             if pid == 0:
                 return
             code = os.waitstatus_to_exitcode(status)
-            # For the supervisor: the processor's own last line, where there is one, comes through the daemon.
+            # For the supervisor: the processor's own last line comes through the daemon, if at all.
             with _unread:
                 structlog.get_logger().debug("processor_reaped", pid=pid, exit_code=code)
             connection = self._stubs.pop(self._processors.pop(pid, -1), None)
             if connection is not None:
-                with suppress(KeyError):  # `_drop_stub` was faster
+                with suppress(KeyError):  # `_drop_stub` may have done it
                     self._poll.unregister(connection)
-                _tell(connection, code if code >= 0 else _SIGNALLED - code)
+                _send_code(connection, code if code >= 0 else _SIGNALLED - code)
 
     def _drop_stub(self, descriptor: int) -> None:
-        """Kill the processor of a stub that is gone; it is reaped as any other."""
+        """Kill the processor of a stub that is gone; `_reap` does the rest."""
         self._poll.unregister(descriptor)
         for pid, stub in self._processors.items():
             if stub == descriptor:
                 os.kill(pid, signal.SIGKILL)
 
-    def _close_door(self) -> None:
-        """Admit nobody any more."""
+    def _stop_listening(self) -> None:
         self._ends_at = _monotonic() + self._farewell_seconds
         self._poll.unregister(self._parent)
         listener = self._open_listener()
         self._poll.unregister(listener)
         listener.close()
         self._listener = None
-        while self._asking:
-            connection = self._asking.popitem()[1]
+        while self._pending:
+            connection = self._pending.popitem()[1]
             self._poll.unregister(connection)
             connection.close()
 
     def _open_listener(self) -> socket.socket:
         if self._listener is None:
-            raise AssertionError("the door is closed")
+            raise AssertionError("the listener is closed")
         return self._listener
 
 
 def _wake_up(_number: int, _frame: object) -> None:
-    """Do nothing: where there is a handler, a signal is written to the descriptor that the loop reads."""
+    """Do nothing: with a Python handler, the signal is written to the wakeup descriptor that the loop reads."""
 
 
 _MORE: Final = "give the task more processes, descriptors or memory: one shard takes two processes"
 
 
 def _receive(connection: socket.socket) -> list[int] | None:
-    """Return the descriptors that a stub has sent, or those of them for which there was room; None when it has gone.
+    """Return the descriptors that a stub has sent, as far as this process may open them; None if it is gone.
 
     Raises:
         BlockingIOError: it has sent nothing yet.
@@ -236,8 +236,8 @@ def _receive(connection: socket.socket) -> list[int] | None:
     return None
 
 
-def _tell(connection: socket.socket, code: int) -> None:
-    """Give a stub its exit code; it may be gone."""
+def _send_code(connection: socket.socket, code: int) -> None:
+    """Send a stub its exit code; it may be gone."""
     with suppress(OSError):
         connection.send(b"%d\n" % code)
     connection.close()

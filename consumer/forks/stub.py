@@ -1,15 +1,15 @@
-"""What the daemon starts for each shard: it has a processor forked, and lives as long as that one does.
+"""The program that the daemon starts for each shard: it requests a processor, and ends with it.
 
     daemon --starts--> stub --its pipes--> fork server --forks--> processor, on the stub's pipes
     daemon <---exit code--- stub <---exit code--- fork server <---dies---
 
 The daemon closes a child's pipes when the child has exited (java.lang.ProcessImpl), so the stub waits for its
-processor. It waits as /bin/sh, a tenth of Python's memory. When the stub is killed, the fork server kills the
-processor; when the fork server is gone, so is the processor, and the stub ends.
+processor, as /bin/sh, which takes a tenth of Python's memory. When the stub is killed, the fork server kills the
+processor; when the fork server ends, its processors die, and the stub ends.
 
-Runs as `python -I -S stub.py`: nothing of ours is imported, no site, and of Python's own modules those alone that are
-compiled into it. `signal` loads `enum` and what that needs, which takes longer than Python itself: 8 ms of CPU, and
-`os` one more. The fork server's address is in the environment: the daemon splits its command at blanks.
+Runs as `python -I -S stub.py`: it imports nothing of ours, no site, and only modules that are compiled into Python.
+`signal` loads `enum` and more, which takes longer than Python itself: 8 ms of CPU, and `os` one more. The fork
+server's address is in the environment, because the daemon splits its command at blanks.
 """
 
 import _signal  # type: ignore[import-not-found] # typeshed has none of it
@@ -27,8 +27,8 @@ _WAIT = f'read -r code || exit {GONE}; exit "$code"'
 
 
 def main() -> None:
-    """Ask for a processor, then wait for its exit code and end with it."""
-    # As the processor: the daemon alone decides about the end. Both stay ignored as the shell.
+    """Request a processor, then wait for its exit code and exit with it."""
+    # As in the processor, because the daemon coordinates the stop. The shell inherits both.
     _signal.signal(_signal.SIGINT, _signal.SIG_IGN)
     _signal.signal(_signal.SIGTERM, _signal.SIG_IGN)
     path = posix.environ.get(SOCKET_VARIABLE.encode(), b"")
@@ -39,7 +39,7 @@ def main() -> None:
     except OSError as exc:
         say_unreachable(path, exc)
         sys.exit(1)
-    # The processor alone holds the pipes of the protocol from now on.
+    # From now on only the processor holds the protocol's pipes.
     posix.dup2(connection.fileno(), 0)
     posix.dup2(2, 1)
     connection.close()
@@ -50,11 +50,7 @@ def main() -> None:
 
 
 def connect(path: bytes) -> "_socket.socket":
-    """Return a connection to the socket at `path`, however long that is: an address holds 107 bytes.
-
-    Raises:
-        OSError: there is none, or nobody listens.
-    """
+    """Return a connection to the socket at `path`, also beyond the 107 bytes of an address; raises OSError."""
     parent, slash, name = path.rpartition(b"/")
     folder = posix.open(parent + slash or b".", posix.O_PATH | posix.O_DIRECTORY)
     try:
@@ -66,7 +62,7 @@ def connect(path: bytes) -> "_socket.socket":
 
 
 def say_unreachable(path: bytes, error: OSError) -> None:
-    """Print the line that a processor prints when it fails; the supervisor reads it."""
+    """Print a failed processor's line, which the supervisor reads."""
     pid, now = posix.getpid(), time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
     text = f"the fork server cannot be reached at {path.decode(errors='replace')!r}: {error.strerror or error}"
     quoted = text.replace("\\", "\\\\").replace('"', '\\"')

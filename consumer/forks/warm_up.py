@@ -1,13 +1,13 @@
-"""Requests before the first fork: what a client's first ones load, parse and cache, all processors share.
+"""Requests before the first fork, so that all processors share what a client's first requests load and cache.
 
-A client's first requests parse rules, and the interpreter rewrites each function that is called some times: 3 MB of
-each process's own memory, where it happens after the fork. So the fork server does it before, with the processors'
-own clients, in two steps:
+A client's first requests parse rules, and the interpreter rewrites functions that are called several times. After the
+fork, that would take 3 MB of each process's own memory. So the fork server does it before, with the processors' own
+clients, in two steps:
 
     open a made-up shard ... botocore's `before-send` event answers each request; none is sent
-    ask for a real one ..... two requests of those that open any shard, which only read; their connections are closed
+    ask for a real one ..... two read requests that every processor sends at its start; then connections are closed
 
-Nothing depends on it but memory: a step that fails is logged, and processors are larger.
+Only memory depends on it: a step that fails is logged, and processors are larger.
 """
 
 import io
@@ -38,7 +38,7 @@ _OPENINGS: Final = 8
 """CPython 3.11 rewrites a function at its eighth call (PEP 659)."""
 _REAL_SECONDS: Final = 2.0
 _NOBODYS: Final = "minutebook_warm_up"
-"""No bucket can have this name: a request for it that should ever be sent cannot reach the archive."""
+"""No bucket can have this name, so that a request sent by mistake cannot reach the archive."""
 _SHARD: Final = "shardId-000000000000"
 _KINESIS: Final[Mapping[str, Any]] = {
     "DescribeStreamSummary": {
@@ -69,7 +69,7 @@ _ABSENT: Final = (404, b"<Error><Code>NoSuchKey</Code><Message>none</Message></E
 
 
 def warm_up(prepared: Prepared, clock: Clock, level: str) -> None:
-    """Send the requests, and close all connections; `level` is that of the log, which hears nothing meanwhile."""
+    """Do both steps, without log lines; afterwards connections are closed and the log has the level `level`."""
     begun = clock.monotonic()
     configure_logging("debug", io.StringIO())
     made_up = _error_of(lambda: _open_made_up_shard(prepared, clock))
@@ -87,7 +87,7 @@ def warm_up(prepared: Prepared, clock: Clock, level: str) -> None:
 
 
 def _error_of(step: Callable[[], None]) -> str | None:
-    """Return what went wrong; whatever it is, the processors work without."""
+    """Return the step's error, which no processor depends on."""
     try:
         step()
     except Exception as exc:  # noqa: BLE001 - it is logged
@@ -107,10 +107,10 @@ def _open_made_up_shard(prepared: Prepared, clock: Clock) -> None:
 
 
 class _Answers:
-    """A handler of botocore's `before-send`: what it returns is the answer, and the request is not sent.
+    """A handler of botocore's `before-send`: botocore takes its result as the answer, and sends no request.
 
-    It stays registered when it is closed: with a handler that goes, a client forgets which others it has looked up
-    for each event (botocore.hooks), and each processor would look them up again.
+    It stays registered when it is closed: if a handler is removed, a client drops its cache of handlers per event
+    (botocore.hooks), and each processor would fill it again.
     """
 
     def __init__(self) -> None:
@@ -126,7 +126,7 @@ class _Answers:
 
 
 def _answer(request: "AWSPreparedRequest") -> tuple[int, bytes]:
-    """Return status and body, as a stream of one shard and an empty bucket give them."""
+    """Return status and body as from a stream of one shard and an empty bucket."""
     if request.method == "POST":
         target = request.headers["X-Amz-Target"]
         text = target.decode() if isinstance(target, bytes) else target
@@ -138,7 +138,7 @@ def _answer(request: "AWSPreparedRequest") -> tuple[int, bytes]:
 
 @contextmanager
 def answered(clients: list[Any]) -> Iterator[None]:
-    """Answer the clients' requests while the block runs; none of them is sent."""
+    """Answer the clients' requests while the block runs, without sending them."""
     answers = _Answers()
     try:
         for client in clients:
@@ -149,10 +149,10 @@ def answered(clients: list[Any]) -> Iterator[None]:
 
 
 def _ask_for_real_shard(prepared: Prepared, clock: Clock) -> None:
-    """Send each service one request, without a second try, and close the connections.
+    """Send each service one request, without a retry, and close the connections.
 
-    A thread must not wait here: it would hold locks that the forked processes share. So the kernel's timer ends it;
-    a connection alone may take five seconds, and there are two.
+    The kernel's timer ends it, because connecting may take five seconds for each. No thread may do it: forked
+    processes would inherit the locks it holds.
     """
 
     def end(_number: int, _frame: object) -> NoReturn:
