@@ -1,11 +1,11 @@
-"""Carrying out the plan for one day: the tombstone first, then the deletes, in batches with a bounded rate.
+"""Expire one day by its plan: write the tombstone first, then delete, in batches with a limited rate.
 
     crash before the tombstone      nothing has happened
-    crash after it                  the day counts as expired; the next run deletes what is left, by the tombstone
+    crash after it                  the day counts as expired; the next run deletes the rest, by the tombstone
     crash between two batches       the same
 
-Deleting re-opens slots. That is safe only because no writer can hold a record of the day any more: the stream trimmed
-it longer ago than a buffer may live (the command checks that before anything else).
+Deleting re-opens slots. That is safe because no writer can hold a record of the day any more: the stream trimmed it
+longer ago than a buffer may live (`command.newest_day` checks that first).
 """
 
 import itertools
@@ -34,7 +34,7 @@ _BATCH: Final = 1000
 
 
 def delete_all(store: RetryingStorage, keys: Sequence[str], rate: int, clock: Clock) -> None:
-    """Delete in batches, at `rate` objects a second; raises StoreUnavailable or StoreRefused."""
+    """Delete in batches, at `rate` objects a second."""
     size = min(_BATCH, rate)
     for begin in range(0, len(keys), size):
         batch = keys[begin : begin + size]
@@ -43,7 +43,7 @@ def delete_all(store: RetryingStorage, keys: Sequence[str], rate: int, clock: Cl
 
 
 class DayDeleter(NamedTuple):
-    """What it takes to expire a day. `rate` is objects a second."""
+    """Expires days. `rate` is objects a second."""
 
     store: RetryingStorage
     prefix: str
@@ -54,12 +54,11 @@ class DayDeleter(NamedTuple):
     def expire(self, plan: ExpiryPlan, proof: DayProof | None) -> int:
         """Write the tombstone unless it is there, then delete; return how many objects were deleted.
 
-        `proof` is None where the day was judged before: its tombstone is there.
+        `proof` is None if an earlier run judged the day and wrote its tombstone.
 
         Raises:
             SafetyRefusal: the plan refuses the day, or another run expired it with another outcome.
             FormatError: another run's tombstone does not parse; nothing was deleted.
-            StoreUnavailable, StoreRefused: the store.
         """
         refusal = plan.refusal or (proof.refusal if proof else None)
         if refusal:
@@ -110,7 +109,7 @@ class DayDeleter(NamedTuple):
 def runs_of(segments: Sequence[SegmentMetadata], until_ms: Callable[[SegmentMetadata], int]) -> list[ExpiredRun]:
     """Join the segments of one shard into runs, in which each names the one before it.
 
-    `until_ms` says of the last one of a run how far it reaches.
+    `until_ms` returns the time that the last segment of a run reaches.
     """
     ordered = sorted(segments, key=lambda segment: segment.first)
     if not ordered:
@@ -131,7 +130,7 @@ def runs_of(segments: Sequence[SegmentMetadata], until_ms: Callable[[SegmentMeta
 
 
 def _chains(tombstone: Tombstone) -> dict[str, tuple[list[tuple[str, str, str]], list[str]]]:
-    """Return what two runs must agree about: what the day held, and what stays. Evidence may come between them."""
+    """Return what two runs of the command must agree on, even if evidence arrives between them."""
     return {
         shard_id: ([(run.after, run.first, run.last) for run in shard.runs], shard.kept)
         for shard_id, shard in tombstone.shards.items()

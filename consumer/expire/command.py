@@ -37,9 +37,9 @@ if TYPE_CHECKING:
     from minutebook.format.position import Position
 
 MARGIN_MS: Final = 86_400_000
-"""How much older than the stream's retention a record must be: more than a buffer may live, clocks and doubt."""
+"""How much older than the stream's retention a record must be: more than a buffer's age and the clocks' error."""
 SEEN_AFTER_DAYS: Final = 2
-"""How many days after the newest expired one are searched for later segments of each chain."""
+"""Days after the newest expired one that are searched for later segments of each chain."""
 _DAY_MS: Final = 86_400_000
 _AGE: Final = re.compile(r"([1-9][0-9]{0,4})d", re.ASCII)
 _EPOCH: Final = dt.date(1970, 1, 1)
@@ -47,7 +47,7 @@ _REFUSED: Final = 6
 
 
 class Archive(NamedTuple):
-    """What is worked on: the archive, what is published of it below `published_root`, and the archive's stream."""
+    """The archive, its published days below `published_root`, and its stream."""
 
     store: RetryingStorage
     prefix: str
@@ -62,11 +62,11 @@ class Archive(NamedTuple):
 def run_expire(request: ExpireRequest, environ: Mapping[str, str]) -> int:
     """Print what would be deleted and, with `apply`, delete it; return the exit code.
 
-    The code is 6 when a day was refused; the others are expired all the same.
+    The code is 6 when a day was refused; the other days are expired nevertheless.
 
     Raises:
-        SettingsError: the file or an option.
-        SafetyRefusal: another stream's archive, or days that the stream may still hold.
+        SettingsError: a property or an option is wrong.
+        SafetyRefusal: the archive is another stream's, or the stream may still hold the days.
     """
     settings = load_settings(request.file, environ)
     configure_logging(settings.log_level)
@@ -94,11 +94,7 @@ def run_expire(request: ExpireRequest, environ: Mapping[str, str]) -> int:
 
 
 def published_place(text: str, settings: Settings) -> StorePrefix:
-    """Read where the nightly job publishes, as `minutebook compact --out` names it.
-
-    Raises:
-        SettingsError: neither `s3://bucket/folder` nor a directory that is there.
-    """
+    """Parse a place as in `minutebook compact --out`; raises SettingsError, also for a missing directory."""
     place = parse_place(text, settings.region, settings.s3_endpoint, settings.access, archive_bucket=settings.bucket)
     if place.address.bucket is None and not Path(place.address.root).is_dir():
         raise SettingsError(f"there is no directory {text!r}", next_step="name what compact was given as --out")
@@ -106,7 +102,7 @@ def published_place(text: str, settings: Settings) -> StorePrefix:
 
 
 def expire_days(archive: Archive, older_than_ms: int, console: Console, rate: int | None) -> int:
-    """Plan the days, newest first, and expire them at `rate` objects a second; None: only show the plan."""
+    """Plan the days, newest first, and expire them at `rate` objects a second; None: only print the plan."""
     record = archive_record(archive)
     cutoff = newest_day(archive, older_than_ms)
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
@@ -138,7 +134,7 @@ def newest_day(archive: Archive, older_than_ms: int) -> dt.date:
     """Return the newest day that is old enough.
 
     Raises:
-        SafetyRefusal: days that the stream, or a writer's buffer, may still hold were asked for.
+        SafetyRefusal: the stream, or a writer's buffer, may still hold records of that age.
     """
     retention_ms = archive.identity.retention_ms
     if older_than_ms < retention_ms + MARGIN_MS:
@@ -152,7 +148,7 @@ def newest_day(archive: Archive, older_than_ms: int) -> dt.date:
 
 
 def archive_record(archive: Archive) -> ApplicationRecord:
-    """Return the application's record; raises SafetyRefusal: nothing is archived here, or another stream is."""
+    """Return the application's record; raises SafetyRefusal if there is no archive, or another stream's."""
     record = read_application(archive.store, archive.prefix)
     if record is None:
         raise SafetyRefusal(
@@ -164,9 +160,9 @@ def archive_record(archive: Archive) -> ApplicationRecord:
 
 
 def plans(archive: Archive, newest: dt.date) -> Iterator[ExpiryPlan]:
-    """Yield the plan of every day up to `newest` that holds more than what must stay, newest first.
+    """Yield the plan of every day up to `newest` with something to delete, newest first.
 
-    The order matters: a segment may go only when a later one of its chain was seen, in a newer day or in this one.
+    The order matters: a segment may go only after a later one of its chain was listed, in a newer day or in this one.
     """
     store, prefix = archive.store, archive.prefix
     index = ArchiveIndex(store, prefix)
@@ -188,7 +184,7 @@ def plans(archive: Archive, newest: dt.date) -> Iterator[ExpiryPlan]:
             damage = f"{exc}; {exc.next_step}"
         published = read_judged_generation(archive.published, archive.published_root, day)
         plan = plan_expiry(day, prefix, listed, published, tombstone, later)
-        # Which segments had to stay stands in the tombstone: without it none may go.
+        # Only the tombstone names the segments that had to stay, so none may go if it is damaged.
         plan = plan if damage is None else plan._replace(refusal=damage)
         later = greatest_firsts(plan.segments.values(), later)
         if plan.segments.keys() - plan.kept:
@@ -196,15 +192,15 @@ def plans(archive: Archive, newest: dt.date) -> Iterator[ExpiryPlan]:
 
 
 def expiry_age_ms(text: str) -> int:
-    """Read a number of days such as `30d`, as milliseconds; raises SettingsError."""
-    found = _AGE.fullmatch(text)
-    if found is None:
+    """Parse a number of days such as `30d` to milliseconds; raises SettingsError."""
+    match = _AGE.fullmatch(text)
+    if match is None:
         raise SettingsError(f"not an age: {text!r}", next_step="write it in days, as in --older-than 30d")
-    return int(found[1]) * _DAY_MS
+    return int(match[1]) * _DAY_MS
 
 
 def _expire_day(archive: Archive, plan: ExpiryPlan, begin_ms: int, rate: int | None) -> str | None:
-    """Expire one day; return why not, when the evidence, a segment or another run speaks against it."""
+    """Expire one day; return the reason if the evidence, a segment or another run prevents it."""
     store, prefix, clock = archive.store, archive.prefix, archive.clock
     try:
         proof = None
@@ -222,7 +218,7 @@ def _expire_day(archive: Archive, plan: ExpiryPlan, begin_ms: int, rate: int | N
 
 
 def _expire_side_objects(archive: Archive, newest: dt.date, console: Console, rate: int | None) -> None:
-    """Delete what earlier days' segments have left behind, those of this run and of runs before it."""
+    """Delete the objects beside expired segments, also those that earlier runs left."""
     orphans = list(SideObjects(archive.store, archive.prefix).orphans(newest))
     if not orphans:
         return

@@ -1,7 +1,7 @@
-"""Is a day proven to be archived? Asked once more before its segments go, whatever verdict was published of it.
+"""Prove a day once more before its segments are deleted, whatever verdict was published.
 
-A verdict may be older than the evidence that speaks against it: a batch that KCL skipped, a segment that was deleted.
-What was proven is kept in the tombstone, because later days' segments and marks stand on it.
+The published verdict may be older than evidence against it: a batch that KCL skipped, a deleted segment. The proven
+intervals are kept in the tombstone, because the proof of later days relies on them.
 """
 
 from collections import defaultdict
@@ -24,7 +24,7 @@ from minutebook.store.retrying import RetryingStore
 
 
 class DayProof(NamedTuple):
-    """A day's segments by shard, and what is proven of it; `refusal` says why it may not go."""
+    """A day's segments by shard, and the judgement of its coverage."""
 
     segments: Mapping[str, list[SegmentMetadata]]
     judged: JudgedScope
@@ -32,7 +32,7 @@ class DayProof(NamedTuple):
 
     @property
     def refusal(self) -> str | None:
-        """The first thing that is not proven; None when everything is."""
+        """The first interval that is not proven, as a sentence; None when the day is covered."""
         verdict = self.judged.verdict
         if verdict.state is State.COVERED:
             return None
@@ -47,22 +47,22 @@ class DayProof(NamedTuple):
         )
 
     def proven(self, shard_id: str) -> list[tuple[int, int]]:
-        """Return the intervals of a shard that are proven and reach the day's end."""
+        """Return the proven intervals of a shard that reach the day's end."""
         coverage = self.judged.coverages.get(shard_id)
         covered = coverage.covered if coverage else ()
         return [(begin, until) for begin, until in covered if begin < self.day.end_ms <= until]
 
     def until_ms(self, last: SegmentMetadata) -> int:
-        """Return how far the segment at the end of a run reaches, with what it stands on."""
+        """Return the time that the last segment of a run reaches, by all evidence."""
         coverage = self.judged.coverages.get(last.shard_id)
         reach_ms = coverage.reach_of(last.last) if coverage else None
         return segment_link(last).until_ms if reach_ms is None else reach_ms
 
 
 class DayProver(NamedTuple):
-    """Judges days by all the evidence of now. `begin_ms` is the application's start.
+    """Judges days by all present evidence. `begin_ms` is the application's start.
 
-    The simulation, whose readers are away for days, puts one in its place that believes what was published.
+    The simulation replaces it, because its readers pause for days.
     """
 
     store: RetryingStore
@@ -76,7 +76,6 @@ class DayProver(NamedTuple):
         Raises:
             SafetyRefusal: the day ended before the archive begins.
             FormatError, ForeignObject, ObjectVanished: a segment is not what its name says.
-            StoreUnavailable, StoreRefused: the store.
         """
         store, prefix, day = self.store, self.prefix, Day.parse(str(plan.day))
         scope = day_scope(day, self.begin_ms, self.clock.now_ms())
@@ -90,7 +89,7 @@ class DayProver(NamedTuple):
         for metadata in store.read_many(lambda key: stored_segment(store, prefix, key), sorted(plan.segments)):
             segments[metadata.shard_id].append(metadata)
         links: dict[str, list[EvidenceLink]] = {
-            name: list(map(segment_link, found)) for name, found in segments.items()
+            shard_id: list(map(segment_link, chain)) for shard_id, chain in segments.items()
         }
         query = ProofQuery(scope, self.begin_ms, self.clock.now_ms())
         return DayProof(segments, judge_facts(read_facts(store, prefix, query, statements, links)), day)

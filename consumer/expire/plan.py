@@ -1,15 +1,15 @@
 """Which raw segments of a day may be deleted: the rules of `minutebook expire`, without any I/O.
 
-A day is expired whole or not at all. All of this must hold, else it is refused with the reason:
+A day is expired as a whole. It is refused, with the reason, unless all of this holds:
 
-- it is published, and the verdict of its current generation is clean, about the whole day, and given by today's
-  rules: an older verdict is not believed, the day is compacted again first;
-- each of its published files is there, with its size: they are all that will be left of the day;
+- it is published, and the verdict of its current generation is clean, about the whole day, and given by the present
+  rules; a day with an older verdict must be compacted again first;
+- each of its published files exists with its size, because only they remain of the day;
 - the objects of the day are exactly those that the verdict was given for: none is new, changed or missing. Once the
-  tombstone is written, objects may be missing: they were deleted by a run that did not come to its end.
+  tombstone is written, objects may be missing: an interrupted run deleted them.
 
-Of each shard one segment stays when no later one of its chain was seen: the last segment of a chain is where
-`restore` starts from, and what the next segment must name.
+The last segment of each chain stays if no later one is known: `restore` starts there, and the next segment must name
+it.
 """
 
 import datetime as dt
@@ -27,9 +27,9 @@ from minutebook.store.objects import ListedObject
 
 
 class ExpiryPlan(NamedTuple):
-    """What happens to one day. A `refusal` means: nothing; `tombstone` is the one that is there already.
+    """The plan for one day; with a `refusal`, nothing is deleted. `tombstone` is the stored one.
 
-    `segments` are all that the day holds, with their keys; `kept` those that stay.
+    `segments` are all segments of the day by key; `kept` are the keys that stay.
     """
 
     day: dt.date
@@ -54,9 +54,11 @@ def plan_expiry(
     tombstone: Tombstone | None,
     later: Mapping[str, Position],
 ) -> ExpiryPlan:
-    """Judge one day. `later` holds the greatest first position of each shard seen in days after it."""
+    """Plan one day. `later` holds the greatest first position of each shard in the days after it."""
     segments, foreign = _segments(prefix, listed)
-    refusal = _foreign(foreign) or _unfit(day, published, tombstone) or _unlike(day, listed, published, tombstone)
+    refusal = _refusal(day, listed, published, tombstone)
+    if foreign:
+        refusal = f"{foreign[0]} is not a segment: move it away"
     kept = frozenset(tombstone.kept_keys()) if tombstone else _last_of_chains(segments, later)
     return ExpiryPlan(
         day=day,
@@ -72,11 +74,11 @@ def plan_expiry(
 def greatest_firsts(
     segments: Iterable[SegmentKey | SegmentName], known: Mapping[str, Position]
 ) -> dict[str, Position]:
-    """Return the greatest first position of each shard, among `segments` and what is `known`."""
-    found = dict(known)
+    """Return the greatest first position of each shard, among `segments` and the `known` ones."""
+    greatest = dict(known)
     for segment in segments:
-        found[segment.shard_id] = max(segment.first, found.get(segment.shard_id, segment.first))
-    return found
+        greatest[segment.shard_id] = max(segment.first, greatest.get(segment.shard_id, segment.first))
+    return greatest
 
 
 def _segments(prefix: str, listed: Sequence[ListedObject]) -> tuple[dict[str, SegmentKey], list[str]]:
@@ -92,17 +94,22 @@ def _segments(prefix: str, listed: Sequence[ListedObject]) -> tuple[dict[str, Se
 
 def _last_of_chains(segments: Mapping[str, SegmentKey], later: Mapping[str, Position]) -> frozenset[str]:
     greatest = greatest_firsts(segments.values(), later)
-    return frozenset(key for key, found in segments.items() if found.first == greatest[found.shard_id])
+    return frozenset(key for key, segment in segments.items() if segment.first == greatest[segment.shard_id])
 
 
-def _foreign(foreign: Sequence[str]) -> str | None:
-    return f"{foreign[0]} is not a segment: move it away" if foreign else None
-
-
-def _unfit(day: dt.date, published: JudgedGeneration | None, tombstone: Tombstone | None) -> str | None:
-    """Ask whether what is published may take the place of the segments."""
+def _refusal(
+    day: dt.date, listed: Sequence[ListedObject], published: JudgedGeneration | None, tombstone: Tombstone | None
+) -> str | None:
     if published is None:
         return f"not published: run minutebook compact --date {day}"
+    refusal = _unfit(day, published, tombstone)
+    if refusal is None and tombstone is not None and tombstone.generation != published.generation:
+        return f"published anew after it was expired (generation {published.generation}): look at who did"
+    return refusal or _difference(day, {row.key: (row.etag, row.size) for row in listed}, published, tombstone)
+
+
+def _unfit(day: dt.date, published: JudgedGeneration, tombstone: Tombstone | None) -> str | None:
+    """Return why the published files may not replace the segments."""
     if published.verdict != CLEAN:
         return f"the audit's verdict is {published.verdict}: run minutebook audit --date {day}"
     if published.rules != RULES and tombstone is not None:
@@ -116,22 +123,11 @@ def _unfit(day: dt.date, published: JudgedGeneration | None, tombstone: Tombston
     return next((f"{reason}: {again}" for reason, holds in reasons.items() if holds), None)
 
 
-def _unlike(
-    day: dt.date, listed: Sequence[ListedObject], published: JudgedGeneration | None, tombstone: Tombstone | None
-) -> str | None:
-    """Compare the day with what the verdict was given for."""
-    if published is None:
-        return None
-    if tombstone is not None and tombstone.generation != published.generation:
-        return f"published anew after it was expired (generation {published.generation}): look at who did"
-    return _difference(day, {row.key: (row.etag, row.size) for row in listed}, published, tombstone)
-
-
 def _difference(
     day: dt.date, now: Mapping[str, tuple[str, int]], published: JudgedGeneration, tombstone: Tombstone | None
 ) -> str | None:
-    """Compare the objects of now with those behind the verdict."""
-    fresh = sorted(key for key, what in now.items() if published.inventory.get(key) != what)
+    """Compare the present objects (ETag and size by key) with those that the verdict was given for."""
+    fresh = sorted(key for key, version in now.items() if published.inventory.get(key) != version)
     if fresh:
         again = "look at who wrote it" if tombstone else f"run minutebook compact --date {day} again"
         return f"{fresh[0]} is newer than what was published: {again}"

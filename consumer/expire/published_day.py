@@ -1,6 +1,6 @@
-"""What `expire` believes of a published day: pointer, manifest and inventory, each of which must bear the others out.
+"""Read a published day for `expire`: pointer, manifest and inventory, which must agree with each other.
 
-Raw objects are deleted for their sake. Fields that this version does not know may be added to them.
+Unknown fields are ignored, so that later versions may add some.
 """
 
 import datetime as dt
@@ -26,10 +26,10 @@ _NEXT_STEP: Final = "run minutebook compact for the day"
 
 
 class JudgedGeneration(NamedTuple):
-    """A day's current generation. `inventory` maps the key of each raw object behind it to (ETag, size).
+    """A day's current generation. `inventory` maps the keys of the raw objects that it was made from to (ETag, size).
 
-    `until` ends the scope of the verdict within the day; None: it is about the whole day. `lost` is a file of it that
-    is not there as it was published. With older `rules` than ours, nothing but generation and verdict is read.
+    `until` is the end of the verdict's scope if it is within the day. `lost` is a published file that is missing or
+    has another size. If `rules` are older than ours, only generation and verdict are read.
     """
 
     generation: str
@@ -41,11 +41,10 @@ class JudgedGeneration(NamedTuple):
 
 
 def read_judged_generation(store: RetryingStore, root: str, day: dt.date) -> JudgedGeneration | None:
-    """Return what is published of `day` below `root` (empty, or ending in `/`); None when nothing is.
+    """Return the current generation of `day` below `root` (empty, or ending in `/`); None if there is none.
 
     Raises:
         FormatError: the pointer, the manifest or the inventory is missing, does not parse, or contradicts another.
-        StoreUnavailable, StoreRefused: the store.
     """
     folder = DayFolder(root, Day.parse(day.isoformat()))
     reader = PublishedReader(store, folder, is_tolerant=True, next_step=_NEXT_STEP)

@@ -1,12 +1,11 @@
-"""What lies beside expired segments: `_duplicates/` and `_watermarks/` go when their segment is gone.
+"""Objects in `_duplicates/` and `_watermarks/` that may be deleted, because their segment is gone.
 
-Both mean nothing without it. A processor finds watermarks only through a stored segment that names them, so those of
-a segment that stays, as the last one of each chain does, stay too: a start after the expiry reads them. Segments go
-first: were it the other way round, a crash in between would leave a segment whose watermarks are missing, and a
-processor stops at that.
+A processor finds watermarks only through a stored segment that names them, so those of a segment that stays, such as
+the last one of a chain, stay too. Segments are deleted first: a crash in between must not leave a segment whose
+watermarks are missing, because a processor stops at that.
 
-Dropped lines go only when each names the position of its original: the day's clean verdict says that those are
-archived. A line of watermark mode names a producer's number, which nobody can look up, so it stays.
+Dropped lines go only if each names the position of its original, which is archived by the day's clean verdict. A line
+of watermark mode names a producer's number, which cannot be looked up, so it stays.
 """
 
 import datetime as dt
@@ -31,13 +30,7 @@ class SideObjects(NamedTuple):
     prefix: str
 
     def orphans(self, newest: dt.date) -> Iterator[str]:
-        """Yield the keys that may go, of expired days up to `newest`.
-
-        An object whose key does not parse is somebody's: it stays.
-
-        Raises:
-            StoreUnavailable, StoreRefused: the store.
-        """
+        """Yield the keys that may be deleted, of expired days up to `newest`; foreign objects stay."""
         for folder in (DUPLICATES, WATERMARKS):
             for day in ArchiveIndex(self.store, f"{self.prefix}{folder}").days(Day.parse(str(newest)), -1):
                 yield from self._of_day(folder, day)

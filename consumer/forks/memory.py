@@ -16,10 +16,10 @@ ENVIRONMENT: Final = {
     "MALLOC_MMAP_THRESHOLD_": str(512 << 10),
     "MALLOC_TRIM_THRESHOLD_": str(1 << 20),
 }
-"""For glibc (mallopt(3)). Without the fixed threshold, glibc puts blocks into the heap once a large one was freed, and
-the heap's holes stay. Both thresholds are above what a piece of a batch allocates (`consumer.pipe.messages.PIECE_BYTES`,
-its records and lines); else memory would be mapped and unmapped for each piece, with a fifth of a processor's time in
-page faults. One arena is enough, because no second thread of a processor allocates much."""
+"""For glibc (mallopt(3)). With a floating threshold, glibc would put large blocks into the heap once one is freed,
+and the heap's holes stay. Both thresholds are above what a piece of a batch allocates (`PIECE_BYTES` of
+`consumer.pipe.messages`, its records and lines), else memory would be mapped and unmapped for each piece, and a
+fifth of a processor's time spent in page faults. One arena: no second thread of a processor allocates much."""
 _EVERY_SECONDS: Final = 5.0
 _GROWN_BYTES: Final = 2 << 20
 _STATM: Final = Path("/proc/self/statm")
