@@ -37,22 +37,12 @@ def exit_line(work: Callable[[], None]) -> int:
             exit_code=exc.exit_code,
         )
         return exc.exit_code
-    except MemoryError as exc:
-        log.exception(
-            _EXIT_LINE,
-            kind=type(exc).__name__,
-            error=f"there is no memory left for it: {exc}",
-            next_step="give the task more memory (see minutebook docs operations); nothing is lost",
-            exit_code=1,
-        )
-        return 1
     except Exception as exc:
-        log.exception(
-            _EXIT_LINE,
-            kind=type(exc).__name__,
-            error=str(exc),
-            next_step="this is a defect of Minutebook: report the stack below; nothing was checkpointed",
-            exit_code=1,
-        )
+        error = str(exc)
+        next_step = "this is a defect of Minutebook: report the stack below; nothing was checkpointed"
+        if isinstance(exc, MemoryError):
+            error = f"there is no memory left for it: {exc}"
+            next_step = "give the task more memory (see minutebook docs operations); nothing is lost"
+        log.exception(_EXIT_LINE, kind=type(exc).__name__, error=error, next_step=next_step, exit_code=1)
         return 1
     return 0

@@ -32,7 +32,7 @@ from minutebook.format.minute import iso_time
 from minutebook.owner import check_stream, read_application
 from minutebook.store.retrying import RetryingStore
 
-START_MARGIN_MS: Final = 5 * 60_000
+_START_MARGIN_MS: Final = 5 * 60_000
 """Distance from the moving trim horizon that a start keeps, in addition to the greatest age of a buffer."""
 _LEAST_MARGIN_MS: Final = 60 * 60_000
 """Long enough that Kinesis still holds a record from before the start when the first one after it is judged."""
@@ -59,7 +59,7 @@ def propose_start(
         return start // 1000 * 1000
     if now_ms - identity.created_ms < identity.retention_ms:
         return None
-    margin_ms = max(_LEAST_MARGIN_MS, int(max_segment_age_seconds * 1000) + START_MARGIN_MS)
+    margin_ms = max(_LEAST_MARGIN_MS, int(max_segment_age_seconds * 1000) + _START_MARGIN_MS)
     return -(-(now_ms - identity.retention_ms + margin_ms) // 1000) * 1000
 
 

@@ -29,7 +29,7 @@ from minutebook.store.retrying import RetryingStore
 
 AHEAD_MINUTES: Final = MINUTES_A_DAY
 """How far in the future the walk begins: minutes come from the stream, and this machine's clock may be slow."""
-LINKS: Final = 4
+_LINKS: Final = 4
 """Segments read at the end of a chain, to check that each names the one before it."""
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -70,7 +70,7 @@ def find_ends(
     """Return the ends of the chains of `shards`, which maps each shard to the oldest minute to search.
 
     The walk begins at the minute `newest`. A shard without a segment in that time is left out. One LIST per 1,000
-    objects of each hour walked, one HEAD per segment returned (at most `LINKS` a shard).
+    objects of each hour walked, one HEAD per segment returned (at most `_LINKS` a shard).
 
     Raises:
         ForeignObject, FormatError, ObjectVanished: a segment at a chain's end is not what its name says.
@@ -100,7 +100,7 @@ def find_end_keys(
             if shards.get(name.shard_id, newest + 1) <= name.minute <= newest:
                 ends.setdefault(name.shard_id, []).append(name)
         for shard_id, names in ends.items():
-            ends[shard_id] = sorted(heapq.nlargest(LINKS, names, key=_first), key=_first)
+            ends[shard_id] = sorted(heapq.nlargest(_LINKS, names, key=_first), key=_first)
         if _are_settled(shards, ends, hour.first_minute, beyond_minutes):
             break
     return ends

@@ -127,22 +127,11 @@ class Child:
         return code
 
 
-class DaemonRun:
+class DaemonRun(NamedTuple):
     """A running daemon, and its fork server; None where the daemon starts each processor itself."""
 
-    def __init__(self, daemon: Child, fork_server: Child | None = None) -> None:
-        self._daemon = daemon
-        self._fork_server = fork_server
-
-    @property
-    def daemon_pid(self) -> int:
-        """The daemon's process id."""
-        return self._daemon.pid
-
-    @property
-    def fork_server_pid(self) -> int | None:
-        """The fork server's process id."""
-        return None if self._fork_server is None else self._fork_server.pid
+    daemon: Child
+    fork_server: Child | None
 
     @property
     def exit_descriptors(self) -> list[int]:
@@ -150,24 +139,16 @@ class DaemonRun:
         return [
             child.exit_descriptor
             for child in self._children()
-            if child is self._daemon or not child.has_ended_in_order()
+            if child is self.daemon or not child.has_ended_in_order()
         ]
-
-    def has_ended(self) -> bool:
-        """Return whether the daemon has ended."""
-        return self._daemon.has_ended()
 
     def has_lost_its_processors(self, *, is_stopping: bool) -> bool:
         """Return whether the fork server has ended, and every processor with it.
 
         During a stop it may end in order: after its last processor, or by SIGTERM before its first.
         """
-        server = self._fork_server
+        server = self.fork_server
         return server is not None and server.has_ended() and not (is_stopping and server.has_ended_in_order())
-
-    def ask_to_stop(self) -> None:
-        """Send SIGTERM to the daemon: it asks its processors to commit, then ends with 143."""
-        self._daemon.ask_to_stop()
 
     def kill(self) -> None:
         """Send SIGKILL to all processes, from any thread; see `Child.kill`."""
@@ -180,7 +161,7 @@ class DaemonRun:
         return code
 
     def _children(self) -> list[Child]:
-        return [self._daemon] if self._fork_server is None else [self._daemon, self._fork_server]
+        return [self.daemon] if self.fork_server is None else [self.daemon, self.fork_server]
 
 
 def _pump(pipe: IO[bytes] | None, sink: BinaryIO, on_line: Callable[[bytes], bytes]) -> threading.Thread:

@@ -158,8 +158,12 @@ class Supervisor:
         if failure is not None or self._run is None:
             return DaemonExit(code=1, ran_seconds=0, asked=bool(signals.received), failure=failure)
         begun, run = self._clock.monotonic(), self._run
-        pids = {"daemon_pid": run.daemon_pid, "fork_server_pid": run.fork_server_pid, "supervisor_pid": os.getpid()}
-        self._log.info("daemon_started", **pids)
+        self._log.info(
+            "daemon_started",
+            daemon_pid=run.daemon.pid,
+            fork_server_pid=None if run.fork_server is None else run.fork_server.pid,
+            supervisor_pid=os.getpid(),
+        )
         self._monitoring.daemon_started(polls_leases=self._plan.readers is not None)
         if self._plan.readers is not None:
             self._plan.readers.start(self._processors.opened, self._processors.silences)
@@ -194,7 +198,7 @@ class Supervisor:
     def _wait_for_end(self, run: DaemonRun, signals: StopSignals) -> None:
         """Return when the daemon has ended or is killed. A signal asks it to stop; a second Ctrl-C kills it."""
         asked_at: float | None = None
-        while not run.has_ended():
+        while not run.daemon.has_ended():
             left = POLL_SECONDS
             reason = self._kill_reason() if asked_at is None else None
             if run.has_lost_its_processors(is_stopping=bool(signals.received)):
@@ -210,7 +214,7 @@ class Supervisor:
                 self._log.info("stopping", signal=signals.received[0].name, grace_seconds=self._plan.grace_seconds)
                 if self._plan.leaving is not None:
                     self._plan.leaving.begin()
-                run.ask_to_stop()
+                run.daemon.ask_to_stop()  # it asks its processors to commit, then ends with 143
                 asked_at = self._clock.monotonic()
             if asked_at is not None:
                 left = asked_at + self._plan.grace_seconds - self._clock.monotonic()

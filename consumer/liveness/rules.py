@@ -29,7 +29,8 @@ PATIENCE_SECONDS: Final = 120.0
 LOCK_SECONDS: Final = 95.0
 """Its holder should have moved it three times. KCL takes it over after 120 s, if one daemon lives that long.
 
-The lock of a lost host may appear to move 15 s later; once it is free, KCL takes 20 to 35 s to assign leases.
+Polls are 15 s apart, so the count may begin 15 s after a host is lost; once the lock is free, KCL takes 20 to 35 s
+to assign leases.
 """
 ROW_SECONDS: Final = 900.0
 """KCL's leader checks for holes in the hash keys every two minutes, and acts on the third in a row."""
