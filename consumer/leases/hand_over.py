@@ -83,23 +83,23 @@ class Leaving:
         if self._is_done:
             return
         self._is_done = True
-        defect: list[BaseException] = []
-        giving = threading.Thread(target=self._finish, args=(defect,), daemon=True)
-        giving.start()
-        giving.join(self._longest_seconds)
-        if defect:
-            raise defect[0]
-        if giving.is_alive():
+        defects: list[BaseException] = []
+        thread = threading.Thread(target=self._finish, args=(defects,), daemon=True)
+        thread.start()
+        thread.join(self._longest_seconds)
+        if defects:
+            raise defects[0]
+        if thread.is_alive():
             error = f"the tables have not answered within {self._longest_seconds:g} s"
             self._log.warning("leases_kept", error=error, next_step=_NEXT_STEP)
 
-    def _finish(self, defect: list[BaseException]) -> None:
+    def _finish(self, defects: list[BaseException]) -> None:
         try:
-            self._give()
+            self._hand_over()
         except BaseException as exc:  # noqa: BLE001 - raised again by `finish`
-            defect.append(exc)
+            defects.append(exc)
 
-    def _give(self) -> None:
+    def _hand_over(self) -> None:
         begun = self._clock.monotonic()
         if self._thread is not None:
             self._thread.join(_JOIN_SECONDS)

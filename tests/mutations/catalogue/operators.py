@@ -76,12 +76,12 @@ _OPERATIONS: Final = in_mode(
     ),
     Mutation(
         "expire the last segment of a chain",
-        Change(f"{_PLAN}:_last_of_chains", "found.first == greatest[found.shard_id]", "found is None"),
+        Change(f"{_PLAN}:_last_of_chains", "segment.first == greatest[segment.shard_id]", "segment is None"),
         tests=("test_the_last_segment_of_a_chain_stays",),
     ),
     Mutation(
         "expire what is not published",
-        Change(f"{_PLAN}:_unfit", "f'not published: run minutebook compact --date {day}'", "None"),
+        Change(f"{_PLAN}:_refusal", "f'not published: run minutebook compact --date {day}'", "None"),
         tests=("test_a_day_that_is_not_published_is_refused",),
     ),
     Mutation(
