@@ -48,23 +48,23 @@ class DaemonExit:
 
     `code` is negative for a signal. `failure` is the first one that a processor logged; `evidence` the cause where
     none did (see `run_notes`); `last_error` KCL's last logged error. `left_in_order`: all processors left as asked,
-    except some killed before, for which the daemon waited. `lost` is a processor that was killed after it was asked
-    to commit.
+    except some killed before, for which the daemon waited. `killed_stopping` is a processor that was killed after it
+    was asked to commit.
     """
 
     code: int
     ran_seconds: float
-    asked: bool
+    stop_requested: bool
     failure: ProcessorEvent | None = None
     evidence: ProcessorEvent | None = None
     last_error: str = ""
     left_in_order: bool = False
-    lost: ProcessorEvent | None = None
+    killed_stopping: ProcessorEvent | None = None
 
     @property
     def cause(self) -> ProcessorEvent | None:
         """The most certain cause that is known."""
-        return self.failure or (None if self.asked else self.evidence)
+        return self.failure or (None if self.stop_requested else self.evidence)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +97,7 @@ class RestartPolicy:
 
     def after(self, ended: DaemonExit) -> EndSupervisor | Restart:
         """Return what to do after `ended`."""
-        if ended.asked:
+        if ended.stop_requested:
             return _after_request(ended)
         if ended.ran_seconds >= self._limits.healthy_seconds:
             self._crashes = self._refusals = self._unread = 0
@@ -123,8 +123,8 @@ class RestartPolicy:
 def _after_request(ended: DaemonExit) -> EndSupervisor:
     if ended.failure is not None:
         return _give_up(ended)
-    if ended.lost is not None:
-        return EndSupervisor(1, f"{ended.lost.error}, when it had been asked to commit", ended.lost.next_step)
+    if (killed := ended.killed_stopping) is not None:
+        return EndSupervisor(1, f"{killed.error}, when it had been asked to commit", killed.next_step)
     if ended.code in _STOPPED or ended.left_in_order:
         return EndSupervisor(0, "the daemon stopped as asked")
     reason = ended.evidence.error if ended.evidence is not None else f"the daemon ended with {_name_of(ended.code)}"

@@ -57,7 +57,7 @@ class RunNotes:
         """Why the supervisor killed the daemon."""
         self.killed_unasked = False
         """The supervisor killed the daemon before any request to stop: a later one does not make that a stop."""
-        self.lost: ProcessorEvent | None = None
+        self.killed_stopping: ProcessorEvent | None = None
         """The first processor that was killed after it was asked to commit and leave."""
         self.left_in_order = False
         """All processors left as asked, except some that had died before."""
@@ -101,7 +101,7 @@ class RunNotes:
         with self._lock:
             self._killed = self._killed or event
             if killed.was_asked:
-                self.lost = self.lost or event
+                self.killed_stopping = self.killed_stopping or event
         return event
 
     def denied_seconds(self) -> float | None:

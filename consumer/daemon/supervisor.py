@@ -156,7 +156,7 @@ class Supervisor:
         self._processors = ProcessorWatch(self._clock.monotonic)
         failure = _try([*self._plan.before_start, self._start])
         if failure is not None or self._run is None:
-            return DaemonExit(code=1, ran_seconds=0, asked=bool(signals.received), failure=failure)
+            return DaemonExit(code=1, ran_seconds=0, stop_requested=bool(signals.received), failure=failure)
         begun, run = self._clock.monotonic(), self._run
         self._log.info(
             "daemon_started",
@@ -179,14 +179,14 @@ class Supervisor:
         ended = DaemonExit(
             code=code,
             ran_seconds=self._clock.monotonic() - begun,
-            asked=bool(signals.received) and not self._notes.killed_unasked,
+            stop_requested=bool(signals.received) and not self._notes.killed_unasked,
             failure=_try(self._plan.after_end) or self._notes.failure,
             evidence=self._notes.evidence(),
             last_error=self._notes.last_error(),
             left_in_order=self._notes.left_in_order,
-            lost=self._notes.lost,
+            killed_stopping=self._notes.killed_stopping,
         )
-        self._log.info("daemon_ended", code=code, ran_seconds=round(ended.ran_seconds, 1), asked=ended.asked)
+        self._log.info("daemon_ended", code=code, ran_seconds=round(ended.ran_seconds, 1), asked=ended.stop_requested)
         return ended
 
     def _start(self) -> None:

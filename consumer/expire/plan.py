@@ -115,10 +115,11 @@ def _unfit(day: dt.date, published: JudgedGeneration, tombstone: Tombstone | Non
     if published.rules != RULES and tombstone is not None:
         return "an earlier version began to expire it, on a verdict by older rules: what is left of it stays"
     again = "restore it from a version" if tombstone else f"run minutebook compact --date {day} again"
+    missing_file = published.missing_file
     reasons = {
         "its verdict was given by older rules": published.rules != RULES,
         f"its verdict is about the day so far, up to {published.until}": published.until is not None,
-        f"{published.lost} was published and is not there as it was written": published.lost is not None,
+        f"{missing_file} was published and is not there as it was written": missing_file is not None,
     }
     return next((f"{reason}: {again}" for reason, holds in reasons.items() if holds), None)
 

@@ -28,8 +28,8 @@ _NEXT_STEP: Final = "run minutebook compact for the day"
 class JudgedGeneration(NamedTuple):
     """A day's current generation. `inventory` maps the keys of the raw objects that it was made from to (ETag, size).
 
-    `until` is the end of the verdict's scope if it is within the day. `lost` is a published file that is missing or
-    has another size. If `rules` are older than ours, only generation and verdict are read.
+    `until` is the end of the verdict's scope if it is within the day. `missing_file` is a published file that is gone
+    or has another size. If `rules` are older than ours, only generation and verdict are read.
     """
 
     generation: str
@@ -37,7 +37,7 @@ class JudgedGeneration(NamedTuple):
     rules: int
     until: str | None = None
     inventory: Mapping[str, tuple[str, int]] = {}
-    lost: str | None = None
+    missing_file: str | None = None
 
 
 def read_judged_generation(store: RetryingStore, root: str, day: dt.date) -> JudgedGeneration | None:
@@ -71,8 +71,8 @@ def read_judged_generation(store: RetryingStore, root: str, day: dt.date) -> Jud
             f"{pointer.manifest} contradicts the pointer, its own files, or the inventory beside it",
             next_step=_NEXT_STEP,
         )
-    lost = reader.missing_file(manifest)
-    return JudgedGeneration(pointer.generation, pointer.verdict, pointer.rules, pointer.until, inventory, lost)
+    missing = reader.missing_file(manifest)
+    return JudgedGeneration(pointer.generation, pointer.verdict, pointer.rules, pointer.until, inventory, missing)
 
 
 def _agree(folder: DayFolder, pointer: Pointer, manifest: Manifest, inventory: Mapping[str, tuple[str, int]]) -> bool:

@@ -135,7 +135,7 @@ class Host:
             self._poll.before_start()
         except MinutebookError as exc:
             failure = ProcessorEvent(event=FAILED, exit_code=exc.exit_code, error=str(exc))
-            self._after(life, DaemonExit(code=1, ran_seconds=0, asked=False, failure=failure))
+            self._after(life, DaemonExit(code=1, ran_seconds=0, stop_requested=False, failure=failure))
             return
         if life != self._life or self.is_lost:  # something happened while it slept
             return
@@ -170,7 +170,7 @@ class Host:
             self._say(f"{self.worker}: the daemon ends: {'killed' if reason is None else reason.error}")
             self._kill()
             ran = self.tables.time.now - began
-            self._after(life, DaemonExit(code=-9, ran_seconds=ran, asked=False, evidence=reason))
+            self._after(life, DaemonExit(code=-9, ran_seconds=ran, stop_requested=False, evidence=reason))
             return
         self.tables.time.after(_WATCH_SECONDS, lambda: self._attend(life, daemon, began))
 

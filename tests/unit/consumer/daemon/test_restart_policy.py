@@ -15,13 +15,13 @@ def crash(code: int = 1, *, ran_seconds: float = 5, child_code: int | None = Non
     failure = None if child_code is None else ProcessorEvent(
         event="processor_failed", exit_code=child_code, error="why", next_step="what to do"
     )  # fmt: skip
-    return DaemonExit(code=code, ran_seconds=ran_seconds, asked=False, failure=failure)
+    return DaemonExit(code=code, ran_seconds=ran_seconds, stop_requested=False, failure=failure)
 
 
 @pytest.mark.parametrize("code", [0, 143, -15])
 def test_a_stop_as_asked_is_success(code: int) -> None:
     """SIGTERM's 143 of a Java program is not a failure of ours."""
-    decision = RestartPolicy(LIMITS).after(DaemonExit(code=code, ran_seconds=1, asked=True))
+    decision = RestartPolicy(LIMITS).after(DaemonExit(code=code, ran_seconds=1, stop_requested=True))
 
     assert isinstance(decision, EndSupervisor)
     assert decision.exit_code == 0
@@ -30,14 +30,16 @@ def test_a_stop_as_asked_is_success(code: int) -> None:
 def test_a_processor_that_fails_while_stopping_is_told() -> None:
     """A stop during which a commit failed must not look like success."""
     failure = ProcessorEvent(event="processor_failed", exit_code=5, error="S3 is away", next_step="look")
-    decision = RestartPolicy(LIMITS).after(DaemonExit(code=143, ran_seconds=1, asked=True, failure=failure))
+    decision = RestartPolicy(LIMITS).after(DaemonExit(code=143, ran_seconds=1, stop_requested=True, failure=failure))
 
     assert decision == EndSupervisor(5, "S3 is away", "look")
 
 
 def test_a_stop_that_leaves_the_dead_behind_is_in_order() -> None:
     """The daemon would have waited for one that was killed before; what that one held is read again."""
-    decision = RestartPolicy(LIMITS).after(DaemonExit(code=-9, ran_seconds=1, asked=True, left_in_order=True))
+    decision = RestartPolicy(LIMITS).after(
+        DaemonExit(code=-9, ran_seconds=1, stop_requested=True, left_in_order=True)
+    )
 
     assert isinstance(decision, EndSupervisor)
     assert decision.exit_code == 0
@@ -47,14 +49,16 @@ def test_a_stop_that_leaves_the_dead_behind_is_in_order() -> None:
 def test_a_stop_that_lost_a_processor_is_a_failure(code: int) -> None:
     """It was killed when it had been asked to commit, and the daemon knows nothing of that."""
     lost = ProcessorEvent(event="processor_killed", error="somebody killed it", next_step="look who")
-    decision = RestartPolicy(LIMITS).after(DaemonExit(code=code, ran_seconds=1, asked=True, lost=lost))
+    decision = RestartPolicy(LIMITS).after(
+        DaemonExit(code=code, ran_seconds=1, stop_requested=True, killed_stopping=lost)
+    )
 
     assert decision == EndSupervisor(1, "somebody killed it, when it had been asked to commit", "look who")
 
 
 def test_a_stop_by_force_is_a_failure() -> None:
     """A daemon that had to be killed did not stop in order."""
-    decision = RestartPolicy(LIMITS).after(DaemonExit(code=-9, ran_seconds=1, asked=True))
+    decision = RestartPolicy(LIMITS).after(DaemonExit(code=-9, ran_seconds=1, stop_requested=True))
 
     assert isinstance(decision, EndSupervisor)
     assert decision.exit_code == 1
@@ -147,26 +151,26 @@ def test_a_restart_that_goes_on_says_what_to_do() -> None:
 def test_what_was_found_out_counts_where_no_processor_told() -> None:
     """A permission that KCL lacks is a refusal, although KCL exits 0; a processor's own word comes first."""
     policy = RestartPolicy(LIMITS)
-    ended = DaemonExit(code=0, ran_seconds=30, asked=False, evidence=evidence(2))
+    ended = DaemonExit(code=0, ran_seconds=30, stop_requested=False, evidence=evidence(2))
 
     assert policy.after(ended) == Restart(0, 1, "found out", "what to do then")
     assert policy.after(ended) == EndSupervisor(2, "found out", "what to do then")
     failure = ProcessorEvent(event="processor_failed", exit_code=5, error="why", next_step="what to do")
-    told = DaemonExit(code=1, ran_seconds=30, asked=False, failure=failure, evidence=evidence(2))
+    told = DaemonExit(code=1, ran_seconds=30, stop_requested=False, failure=failure, evidence=evidence(2))
     assert RestartPolicy(RestartLimits(crashes_in_a_row=1)).after(told) == EndSupervisor(5, "why", "what to do")
 
 
 def test_what_was_found_out_long_ago_is_no_failure_of_a_stop() -> None:
     """The daemon stopped as asked, whatever it was refused before."""
-    asked = DaemonExit(code=143, ran_seconds=1, asked=True, evidence=evidence(2))
+    asked = DaemonExit(code=143, ran_seconds=1, stop_requested=True, evidence=evidence(2))
 
     assert RestartPolicy(LIMITS).after(asked) == EndSupervisor(0, "the daemon stopped as asked")
 
 
 def test_a_daemon_that_the_supervisor_killed_did_not_crash() -> None:
     """It says why it was killed, and a SIGKILL of somebody else's is named as that."""
-    late = DaemonExit(code=-9, ran_seconds=1, asked=True, evidence=evidence())
-    foreign = DaemonExit(code=-9, ran_seconds=1, asked=False)
+    late = DaemonExit(code=-9, ran_seconds=1, stop_requested=True, evidence=evidence())
+    foreign = DaemonExit(code=-9, ran_seconds=1, stop_requested=False)
 
     assert RestartPolicy(LIMITS).after(late).reason == "found out, and not in order"
     assert RestartPolicy(LIMITS).after(foreign).reason == (
@@ -176,7 +180,7 @@ def test_a_daemon_that_the_supervisor_killed_did_not_crash() -> None:
 
 def test_kcls_own_error_is_named() -> None:
     """Where nobody else says why."""
-    ended = DaemonExit(code=0, ran_seconds=30, asked=False, last_error="java.lang.X: y")
+    ended = DaemonExit(code=0, ran_seconds=30, stop_requested=False, last_error="java.lang.X: y")
 
     assert RestartPolicy(LIMITS).after(ended).reason.endswith("KCL's last error: java.lang.X: y")
 
@@ -184,11 +188,11 @@ def test_kcls_own_error_is_named() -> None:
 def test_a_shard_that_stays_without_a_reader_ends_it() -> None:
     """Two restarts did not help: a third would not. A healthy run in between begins the counting again."""
     unread = ProcessorEvent(event="shard_without_reader", error="nobody reads s", next_step="look at it")
-    ended = DaemonExit(code=-9, ran_seconds=50, asked=False, evidence=unread)
+    ended = DaemonExit(code=-9, ran_seconds=50, stop_requested=False, evidence=unread)
     policy = RestartPolicy(LIMITS)
 
     assert [isinstance(policy.after(ended), Restart) for _ in range(2)] == [True, True]
     assert policy.after(ended) == EndSupervisor(1, "nobody reads s", "look at it")
     policy = RestartPolicy(LIMITS)
-    healthy = DaemonExit(code=-9, ran_seconds=100, asked=False, evidence=unread)
+    healthy = DaemonExit(code=-9, ran_seconds=100, stop_requested=False, evidence=unread)
     assert all(isinstance(policy.after(healthy), Restart) for _ in range(10))
