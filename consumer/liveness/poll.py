@@ -57,7 +57,6 @@ class ReaderPoll:
         clock: Clock,
         *,
         on_poll: OnPoll | None = None,
-        poll_seconds: float = POLL_SECONDS,
         memory: LockMemory | None = None,
         first_start: FirstStart | None = None,
     ) -> None:
@@ -68,7 +67,6 @@ class ReaderPoll:
         self._on_poll = on_poll
         self._unread: frozenset[str] = frozenset()
         self._others: frozenset[str] = frozenset()
-        self._poll_seconds = poll_seconds
         self._memory = memory
         self._first_start = first_start
         if memory is not None and (recalled := memory.recall(clock.monotonic())) is not None:
@@ -134,14 +132,14 @@ class ReaderPoll:
         except MinutebookError as exc:
             if not was_failing:
                 log.warning("leases_unread", error=str(exc), next_step=exc.next_step)
-            return self._poll_seconds
+            return POLL_SECONDS
         except Exception as exc:
             next_step = "this is a defect of Minutebook: report the stack; the daemon is started again"
             log.exception("reader_watch_failed", next_step=next_step)
             self.kill_reason = ProcessorEvent(
                 event="reader_watch_failed", error=f"the watch of the leases failed: {exc}", next_step=next_step
             )
-            return self._poll_seconds
+            return POLL_SECONDS
         self._is_failing = False
         return wait
 
@@ -166,7 +164,7 @@ class ReaderPoll:
         for finding in findings:
             self._act(finding)
         self._report(frozenset(finding.shard for finding in findings if finding.shard), leases, lock, read)
-        wait = max(self._poll_seconds, len(leases or ()) / _ROWS_A_SECOND)
+        wait = max(POLL_SECONDS, len(leases or ()) / _ROWS_A_SECOND)
         left = self._watch.seconds_to_lock(self._clock.monotonic())
         return wait if left is None else min(wait, left + _LOCK_MARGIN_SECONDS)
 

@@ -30,8 +30,11 @@ def serve_metrics(
         answers = staticmethod(lambda path: _answer(path, registry, verdict))
 
     try:
-        family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0][0]
-        server = _server_class(family)((host, port), Handler)
+
+        class Server(ThreadingHTTPServer):
+            address_family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0][0]
+
+        server = Server((host, port), Handler)
     except OSError as exc:
         raise SettingsError(
             f"minutebook.metricsPort={port} on minutebook.metricsHost={host}: {exc.strerror}",
@@ -60,14 +63,6 @@ def _answer(
             return status, _TEXT, f"{health.sentence}\n".encode()
         case _:
             return HTTPStatus.NOT_FOUND, _TEXT, b"/metrics and /healthz are here\n"
-
-
-def _server_class(family: socket.AddressFamily) -> type[ThreadingHTTPServer]:
-    class Server(ThreadingHTTPServer):
-        address_family = family
-        daemon_threads = True
-
-    return Server
 
 
 class _Handler(BaseHTTPRequestHandler):
