@@ -164,8 +164,8 @@ def _consume(path: Path | None, environ: Mapping[str, str], state_folder: Path |
 
 def find_logback(properties: Path | None) -> Path:
     """Return the daemon's log configuration: beside the properties file, else the one shipped."""
-    if properties is not None and (beside := properties.resolve().parent / "logback.xml").is_file():
-        return beside
+    if properties is not None and (own := properties.resolve().parent / "logback.xml").is_file():
+        return own
     return shipped.logback()
 
 

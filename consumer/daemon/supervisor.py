@@ -199,7 +199,7 @@ class Supervisor:
         """Return when the daemon has ended or is killed. A signal asks it to stop; a second Ctrl-C kills it."""
         asked_at: float | None = None
         while not run.daemon.has_ended():
-            left = POLL_SECONDS
+            wait_seconds = POLL_SECONDS
             reason = self._kill_reason() if asked_at is None else None
             if run.has_lost_its_processors(is_stopping=bool(signals.received)):
                 reason = FORK_SERVER_ENDED
@@ -217,18 +217,18 @@ class Supervisor:
                 run.daemon.ask_to_stop()  # it asks its processors to commit, then ends with 143
                 asked_at = self._clock.monotonic()
             if asked_at is not None:
-                left = asked_at + self._plan.grace_seconds - self._clock.monotonic()
-                if left <= 0 or signals.received[1:].count(signal.SIGINT):
+                wait_seconds = asked_at + self._plan.grace_seconds - self._clock.monotonic()
+                if wait_seconds <= 0 or signals.received[1:].count(signal.SIGINT):
                     self._kill_late(run, round(self._clock.monotonic() - asked_at, 1))
                     return
-                left = min(left, _LEAVING_POLL_SECONDS)
+                wait_seconds = min(wait_seconds, _LEAVING_POLL_SECONDS)
                 if self._processors.only_dead_remain():  # KCL would wait for the dead until its grace is over
                     self._notes.left_in_order = True
                     run.kill()
                     return
                 if self._plan.leaving is not None and self._processors.all_ended_in_order():
                     self._plan.leaving.finish()
-            signals.wait(run.exit_descriptors, left)
+            signals.wait(run.exit_descriptors, wait_seconds)
 
     def _kill_late(self, run: DaemonRun, waited_seconds: float) -> None:
         self._log.error(
@@ -266,8 +266,8 @@ class Supervisor:
 
     def _wait(self, signals: StopSignals, seconds: float) -> None:
         until = self._clock.monotonic() + seconds
-        while not signals.received and (left := until - self._clock.monotonic()) > 0:
-            signals.wait([], left)
+        while not signals.received and (remaining := until - self._clock.monotonic()) > 0:
+            signals.wait([], remaining)
 
     def _read_line(self, line: bytes) -> bytes:
         """Take a line of the daemon's stderr; return it for our log, or nothing if it is below the log's level."""
@@ -299,8 +299,8 @@ class Supervisor:
         name = "daemon_out_of_memory" if event.skipped is Skipped.NOTHING else "kcl_skipped"
         self._log.error(name, **event._asdict(), next_step=NEXT_STEPS[event.skipped])
         if event.skipped is not Skipped.AGGREGATE_REST:
-            what = f"KCL skipped a batch of {event.shard}: " if event.skipped is Skipped.BATCH else ""
-            error = what + event.error
+            prefix = f"KCL skipped a batch of {event.shard}: " if event.skipped is Skipped.BATCH else ""
+            error = prefix + event.error
             self._notes.note_failure(ProcessorEvent(event=name, error=error, next_step=NEXT_STEPS[event.skipped]))
         if event.skipped is Skipped.BATCH and self._run is not None:
             self._run.kill()

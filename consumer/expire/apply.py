@@ -63,13 +63,13 @@ class DayDeleter(NamedTuple):
         refusal = plan.refusal or (proof.refusal if proof else None)
         if refusal:
             raise SafetyRefusal(f"{plan.day} may not be expired: {refusal}")
-        doomed = plan.doomed
-        if not doomed:
+        deletions = plan.deletions
+        if not deletions:
             return 0
         if proof is not None:
             self._put_tombstone(plan, proof)
-        delete_all(self.store, doomed, self.rate, self.clock)
-        return len(doomed)
+        delete_all(self.store, deletions, self.rate, self.clock)
+        return len(deletions)
 
     def _put_tombstone(self, plan: ExpiryPlan, proof: DayProof) -> None:
         key = tombstone_key(self.prefix, plan.day)

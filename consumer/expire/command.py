@@ -118,8 +118,8 @@ def expire_days(archive: Archive, older_than_ms: int, console: Console, rate: in
         if reason is not None:
             log.warning("day_refused", day=str(plan.day), next_step=reason)
         because = reason or ("resumes" if plan.tombstone else "published, clean")
-        stay = len(plan.segments) - len(plan.doomed)
-        table.add_row(str(plan.day), str(len(plan.segments)), str(len(plan.doomed)), str(stay), because)
+        stay = len(plan.segments) - len(plan.deletions)
+        table.add_row(str(plan.day), str(len(plan.segments)), str(len(plan.deletions)), str(stay), because)
     if table.rows:
         console.print(table)
     else:

@@ -41,7 +41,7 @@ class ExpiryPlan(NamedTuple):
     refusal: str | None = None
 
     @property
-    def doomed(self) -> list[str]:
+    def deletions(self) -> list[str]:
         """The keys to delete, in order."""
         return [] if self.refusal else sorted(self.segments.keys() - self.kept)
 
@@ -114,14 +114,14 @@ def _unfit(day: dt.date, published: JudgedGeneration, tombstone: Tombstone | Non
         return f"the audit's verdict is {published.verdict}: run minutebook audit --date {day}"
     if published.rules != RULES and tombstone is not None:
         return "an earlier version began to expire it, on a verdict by older rules: what is left of it stays"
-    again = "restore it from a version" if tombstone else f"run minutebook compact --date {day} again"
+    remedy = "restore it from a version" if tombstone else f"run minutebook compact --date {day} again"
     missing_file = published.missing_file
     reasons = {
         "its verdict was given by older rules": published.rules != RULES,
         f"its verdict is about the day so far, up to {published.until}": published.until is not None,
         f"{missing_file} was published and is not there as it was written": missing_file is not None,
     }
-    return next((f"{reason}: {again}" for reason, holds in reasons.items() if holds), None)
+    return next((f"{reason}: {remedy}" for reason, holds in reasons.items() if holds), None)
 
 
 def _difference(
@@ -130,8 +130,8 @@ def _difference(
     """Compare the present objects (ETag and size by key) with those that the verdict was given for."""
     fresh = sorted(key for key, version in now.items() if published.inventory.get(key) != version)
     if fresh:
-        again = "look at who wrote it" if tombstone else f"run minutebook compact --date {day} again"
-        return f"{fresh[0]} is newer than what was published: {again}"
+        remedy = "look at who wrote it" if tombstone else f"run minutebook compact --date {day} again"
+        return f"{fresh[0]} is newer than what was published: {remedy}"
     gone = sorted(published.inventory.keys() - now.keys())
     if gone and tombstone is None:
         return f"{gone[0]} was published and is gone: run minutebook audit --date {day}"

@@ -41,10 +41,10 @@ class SideObjects(NamedTuple):
                 return
         except FormatError:
             return
-        left = {slot_of(key) for key in self.store.keys(day.path(self.prefix))}
+        remaining = {slot_of(key) for key in self.store.keys(day.path(self.prefix))}
         for key in self.store.keys(day.path(f"{self.prefix}{folder}")):
             slot = slot_beside(self.prefix, folder, key)
-            if slot is not None and slot not in left and (folder == WATERMARKS or self._names_positions(key)):
+            if slot is not None and slot not in remaining and (folder == WATERMARKS or self._names_positions(key)):
                 yield key
 
     def _names_positions(self, key: str) -> bool:

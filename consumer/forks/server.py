@@ -84,10 +84,10 @@ class ForkServer:
         for descriptor in (self._wake, self._parent, self._open_listener().fileno()):
             self._poll.register(descriptor, select.POLLIN)
         while self._listener is not None or self._processors:
-            left = None if self._ends_at is None else self._ends_at - _monotonic()
-            if left is not None and left <= 0:
+            remaining = None if self._ends_at is None else self._ends_at - _monotonic()
+            if remaining is not None and remaining <= 0:
                 return
-            for descriptor, _ in self._poll.poll(None if left is None else left * 1000):
+            for descriptor, _ in self._poll.poll(None if remaining is None else remaining * 1000):
                 self._serve(descriptor)
 
     def _serve(self, descriptor: int) -> None:

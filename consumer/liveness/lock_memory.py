@@ -45,11 +45,11 @@ class LockMemory:
             return None
         return SeenLock(LeaderLock(note.owner, note.version), note.since)
 
-    def keep(self, seen: SeenLock) -> None:
+    def keep(self, current: SeenLock) -> None:
         """Store a lock that has changed; a disk that takes no file costs only the memory."""
-        if seen == self._written or not self._boot:
+        if current == self._written or not self._boot:
             return
-        note = _LockNote(boot=self._boot, owner=seen.lock.owner, version=seen.lock.version, since=seen.since)
+        note = _LockNote(boot=self._boot, owner=current.lock.owner, version=current.lock.version, since=current.since)
         try:
             write_whole(self._path, msgspec.json.encode(note))
         except OSError as exc:
@@ -61,4 +61,4 @@ class LockMemory:
                     next_step="give --state-dir room: after a restart a dead leader's lock is waited for anew",
                 )
             return
-        self._written = seen
+        self._written = current

@@ -165,8 +165,8 @@ class ReaderPoll:
             self._act(finding)
         self._report(frozenset(finding.shard for finding in findings if finding.shard), leases, lock, read)
         wait = max(POLL_SECONDS, len(leases or ()) / _ROWS_A_SECOND)
-        left = self._watch.seconds_to_lock(self._clock.monotonic())
-        return wait if left is None else min(wait, left + _LOCK_MARGIN_SECONDS)
+        seconds = self._watch.seconds_to_lock(self._clock.monotonic())
+        return wait if seconds is None else min(wait, seconds + _LOCK_MARGIN_SECONDS)
 
     def _report(
         self,

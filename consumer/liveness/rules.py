@@ -119,8 +119,8 @@ class ReaderWatch:
 
     def seconds_to_lock(self, at: float) -> float | None:
         """Return the seconds until an unmoved lock is dead; None if it is, or nobody holds it."""
-        left = None if self.seen_lock is None else self.seen_lock.since + LOCK_SECONDS - at
-        return left if left is not None and left > 0 else None
+        seconds = None if self.seen_lock is None else self.seen_lock.since + LOCK_SECONDS - at
+        return seconds if seconds is not None and seconds > 0 else None
 
     def judge(self, view: LeaseView) -> list[StalledShard]:
         """Add a view; return the shards that have had no reader for too long, and a dead lock."""
@@ -146,14 +146,14 @@ class ReaderWatch:
             return []
         if self.seen_lock is None or lock != view.lock:
             self.seen_lock = SeenLock(view.lock, view.at)
-        still = view.at - self.seen_lock.since
-        if still < LOCK_SECONDS:
+        unmoved = view.at - self.seen_lock.since
+        if unmoved < LOCK_SECONDS:
             return []
         return [
             StalledShard(
                 "leader_lock_dead",
                 "release_lock",
-                f"the leader's lock of {view.lock.owner} has not moved for {still:.0f} s: nobody assigns leases",
+                f"the leader's lock of {view.lock.owner} has not moved for {unmoved:.0f} s: nobody assigns leases",
                 "it is removed, and a living worker leads within seconds; if it happens again, look at that worker",
                 lock=view.lock,
             )
@@ -210,13 +210,13 @@ class ReaderWatch:
             StalledShard(
                 "shard_without_reader",
                 act,
-                f"nobody has renewed the lease of {shard} for {view.at - still.since:.0f} s "
+                f"nobody has renewed the lease of {shard} for {view.at - counter.since:.0f} s "
                 f"({'it is free' if waiting[shard].owner is None else f'it belongs to {waiting[shard].owner}'})",
                 next_step,
                 shard,
             )
-            for shard, still in sorted(counters.items())
-            if view.at - still.since >= PATIENCE_SECONDS
+            for shard, counter in sorted(counters.items())
+            if view.at - counter.since >= PATIENCE_SECONDS
             and not (waiting[shard].owner == self.worker_id and shard in self._ours)
         ]
 

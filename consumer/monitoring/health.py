@@ -76,9 +76,9 @@ def judge_health(view: HealthView, *, limit_seconds: float) -> HealthVerdict:
         return HealthVerdict(is_healthy=False, sentence=f"unhealthy: {'; '.join(reasons)}")
     count = "1 shard" if len(view.shards) == 1 else f"{len(view.shards)} shards"
     waits = max((shard.waits_seconds or 0 for shard in view.shards), default=0)
-    what = f"{count}, a record waits for its commit since {waits:.0f} s" if waits else f"{count}, nothing waits"
-    beside = f"; another worker leaves without a reader: {_names(sorted(view.others))}" if view.others else ""
-    return HealthVerdict(is_healthy=True, sentence=f"healthy: {what}{beside}")
+    state = f"{count}, a record waits for its commit since {waits:.0f} s" if waits else f"{count}, nothing waits"
+    remark = f"; another worker leaves without a reader: {_names(sorted(view.others))}" if view.others else ""
+    return HealthVerdict(is_healthy=True, sentence=f"healthy: {state}{remark}")
 
 
 def _names(shards: Sequence[str]) -> str:

@@ -13,7 +13,7 @@ LIVENESS: Final = (
     ),
     Mutation(
         "a dead lock is left to KCL",
-        Change("consumer.liveness.rules:ReaderWatch._dead_lock", "still < LOCK_SECONDS", "still >= 0"),
+        Change("consumer.liveness.rules:ReaderWatch._dead_lock", "unmoved < LOCK_SECONDS", "unmoved >= 0"),
         tests=("test_every_shard_is_read_again_and_somebody_says_so",),
     ),
     Mutation(

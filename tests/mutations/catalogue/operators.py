@@ -92,7 +92,7 @@ _OPERATIONS: Final = in_mode(
     Mutation(
         "expire what came after the verdict",
         Change(
-            f"{_PLAN}:_difference", "return f'{fresh[0]} is newer than what was published: {again}'", "return None"
+            f"{_PLAN}:_difference", "return f'{fresh[0]} is newer than what was published: {remedy}'", "return None"
         ),
         tests=("test_an_object_newer_than_the_verdict_is_refused",),
     ),
@@ -105,7 +105,7 @@ _OPERATIONS: Final = in_mode(
     ),
     Mutation(
         "expire the watermarks of segments that stay",
-        Change("consumer.expire.side_objects:SideObjects._of_day", "slot not in left", "True"),
+        Change("consumer.expire.side_objects:SideObjects._of_day", "slot not in remaining", "True"),
         tests=("test_watermarks_of_a_segment_that_stays_can_be_read",),
     ),
 )
