@@ -45,7 +45,7 @@ def _live(protocol: BinaryIO | None) -> int:
 
 
 def _serve(protocol: BinaryIO | None) -> None:
-    from consumer.serving import prepare, serve  # noqa: PLC0415 - after the guard; half a second
+    from consumer.serving import prepare_serving, serve  # noqa: PLC0415 - after the guard; half a second
     from minutebook.errors import SettingsError  # noqa: PLC0415 - after the guard
 
     if protocol is None or sys.stdin is None:
@@ -53,7 +53,7 @@ def _serve(protocol: BinaryIO | None) -> None:
             "stdin or stdout is closed, and they are the daemon's pipes",
             next_step="let the MultiLangDaemon start this program, or minutebook consume, which starts that",
         )
-    serve(prepare(sys.argv[1] if len(sys.argv) > 1 else None, os.environ), sys.stdin.buffer, protocol)
+    serve(prepare_serving(sys.argv[1] if len(sys.argv) > 1 else None, os.environ), sys.stdin.buffer, protocol)
 
 
 if __name__ == "__main__":

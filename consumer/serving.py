@@ -1,8 +1,8 @@
 """Serve one shard: read the settings, create the clients and the writer's own ids.
 
-`prepare` creates what the processors of a worker may share; a fork server calls it once (consumer/forks). `serve`
-runs in the processor's own process, because it creates what tells writers apart: two writers with one id would each
-take the other's segment for their own retried PUT.
+`prepare_serving` creates what the processors of a worker may share; a fork server calls it once (consumer/forks).
+`serve` runs in the processor's own process, because it creates what tells writers apart: two writers with one id
+would each take the other's segment for their own retried PUT.
 """
 
 import functools
@@ -43,7 +43,7 @@ class Prepared:
     table: DynamoDedupeTable | None
 
 
-def prepare(argument: str | None, environ: Mapping[str, str]) -> Prepared:
+def prepare_serving(argument: str | None, environ: Mapping[str, str]) -> Prepared:
     """Read the settings and create the clients, without any request; raises SettingsError."""
     path = argument or environ.get(FILE_VARIABLE)
     if not path:

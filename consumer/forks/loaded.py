@@ -16,7 +16,7 @@ from consumer.forks.child import become_processor, find_title
 from consumer.forks.memory import MemoryThrift, give_back
 from consumer.forks.server import ForkServer, Pipes
 from consumer.forks.warm_up import warm_up
-from consumer.serving import Prepared, log_level, prepare, serve
+from consumer.serving import Prepared, log_level, prepare_serving, serve
 from minutebook.clock import SystemClock
 
 _CONTEXT: Final = "ssl_context"
@@ -31,7 +31,7 @@ def serve_forks(listener: socket.socket, path: str, parent: int) -> None:
     clock = SystemClock()
     begun = clock.monotonic()
     gc.disable()  # a collection writes to the objects, and so to shared pages
-    prepared = prepare(path, os.environ)
+    prepared = prepare_serving(path, os.environ)
     share_certificates([prepared.s3, prepared.kinesis()])
     warm_up(prepared, clock, log_level(prepared.settings, os.environ))
     gc.collect()
