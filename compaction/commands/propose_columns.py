@@ -1,4 +1,4 @@
-"""`minutebook columns`: read a sample of a day, and propose columns for its payloads or try a file. Without Spark."""
+"""`minutebook columns`: propose columns for a sample of a day's payloads, or try a file on it. Without Spark."""
 
 import sys
 from collections.abc import Iterator, Mapping
@@ -14,7 +14,7 @@ from compaction.columns.documents import read_documents
 from compaction.columns.files.columns_file import parse_columns, read_columns
 from compaction.columns.files.proposing import propose
 from compaction.columns.payload_columns import PayloadColumns
-from compaction.inventory.inventory import list_day
+from compaction.inventory.inventory import make_row
 from compaction.job.request import ColumnsRequest
 from compaction.job.settings import load_job_settings
 from compaction.parquet.fetching import fetch
@@ -27,6 +27,7 @@ from minutebook.format.day import day_of_ms, parse_day
 from minutebook.logs import configure_logging
 from minutebook.owner import read_owned
 from minutebook.published.schema import SCHEMA
+from minutebook.store.parallel import in_parallel
 from minutebook.store.retrying import RetryingStorage
 
 _OBJECTS: Final = 100
@@ -34,48 +35,49 @@ _OBJECTS: Final = 100
 
 
 def propose_columns(request: ColumnsRequest, environ: Mapping[str, str]) -> int:
-    """Print a proposal, or what of a sample fits a file. Always 0: misfits are no error.
+    """Print a proposal, or how many payloads of a sample fit a file; returns 0: misfits are no error.
 
     Raises:
-        SettingsError: the file, an option, or nothing is there to look at.
-        StoreError: the archive.
+        SettingsError: the file or an option is wrong, or the day holds no line.
     """
     day = parse_day(request.date, day_of_ms(SystemClock().now_ms()))
     settings = load_job_settings(request.file, environ)
     configure_logging("warning")
-    given = None if request.columns is None else read_columns(request.columns, SCHEMA.names)
-    storage = open_in_task(settings.archive.address)
-    read_owned(storage, settings.archive.prefix, settings.owner)
-    objects = raw_objects(list_day(storage, day, settings.archive.prefix).rows)
-    lines = list(_sample(storage, objects, request.sample))
+    columns = None if request.columns is None else read_columns(request.columns, SCHEMA.names)
+    storage, prefix = open_in_task(settings.archive.address), settings.archive.prefix
+    read_owned(storage, prefix, settings.owner)
+    rows = [row for page in in_parallel(storage.list_objects, list(day.hour_paths(prefix))) for row in page]
+    rows.sort(key=lambda row: row.key.encode())
+    lines = list(_sample(storage, raw_objects(make_row(prefix, row) for row in rows), request.sample))
     if not lines:
         raise SettingsError(f"{day} holds no line", next_step="name a day of the archive that holds records")
     table = pa.concat_tables(lines)
-    columns = given or _proposed(table)
-    _show(columns, _try(columns, table))
+    columns = columns or _propose(table)
+    payload_columns = PayloadColumns(columns)
+    payload_columns.columns_of(table)
+    _show(columns, payload_columns.counts())
     return 0
 
 
-def _sample(storage: RetryingStorage, objects: list[RawObject], wanted: int) -> Iterator[pa.Table]:
-    """Yield lines of objects that are spread over the day, as many of each."""
-    step = max(1, -(-len(objects) // _OBJECTS))
-    chosen = objects[::step]
-    each = max(1, -(-wanted // max(1, len(chosen))))
-    left = wanted
-    for raw_object in chosen:
+def _sample(storage: RetryingStorage, objects: list[RawObject], count: int) -> Iterator[pa.Table]:
+    """Yield about `count` lines, equally many of up to 100 objects that are spread over the day."""
+    sampled = objects[:: max(1, -(-len(objects) // _OBJECTS))]
+    share = max(1, -(-count // max(1, len(sampled))))
+    left = count
+    for raw_object in sampled:
         body = fetch(storage, raw_object)
         if body is None or left <= 0:
             continue
-        taken = 0
-        for table in islice(SegmentReader(raw_object).tables(body.drain()), each):
-            part = table.slice(0, min(each - taken, left))
-            taken += part.num_rows
+        of_object = 0
+        for table in islice(SegmentReader(raw_object).tables(body.drain()), share):
+            part = table.slice(0, min(share - of_object, left))
+            of_object += part.num_rows
             left -= part.num_rows
             if part.num_rows:
                 yield part
 
 
-def _proposed(table: pa.Table) -> Columns:
+def _propose(table: pa.Table) -> Columns:
     documents = read_documents(table["data"].combine_chunks(), exact=False)
     rows = [row for number, row in enumerate(documents.rows) if number not in documents.apart]
     text = propose(rows, SCHEMA.names).toml()
@@ -83,14 +85,8 @@ def _proposed(table: pa.Table) -> Columns:
     return parse_columns(text.encode(), "the proposal", SCHEMA.names, is_toml=True)
 
 
-def _try(columns: Columns, table: pa.Table) -> TypedCounts:
-    payload_columns = PayloadColumns(columns)
-    payload_columns.columns_of(table)
-    return payload_columns.counts()
-
-
 def _show(columns: Columns, counts: TypedCounts) -> None:
-    """Say on stderr what fits: stdout is the file."""
+    """Print on stderr how many payloads fit: stdout is the proposed file."""
     console = Console(stderr=True)
     console.print(
         f"{counts.rows:,} payloads: {counts.rows - counts.unfit:,} fit {len(columns.columns)} column(s), "

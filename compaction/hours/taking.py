@@ -18,14 +18,13 @@ import structlog
 
 from compaction.hours.kept import KeptTasks, kept_tasks
 from compaction.inventory.day_objects import DayObjects
-from compaction.inventory.inventory import make_row
+from compaction.inventory.inventory import row_of_published
 from compaction.parquet.plan import order_of_objects, raw_objects
 from compaction.tasks.taken import NOT_TAKEN, Place, TakenHour
 from minutebook.errors import FormatError
 from minutebook.published.generation import DayFolder
 from minutebook.published.inventory import PublishedRow, inventory_digest
 from minutebook.published.reading import PublishedReader, hour_folders
-from minutebook.store.objects import ListedObject
 from minutebook.store.retrying import RetryingStorage
 
 _CHANGED: Final = "its objects, or the settings, are not those that it was published from"
@@ -124,12 +123,12 @@ def _places(
     Raises:
         FormatError: they do not.
     """
-    listed = (ListedObject(row[0], row[2], row[1], row[3]) for row in rows)
-    places = {one.key: order_of_objects(one) for one in raw_objects(make_row(objects.prefix, row) for row in listed)}
+    segments = raw_objects(row_of_published(objects.prefix, row) for row in rows)
+    places = {segment.key: order_of_objects(segment) for segment in segments}
     firsts = [task.first for task in kept.tasks]
     if not all(first in places for first in firsts):
         raise FormatError(f"{folder.path}: a task of it begins with an object that the hour does not hold")
-    found = [places[first] for first in firsts]
-    if sorted(set(found)) != found or (places and found[:1] != [min(places.values())]):
+    begins = [places[first] for first in firsts]
+    if sorted(set(begins)) != begins or (places and begins[:1] != [min(places.values())]):
         raise FormatError(f"{folder.path}: its tasks are not in order")
-    return tuple(found)
+    return tuple(begins)

@@ -1,1 +1,1 @@
-"""What a day holds, before anything is judged. Imports `stream` and `verdict` at most."""
+"""What the archive holds of a day, before anything is judged. Imports `verdict` at most."""

@@ -1,7 +1,7 @@
-"""KCL's lease rows: which shards it knows, and its checkpoints.
+"""KCL's lease table: the shards it knows and their checkpoints. The table is only read.
 
-A checkpoint is always at the end of a committed segment, so one that lies behind the tail shows that a segment is
-gone. One at the tail says nothing about what came behind it, and proves no day. The table is only read.
+A checkpoint is always at the end of a committed segment, so a checkpoint after the last segment shows that a segment
+is gone. A checkpoint at the last segment proves nothing about later records.
 """
 
 from collections.abc import Mapping
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 
 
 class Checkpoints(NamedTuple):
-    """Checkpoints by shard (only those that are positions), and what the table's rows say of shards.
+    """Checkpoints by shard (only those that are positions), and the shards of the table's rows.
 
-    `error` says why the table could not be read, or is not believed. `application` is whose table it is.
+    `error` says why the table could not be read or is ignored. `application` is the table's owner.
     """
 
     by_shard: Mapping[str, Position]
@@ -30,10 +30,9 @@ class Checkpoints(NamedTuple):
     application: str = ""
 
     def believed(self, begun_by: str) -> "Checkpoints":
-        """Return what of it counts for an archive that an application has begun.
+        """Return the checkpoints that count for an archive of the application `begun_by`: only its own.
 
-        Another application's table tells how far that one is, mostly in an archive of its own: what it names and
-        this one lacks is not missing.
+        Another application's table tells the progress of that application, mostly in another archive.
         """
         if begun_by == self.application or not self.application:
             return self
@@ -44,33 +43,30 @@ class Checkpoints(NamedTuple):
 
 
 def read_checkpoints(client: "DynamoDBClient", table: str) -> Checkpoints:
-    """Scan the lease table.
-
-    A table that is missing or refused is not an error: the audit goes on without it and says so.
-    """
-    found: dict[str, Position] = {}
+    """Scan the lease table. Where that fails, the audit goes on without it: `error` says why."""
+    by_shard: dict[str, Position] = {}
     rows: list[ShardRow] = []
     request: dict[str, Any] = {"TableName": table, "ConsistentRead": True}
     try:
         while True:
             answer = client.scan(**request)
             for row in answer["Items"]:
-                found |= _checkpoint(row)
+                by_shard |= _checkpoint(row)
                 rows += _shard(row)
             if "LastEvaluatedKey" not in answer:
-                return Checkpoints(found, rows=tuple(rows), application=table)
+                return Checkpoints(by_shard, rows=tuple(rows), application=table)
             request["ExclusiveStartKey"] = answer["LastEvaluatedKey"]
     except (ClientError, BotoCoreError) as exc:
         return Checkpoints({}, f"the lease table {table} cannot be read: {exc}")
 
 
 def _is_lease(row: Mapping[str, Any]) -> bool:
-    """Tell a lease from the other kinds of rows that KCL 3.5 and later keeps in the same table."""
+    """Return whether a row is a lease: KCL 3.5 and later keeps other kinds of rows in the same table."""
     return bool(row.get("entityType", {}).get("S", "LEASE") == "LEASE" and "leaseKey" in row)
 
 
 def _shard(row: Mapping[str, Any]) -> list[ShardRow]:
-    """Return what one row says of its shard; a row that is none of a shard says nothing."""
+    """Return the shard of a row, in a list; an empty list for other rows."""
     if not _is_lease(row):
         return []
     starting, ending = (row.get(name, {}).get("S", "") for name in ("startingHashKey", "endingHashKey"))

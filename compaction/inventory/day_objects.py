@@ -1,9 +1,8 @@
-"""What a day holds, listed by tasks: the rows lie in groups of shards, and the driver keeps numbers.
+"""List a day in tasks: the rows stay in shard groups, and the driver keeps counts.
 
-Each folder below the day is listed by a task of its own, with all that lies below it: an object that does not lie
-where a segment would is found, and reported. What names a generation, the hash of keys, ETags and sizes in the order
-of keys, is folded over the rows folder by folder; they pass through the driver into a file, as they are published
-beside the manifest, and are not held.
+One task lists each folder below the day, so that objects that are no segments are found and reported too. The rows
+also pass through the driver into a spooled file in the order of keys: it is published beside the manifest, and its
+hash of keys, ETags and sizes names the generation, so that one object more gives another name.
 """
 
 import gzip
@@ -43,16 +42,16 @@ _CHUNK_BYTES: Final = 1 << 20
 
 
 class ListingPiece(NamedTuple):
-    """What one task lists: a folder, or objects beside the folders, which are listed already."""
+    """What one task lists: a folder, or objects beside the folders that are listed already."""
 
     folder: str
     objects: tuple[ListedObject, ...] = ()
 
 
 class ListArgument(NamedTuple):
-    """Where a task lists, and what of it counts: up to minute `end` (None: all), of one shard (None: of all).
+    """Where a task lists, and which objects count: before minute `end` (None: all), of one shard (None: of all).
 
-    `storage` is given in this process; elsewhere a task opens its own. `lines` is the group of the piece's rows.
+    `storage` None: the task runs in another process and opens its own. `lines` is the group of the encoded rows.
     """
 
     address: Address
@@ -65,7 +64,7 @@ class ListArgument(NamedTuple):
 
 
 class ListedPiece(NamedTuple):
-    """What a piece held: objects in the scope, their marks by group, and those whose key is not a segment's."""
+    """What a piece holds: objects in the scope, their marks by group, and those whose key is not a segment's."""
 
     objects: int
     size: int
@@ -75,14 +74,14 @@ class ListedPiece(NamedTuple):
 
 
 class Spool:
-    """The rows of a day in a file of this machine, compressed: small ones stay in memory."""
+    """The compressed rows of a day in a local file; up to 1 MiB stays in memory."""
 
     def __init__(self) -> None:
         self._file = tempfile.SpooledTemporaryFile(_MEMORY_BYTES)  # noqa: SIM115 - lives as long as this object
         weakref.finalize(self, self._file.close)
 
     def add(self, member: bytes) -> None:
-        """Append rows as `_lines` has packed them."""
+        """Append rows that `_lines` has encoded."""
         self._file.write(member)
 
     def rows(self) -> Iterator[PublishedRow]:
@@ -94,20 +93,19 @@ class Spool:
                 yield decoder.decode(line)
 
     def chunks(self) -> Iterator[bytes]:
-        """Yield the file, as it is published."""
+        """Yield the file's bytes, as they are published."""
         self._file.seek(0)
         while chunk := self._file.read(_CHUNK_BYTES):
             yield chunk
 
 
 class DayObjects(NamedTuple):
-    """What is stored of one day. `rows` are dealt to the groups of their shards, as lists.
+    """What is stored of one day, or of one `hour` of it. `rows` are in the groups of their shards, as lists.
 
-    `storage` is that of works in this process; None: works are done elsewhere, and open their own.
-    `hour`: it is that hour of the day, and `until_ms` its end; None: the day begins it.
-    `until_ms` ends it within the day (None: the whole day); `has_later`: rows of later minutes are among `rows`, and
-    nowhere counted.
-    `compression` is that of the prefix, as its application record says; None: nobody says it.
+    `storage` None: tasks run in other processes and open their own.
+    `until_ms` ends the scope within the day (None: the whole day); `has_later`: `rows` include later minutes, which
+    are not counted.
+    `compression` is the prefix's, by its application record; None: unknown.
     """
 
     day: Day
@@ -128,7 +126,7 @@ class DayObjects(NamedTuple):
 
     @property
     def period(self) -> Day | Hour:
-        """The day, or the hour of it."""
+        """The day, or its hour."""
         return self.hour or self.day
 
     @property
@@ -151,7 +149,7 @@ class DayObjects(NamedTuple):
         return inventory_digest((row[:3] for row in self.spool.rows()), *salt)
 
     def holds(self, row: ListedSegment) -> bool:
-        """Tell whether an object of this key would be in it."""
+        """Return whether the scope includes an object of this key."""
         if not row.key.startswith(self.period.path(self.prefix)) or (self.shard and f"/{self.shard}/" not in row.key):
             return False
         end = self.end_minute
@@ -164,7 +162,7 @@ def end_minute(until_ms: int | None) -> int | None:
 
 
 class DayListing(NamedTuple):
-    """What is listed, and by whom."""
+    """The storage to list, and how the work is spread."""
 
     storage: RetryingStorage
     address: Address
@@ -180,11 +178,7 @@ def list_objects(
     shard: str | None = None,
     hour: Hour | None = None,
 ) -> DayObjects:
-    """List a day, or what of it came before a time, or what concerns one shard; or an hour, which ends at `until_ms`.
-
-    Raises:
-        StoreUnavailable, StoreRefused: the store.
-    """
+    """List a day: the part before a time, one shard, or one hour, which ends at `until_ms`."""
     grouping = listing.grouping
     pieces = _pieces(listing.storage, (hour or day).path(prefix))
     storage = listing.storage if listing.source.is_local else None
@@ -222,19 +216,20 @@ def list_objects(
 
 
 def _pieces(storage: RetryingStorage, folder: str) -> list[ListingPiece]:
-    """Return what there is to list, in the order of keys: no folder's name begins another one's, nor an object's."""
+    """Return what there is to list, in the order of keys: no folder is a prefix of another folder or object."""
     level = storage.list_level(folder)
-    named: list[tuple[bytes, ListedObject | None, str]] = [(name.encode(), None, name) for name in level.folders]
-    named += [(row.key.encode(), row, "") for row in level.objects]
-    pieces = []
-    for folder_name, group in itertools.groupby(sorted(named, key=lambda one: one[0]), key=lambda one: one[2]):
-        objects = tuple(row for _, row, _ in group if row is not None)
-        pieces.append(ListingPiece(folder_name, objects))
+    entries: list[tuple[bytes, ListedObject | None, str]] = [(name.encode(), None, name) for name in level.folders]
+    entries += [(row.key.encode(), row, "") for row in level.objects]
+    entries.sort(key=lambda entry: entry[0])
+    pieces = [
+        ListingPiece(name, tuple(row for _, row, _ in group if row is not None))
+        for name, group in itertools.groupby(entries, key=lambda entry: entry[2])
+    ]
     return pieces or [ListingPiece("")]
 
 
 def list_piece(values: Values, argument: ListArgument) -> Iterator[GroupValue]:
-    """List a piece of the day; its rows go to the groups of their shards. The work of a task."""
+    """List a piece of the day and send its rows to the groups of their shards. Runs in a task."""
     storage = argument.storage or open_in_task(argument.address)
     by_group: dict[int, list[ListedSegment]] = defaultdict(list)
     marks: dict[int, int] = defaultdict(int)
@@ -242,9 +237,8 @@ def list_piece(values: Values, argument: ListArgument) -> Iterator[GroupValue]:
     inside: list[ListedSegment] = []
     is_more = False
     for piece in values:
-        for listed in sorted(
-            storage.list_objects(piece.folder) if piece.folder else piece.objects, key=lambda row: row.key.encode()
-        ):
+        objects = storage.list_objects(piece.folder) if piece.folder else piece.objects
+        for listed in sorted(objects, key=lambda row: row.key.encode()):
             if argument.shard is not None and f"/{argument.shard}/" not in listed.key:
                 continue
             row = make_row(argument.prefix, listed)
@@ -253,27 +247,25 @@ def list_piece(values: Values, argument: ListArgument) -> Iterator[GroupValue]:
             is_more |= is_later
             if not is_later:
                 inside.append(row)
-                marks[group] += mark_of(row)
+                marks[group] += _mark_of(row)
             if row.parsed is None:
                 foreign.append(row)
             else:
                 by_group[group].append(row)
     yield from by_group.items()
     yield argument.lines, _lines(inside)
-    yield (
-        DRIVER_GROUP,
-        ListedPiece(len(inside), sum(row.size for row in inside), dict(marks), tuple(foreign), is_more),
-    )
+    size = sum(row.size for row in inside)
+    yield DRIVER_GROUP, ListedPiece(len(inside), size, dict(marks), tuple(foreign), is_more)
 
 
-def mark_of(row: ListedSegment) -> int:
-    """Return a number of a row: the sum of them tells rows from other rows, in whatever order."""
+def _mark_of(row: ListedSegment) -> int:
+    """Return a hash of a row. Sums of them compare sets of rows in any order."""
     return int.from_bytes(blake2b(f"{row.key}\t{row.etag}\t{row.size}".encode(), digest_size=8).digest())
 
 
 def check_mark(rows: Iterable[ListedSegment], mark: int) -> None:
-    """Raise ObjectVanished where rows are not those whose marks add up to this one."""
-    if sum(map(mark_of, rows)) != mark:
+    """Raise ObjectVanished unless the marks of the rows add up to `mark`: a retried task listed other objects."""
+    if sum(map(_mark_of, rows)) != mark:
         raise ObjectVanished(
             "some of the day's objects were listed again on another machine, and are not the same",
             next_step="run the command again",

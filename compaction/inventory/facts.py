@@ -1,4 +1,4 @@
-"""What reading a segment's lines has shown: one row per object, small enough to travel from a task to the driver."""
+"""Facts about a segment's lines: one small value per object, sent from a task to the driver."""
 
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -7,7 +7,7 @@ from minutebook.format.position import Position
 
 
 class Disorder(NamedTuple):
-    """Neighbouring lines that do not ascend. `repeated` counts those with equal positions."""
+    """Adjacent lines whose positions do not ascend. `repeated` counts equal positions."""
 
     stepped_back: int = 0
     repeated: int = 0
@@ -18,8 +18,8 @@ class SegmentFacts(NamedTuple):
     """What the body of one object holds.
 
     `first` and `last` are the positions of the first and last line, `low` and `high` the least and greatest; None
-    when there is no line. Arrival times are epoch milliseconds. `problem` is empty when every line was read;
-    `changed` says that the object was no longer the one that was listed.
+    when there is no line. Arrival times are epoch milliseconds. `problem` is empty when every line was read.
+    `changed`: the object is no longer the one that was listed.
     """
 
     key: str
@@ -41,5 +41,5 @@ class SegmentFacts(NamedTuple):
 
     @property
     def is_sorted(self) -> bool:
-        """Tell whether the lines are in the shard's order, each once."""
+        """Return whether the lines are in the shard's order, each once."""
         return not (self.disorder.stepped_back or self.disorder.repeated)

@@ -1,4 +1,4 @@
-"""Python's cyclic collector, kept out of the way."""
+"""Control of Python's cyclic garbage collector."""
 
 import gc
 import threading
@@ -12,11 +12,11 @@ _was_on = False
 
 @contextmanager
 def collector_paused() -> Iterator[None]:
-    """Do not look for cycles meanwhile, in any thread; pauses may overlap.
+    """Pause the collector in all threads; pauses may overlap.
 
-    An examination makes millions of small values that live until its end and form no cycles; walking through them
-    again and again took 40 % of its time on 144,000 segments. Nor is it walked once more when all is done: what is
-    there by then is not looked at again, unless `collect_what_is_left` asks for it.
+    An audit makes millions of small values that live until its end and form no cycles: collections took 40 % of its
+    time on 144,000 segments. What exists at the end is frozen, so that later collections skip it too, until
+    `collect_what_is_left`.
     """
     global _paused, _was_on  # noqa: PLW0603 - the collector is the process's, and so is its state
     with _LOCK:
@@ -35,10 +35,9 @@ def collector_paused() -> Iterator[None]:
 
 
 class Turns:
-    """Collects, at each so many-th turn of a loop, the cycles made since then: also while the collector is paused.
+    """Collects young garbage every `turns` turns of a loop, also while the collector is paused.
 
-    Every question to Spark's JVM leaves some 5 KB of them (py4j's objects and their methods name each other). Only
-    what is young is walked through: the first time all that is there, then what the loop has left.
+    Each call into Spark's JVM leaves some 5 KB of cycles: py4j's objects and their methods refer to each other.
     """
 
     def __init__(self, turns: int) -> None:
@@ -54,6 +53,6 @@ class Turns:
 
 
 def collect_what_is_left() -> None:
-    """Give back what a day held that is over: what was put aside, too, is walked through once."""
+    """Collect the garbage of a finished day, frozen objects included."""
     gc.unfreeze()
     gc.collect()

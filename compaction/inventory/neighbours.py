@@ -1,11 +1,11 @@
 """The neighbours of a day: the segments before and after it that its chains join.
 
-A chain goes on over midnight, over days without a record, and back over midnight where arrival times step back. Names
-hold the first position, so the neighbours are chosen by name, outward from the day, and only they are asked for their
-metadata. Quiet shards need more: the search goes on day by day, only through days that hold something.
+A chain continues over midnight, over days without a record, and back over midnight where arrival times step back.
+Keys hold the first position, so neighbours are chosen by key, outward from the day, and only they are read by HEAD.
+For quiet shards the search goes on day by day, through days that hold objects.
 
-Days that were published say where the chains of quiet shards stood (`compaction.inventory.quiet_shards`): one HEAD
-then, instead of a LIST for every thousand names back in time.
+Published days name the last segments of quiet shards (`compaction.inventory.quiet_shards`): one HEAD replaces a LIST
+for every thousand keys back in time.
 """
 
 from collections import defaultdict
@@ -29,31 +29,31 @@ from minutebook.store.parallel import in_parallel
 from minutebook.store.retrying import RetryingStorage
 
 LOOKBACK_DAYS: Final = 14
-"""How many days that hold something are searched on each side."""
+"""How many days that hold objects are searched on each side."""
 _FOLDERS_AT_ONCE: Final = 4
-"""Hours that are listed side by side: each one is held until it is sifted."""
+"""Hours that are listed at once: each is held in memory until it is filtered."""
 
 
 class ChainLink(NamedTuple):
-    """A segment as its chain sees it. `minute` decides whether it belongs to the day or is a neighbour."""
+    """A segment in a chain. The `minute` of its metadata decides whether it belongs to the day or is a neighbour."""
 
     key: str
     metadata: SegmentMetadata
 
 
 class SearchReach(NamedTuple):
-    """How far the neighbours were looked for: whether the archive was searched to its beginning, to its end."""
+    """Whether the archive was searched to its beginning, and to its end."""
 
     to_the_beginning: bool
     to_the_end: bool
 
 
 class NeighbourQuery(NamedTuple):
-    """What a shard needs: its first and last `first` of the day (None: no segment), and on which sides.
+    """The lowest and highest `first` of a shard's day (None: no segment), and the sides that need a neighbour.
 
-    `before` False: the day's first segment is the start of the chain. `after` False: the end is proven otherwise.
-    `stands_on` is where the chain stood before the day, by what the day's first segment says or, where there is none,
-    by the last that evidence names; None: nothing says so.
+    `before` False: the day's first segment starts the chain. `after` False: the end is proven otherwise.
+    `stands_on` is where the chain stood before the day, by the day's first segment or else by the last that evidence
+    names; None: unknown.
     """
 
     low: Position | None
@@ -64,7 +64,7 @@ class NeighbourQuery(NamedTuple):
 
 
 class Neighbours(NamedTuple):
-    """The links outside the day by shard, and how far each shard was searched for."""
+    """The links outside the day, and how far the archive was searched, by shard."""
 
     links: Mapping[str, list[ChainLink]]
     reach: Mapping[str, SearchReach]
@@ -73,61 +73,61 @@ class Neighbours(NamedTuple):
 class OutwardScan:
     """The rows of one side that may be neighbours: those inside the day's range, and the nearest one beyond.
 
-    `sign` is -1 before the day, 1 behind it.
+    `sign` is -1 before the day, 1 after it.
     """
 
-    def __init__(self, needs: Mapping[str, NeighbourQuery], sign: int) -> None:
-        self._needs = needs
-        self._wanted = {shard for shard, need in needs.items() if (need.before if sign < 0 else need.after)}
+    def __init__(self, queries: Mapping[str, NeighbourQuery], sign: int) -> None:
+        self._queries = queries
+        self._shards = {shard for shard, query in queries.items() if (query.before if sign < 0 else query.after)}
         self.sign = sign
         self._inside: dict[str, list[ListedSegment]] = defaultdict(list)
         self._nearest: dict[str, ListedSegment] = {}
         self._published: dict[str, ChainLink] = {}
 
     def add(self, rows: Iterable[ListedSegment]) -> None:
-        """Take what may be a neighbour."""
+        """Keep the rows that may be neighbours."""
         for row in rows:
-            if row.parsed is None or (need := self._needs.get(row.parsed.shard_id)) is None:
+            if row.parsed is None or (query := self._queries.get(row.parsed.shard_id)) is None:
                 continue
             shard_id, first = row.parsed.shard_id, row.parsed.first
-            edge = need.low if self.sign < 0 else need.high
+            edge = query.low if self.sign < 0 else query.high
             beyond = edge is None or (first < edge if self.sign < 0 else first > edge)
             if not beyond:
                 self._inside[shard_id].append(row)
             elif shard_id not in self._nearest or self._is_nearer(row, self._nearest[shard_id]):
                 self._nearest[shard_id] = row
 
-    def of_folder(self, storage: RetryingStorage, prefix: str, folder: str) -> list[ListedSegment]:
-        """List a folder; return what of it may be a neighbour, however much it holds."""
-        side = OutwardScan(self._needs, self.sign)
-        side.add(make_row(prefix, listed) for listed in storage.list_objects(folder))
-        return side.rows()
+    def list_folder(self, storage: RetryingStorage, prefix: str, folder: str) -> list[ListedSegment]:
+        """List a folder of any size and return its rows that may be neighbours."""
+        scan = OutwardScan(self._queries, self.sign)
+        scan.add(make_row(prefix, listed) for listed in storage.list_objects(folder))
+        return scan.rows()
 
-    def take(self, links: Iterable[ChainLink]) -> None:
-        """Take neighbours that published days have named."""
+    def add_published(self, links: Iterable[ChainLink]) -> None:
+        """Keep neighbours that published days have named."""
         self._published |= {link.metadata.shard_id: link for link in links}
 
     @property
     def missing(self) -> set[str]:
         """The shards that still need a neighbour."""
-        return {shard_id for shard_id in self._wanted if not self.found(shard_id)}
+        return {shard_id for shard_id in self._shards if not self.has_beyond(shard_id)}
 
-    def found(self, shard_id: str) -> bool:
-        """Tell whether a segment beyond the day's range is known."""
+    def has_beyond(self, shard_id: str) -> bool:
+        """Return whether a segment beyond the day's range is known."""
         return shard_id in self._nearest or shard_id in self._published
 
     @property
     def nearest(self) -> dict[str, SegmentKey]:
-        """The nearest segment beyond the day's range of each shard, by its name."""
+        """The nearest listed segment beyond the day's range, by shard."""
         return {shard_id: row.parsed for shard_id, row in self._nearest.items() if row.parsed is not None}
 
     @property
     def published(self) -> list[ChainLink]:
-        """The neighbours that published days have named; where one was found by its name, that counts."""
+        """The neighbours that published days have named, of shards where listing has found none."""
         return [link for shard_id, link in self._published.items() if shard_id not in self._nearest]
 
     def rows(self) -> list[ListedSegment]:
-        """Return what may be a neighbour."""
+        """Return the listed rows that may be neighbours."""
         return [*(row for rows in self._inside.values() for row in rows), *self._nearest.values()]
 
     def _is_nearer(self, row: ListedSegment, than: ListedSegment) -> bool:
@@ -137,7 +137,7 @@ class OutwardScan:
 
 
 class SearchArea(NamedTuple):
-    """Where neighbours are looked for, beside which day or hour, and on how many days of each side."""
+    """The archive to search, around a day or hour, on at most `days` days of each side."""
 
     storage: RetryingStorage
     prefix: str
@@ -155,125 +155,125 @@ def find_neighbours(
     storage: RetryingStorage,
     prefix: str,
     period: Day | Hour,
-    needs: Mapping[str, NeighbourQuery],
+    queries: Mapping[str, NeighbourQuery],
     later: Iterable[ListedSegment] = (),
     *,
     days: int = LOOKBACK_DAYS,
     published: LastSegments = none_published,
 ) -> Neighbours:
-    """Search outward from the day, or the hour, until each shard has what it needs; at most `days` on a side.
+    """Search outward from the day, or the hour, until each shard has the neighbours it needs.
 
-    Of a day so far, the rest of the day comes first: `later` are what of it may be a neighbour. `published` is asked
-    for quiet shards.
+    `later` are rows of the rest of the day that may be neighbours, where the scope ends within the day. `published`
+    is asked for quiet shards.
     """
-    place = SearchArea(storage, prefix, period, days, ArchiveIndex(storage, prefix))
-    behind, before = OutwardScan(needs, 1), OutwardScan(needs, -1)
-    behind.add(later)
-    to_the_end = _search(place, behind, QuietShards(none_published, {}, partial(_find, place)))
-    links = _links(place, behind)
-    quiet = QuietShards(published, _predecessors(needs, links, behind), partial(_find, place))
-    to_the_beginning = _search(place, before, quiet)
-    for shard_id, found in _links(place, before).items():
-        links[shard_id] += found
-    return Neighbours(links, dict.fromkeys(needs, SearchReach(to_the_beginning, to_the_end)))
+    area = SearchArea(storage, prefix, period, days, ArchiveIndex(storage, prefix))
+    after, before = OutwardScan(queries, 1), OutwardScan(queries, -1)
+    after.add(later)
+    to_the_end = _search(area, after, QuietShards(none_published, {}, partial(_find, area)))
+    links = _links(area, after)
+    quiet = QuietShards(published, _predecessors(queries, links, after), partial(_find, area))
+    to_the_beginning = _search(area, before, quiet)
+    for shard_id, earlier in _links(area, before).items():
+        links[shard_id] += earlier
+    return Neighbours(links, dict.fromkeys(queries, SearchReach(to_the_beginning, to_the_end)))
 
 
 def _predecessors(
-    needs: Mapping[str, NeighbourQuery], behind: Mapping[str, Sequence[ChainLink]], side: OutwardScan
+    queries: Mapping[str, NeighbourQuery], later: Mapping[str, Sequence[ChainLink]], scan: OutwardScan
 ) -> dict[str, Position]:
-    """Return where chains stood before the day, by what comes next in them."""
-    found = {}
-    for shard_id, need in needs.items():
-        position: object = need.stands_on
-        if need.low is None and side.found(shard_id):
-            later = min(behind.get(shard_id, ()), key=lambda link: link.metadata.first, default=None)
-            position = None if later is None else later.metadata.after
-        if need.before and isinstance(position, Position):
-            found[shard_id] = position
-    return found
+    """Return where chains stood before the day, by the segments that follow in them."""
+    predecessors = {}
+    for shard_id, query in queries.items():
+        position: object = query.stands_on
+        if query.low is None and scan.has_beyond(shard_id):
+            following = min(later.get(shard_id, ()), key=lambda link: link.metadata.first, default=None)
+            position = None if following is None else following.metadata.after
+        if query.before and isinstance(position, Position):
+            predecessors[shard_id] = position
+    return predecessors
 
 
-def _search(place: SearchArea, side: OutwardScan, quiet: QuietShards) -> bool:
-    """Search one side; tells whether the archive was searched to its end there."""
-    day, sign = place.day, side.sign
-    outward, is_next = list(islice(place.archive.days(first_outward(place.period, sign), sign), place.days + 1)), True
-    for other in outward[: place.days]:
-        # The hour beside is always looked at: arrival times may step back over midnight, and over full hours.
-        is_beside = is_next and abs(other.number - day.number) <= 1
-        if is_beside:
-            nearest = _hours(place, other, sign)[:1]
-            _list(place, nearest, side)
+def _search(area: SearchArea, scan: OutwardScan, quiet: QuietShards) -> bool:
+    """Search one side; return whether the archive was searched to its end there."""
+    day, sign = area.day, scan.sign
+    outward = list(islice(area.archive.days(first_outward(area.period, sign), sign), area.days + 1))
+    is_next = True
+    for other in outward[: area.days]:
+        # The adjacent hour is always listed: arrival times may step back over midnight, and over full hours.
+        is_adjacent = is_next and abs(other.number - day.number) <= 1
+        if is_adjacent:
+            nearest = _hours(area, other, sign)[:1]
+            _list(area, nearest, scan)
             is_next = not nearest
-        unsure = quiet.pass_day(other, side.missing)
-        side.take(quiet.found)
-        if not side.missing:
+        unsure = quiet.pass_day(other, scan.missing)
+        scan.add_published(quiet.links)
+        if not scan.missing:
             break
-        for some in (slice(1, None),) if is_beside else (slice(1), slice(1, None)):
-            if unsure & side.missing:
-                _list(place, _hours(place, other, sign)[some], side)
-    quiet.ask_for_the_rest()
-    side.take(quiet.found)
-    _look_beyond_edges(place, side)
-    if quiet.must_be_searched and side.missing:
-        return _search(place, side, QuietShards(none_published, {}, partial(_find, place)))
-    return len(outward) <= place.days
+        for hours in (slice(1, None),) if is_adjacent else (slice(1), slice(1, None)):
+            if unsure & scan.missing:
+                _list(area, _hours(area, other, sign)[hours], scan)
+    quiet.read_rest()
+    scan.add_published(quiet.links)
+    _list_beyond_edges(area, scan)
+    if quiet.must_be_searched and scan.missing:
+        return _search(area, scan, QuietShards(none_published, {}, partial(_find, area)))
+    return len(outward) <= area.days
 
 
-def _look_beyond_edges(place: SearchArea, side: OutwardScan) -> None:
-    """List, for each shard, the minutes behind the edge of the hour in which its nearest segment was found.
+def _list_beyond_edges(area: SearchArea, scan: OutwardScan) -> None:
+    """List, for each shard, the minutes over the edge of the hour in which its nearest segment was found.
 
-    Arrival times step back over the edge: what comes next in the chain may lie in the folder that was not listed.
+    Arrival times step back over the edge: the next segment of the chain may be in the hour that was not listed.
     """
     minutes = [
         (shard_id, minute)
-        for shard_id, found in side.nearest.items()
-        for minute in (found.minute + side.sign * step for step in STEP_BACK_MINUTES)
-        if minute // MINUTES_AN_HOUR != found.minute // MINUTES_AN_HOUR
+        for shard_id, nearest in scan.nearest.items()
+        for minute in (nearest.minute + scan.sign * step for step in STEP_BACK_MINUTES)
+        if minute // MINUTES_AN_HOUR != nearest.minute // MINUTES_AN_HOUR
     ]
-    _list(place, [minute_prefix(place.prefix, *one) for one in minutes], side)
+    _list(area, [minute_prefix(area.prefix, shard_id, minute) for shard_id, minute in minutes], scan)
 
 
-def _hours(place: SearchArea, day: Day, sign: int) -> list[str]:
-    """Return the folders of a day, the one that lies nearest first."""
-    return [hour.path(place.prefix) for hour in place.archive.hours(day, sign, place.period)]
+def _hours(area: SearchArea, day: Day, sign: int) -> list[str]:
+    """Return the hour folders of a day, the nearest first."""
+    return [hour.path(area.prefix) for hour in area.archive.hours(day, sign, area.period)]
 
 
 def first_outward(period: Day | Hour, sign: int) -> Day:
-    """Return the day with which a search outward begins: the next one, or that of an hour."""
+    """Return the day with which a search outward begins: the next one, or the hour's own day."""
     return period.day if isinstance(period, Hour) else period.shift(sign)
 
 
-def _list(place: SearchArea, folders: Sequence[str], side: OutwardScan) -> None:
+def _list(area: SearchArea, folders: Sequence[str], scan: OutwardScan) -> None:
     for rows in in_parallel(
-        lambda folder: side.of_folder(place.storage, place.prefix, folder), folders, _FOLDERS_AT_ONCE
+        lambda folder: scan.list_folder(area.storage, area.prefix, folder), folders, _FOLDERS_AT_ONCE
     ):
-        side.add(rows)
+        scan.add(rows)
 
 
-def _find(place: SearchArea, end: LastSegment) -> ChainLink | None:
-    """Return the segment that a published day names, as it is stored; None when it is gone, or is another one."""
-    row = make_row(place.prefix, ListedObject(end.key, 0, "", 0))
-    link = None if row.parsed is None else _link(place.storage, place.prefix, row)
-    if link is None or link.metadata.minute >= place.period.first_minute:
+def _find(area: SearchArea, end: LastSegment) -> ChainLink | None:
+    """Return the segment that a published day names, as it is stored; None when it is gone or is another one."""
+    row = make_row(area.prefix, ListedObject(end.key, 0, "", 0))
+    link = None if row.parsed is None else _link(area, row)
+    if link is None or link.metadata.minute >= area.period.first_minute:
         return None
-    said = (end.last, end.minute, end.after)
-    return link if (link.metadata.last, link.metadata.minute, link.metadata.after) == said else None
+    is_same = (link.metadata.last, link.metadata.minute, link.metadata.after) == (end.last, end.minute, end.after)
+    return link if is_same else None
 
 
-def _links(place: SearchArea, side: OutwardScan) -> dict[str, list[ChainLink]]:
-    """Return what a side has found, by shard."""
+def _links(area: SearchArea, scan: OutwardScan) -> dict[str, list[ChainLink]]:
+    """Return the neighbours of one side by shard, with their metadata."""
     links: dict[str, list[ChainLink]] = defaultdict(list)
-    asked = in_parallel(lambda row: _link(place.storage, place.prefix, row), side.rows())
-    for link in [*side.published, *asked]:
+    for link in [*scan.published, *in_parallel(lambda row: _link(area, row), scan.rows())]:
         if link is not None:
             links[link.metadata.shard_id].append(link)
     return links
 
 
-def _link(storage: RetryingStorage, prefix: str, row: ListedSegment) -> ChainLink | None:
-    """Return the neighbour as a link; None when it is not a segment in its place: its own day's audit says so."""
-    head = storage.head(row.key)
+def _link(area: SearchArea, row: ListedSegment) -> ChainLink | None:
+    """Return the neighbour as a link; None when it is no segment in its place: its own day's audit reports that."""
+    head = area.storage.head(row.key)
     metadata = decode_if_ours(None if head is None else head.metadata)
-    if metadata is None or expected_key(prefix, row, metadata) != row.key:
+    if metadata is None or expected_key(area.prefix, row, metadata) != row.key:
         return None
     return ChainLink(row.key, metadata)

@@ -1,16 +1,16 @@
-"""Shards that were quiet before a day: published days say where their chains stood, and no names need be listed.
+"""Find the last segments of shards that were quiet before a day, by what published days say instead of by listing.
 
-Day by day, outward from the judged one. A published day that can be believed names the last segment of each shard:
+Day by day, backwards from the judged one. A published day that can be trusted names the last segment of each shard:
 
-    a segment of that very day ........ it is asked for, by one HEAD
-    an earlier one .................... nothing of the shard lies on that day: its names are passed over
-    another one than a later day said . something came in between: all names are looked at
-    the day is not to be believed, or
-    does not know the shard ........... its names are looked at
+    a segment of that day ...................... one HEAD reads it
+    an earlier segment ......................... nothing of the shard is on that day: its names are not listed
+    another segment than a later day named ..... something came in between: all names are listed
+    the day cannot be trusted, or does not
+    know the shard ............................. its names are listed
 
-So days that agree are as good as their names were when each of them was judged, and a day that was published anew
-because of a late object breaks their agreement. What came late and nobody noticed, no day tells. Therefore the
-segment counts only when the judged day itself stands on its end, by links or by evidence, and when it is still there.
+A day that was republished because of a late object breaks the agreement of the days. No day shows a late object that
+nobody noticed: therefore the segment counts only when the judged day follows its end, by links or by evidence, and
+when it is still stored.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -25,52 +25,53 @@ if TYPE_CHECKING:
     from compaction.inventory.neighbours import ChainLink
 
 Find = Callable[[LastSegment], "ChainLink | None"]
-"""Returns a segment as it is stored; None when it is gone, or is not the one that is named."""
+"""Returns a segment as it is stored; None when it is gone or is another one."""
 
 
 class QuietShards:
-    """The shards of which published days are asked. `stood_on` is where each chain stood, as the judged day says."""
+    """The shards that are looked up in published days. `predecessors` is where each chain stood before the day.
 
-    def __init__(self, published: LastSegments, stood_on: Mapping[str, Position], find: Find) -> None:
+    `links` are the segments that were found. `must_be_searched`: days that were skipped must be listed after all.
+    """
+
+    def __init__(self, published: LastSegments, predecessors: Mapping[str, Position], find: Find) -> None:
         self._published = published
-        self._stood_on = dict(stood_on)
+        self._predecessors = dict(predecessors)
         self._find = find
         self._claims: dict[str, LastSegment] = {}
-        self.found: list[ChainLink] = []
+        self.links: list[ChainLink] = []
         self.must_be_searched = False
 
     def pass_day(self, day: Day, missing: Iterable[str]) -> set[str]:
-        """Ask a day for the shards that are still missing; returns those whose names of the day must be looked at."""
-        waiting = [shard for shard in missing if shard in self._stood_on]
-        said = self._published(day) if waiting else None
-        unsure = {shard for shard in missing if shard not in self._stood_on}
-        for shard in waiting:
-            end = None if said is None else said.get(shard)
+        """Look up the missing shards in a day; returns the shards whose names of the day must be listed."""
+        open_shards = [shard for shard in missing if shard in self._predecessors]
+        ends = self._published(day) if open_shards else None
+        unsure = {shard for shard in missing if shard not in self._predecessors}
+        for shard in open_shards:
+            end = None if ends is None else ends.get(shard)
             if end is None:
                 unsure.add(shard)
-            elif end.last != self._stood_on[shard] or self._claims.setdefault(shard, end)[:2] != end[:2]:
-                self._refuse(shard)
+            elif end.last != self._predecessors[shard] or self._claims.setdefault(shard, end)[:2] != end[:2]:
+                self._distrust(shard)
                 unsure.add(shard)
-        self._ask(shard for shard in waiting if shard in self._claims and self._is_of(shard, day))
+        named = [shard for shard in open_shards if shard in self._claims]
+        self._read([shard for shard in named if day.number <= self._claims[shard].minute // MINUTES_A_DAY])
         return unsure
 
-    def ask_for_the_rest(self) -> None:
-        """Ask for the segments of which no day came that holds them: they lie further back than days are searched."""
-        self._ask(list(self._claims))
+    def read_rest(self) -> None:
+        """Read the named segments of days before those that were passed."""
+        self._read(list(self._claims))
 
-    def _is_of(self, shard: str, day: Day) -> bool:
-        return day.number <= self._claims[shard].minute // MINUTES_A_DAY
-
-    def _ask(self, shards: Iterable[str]) -> None:
-        asked = list(shards)
-        for shard, link in zip(asked, in_parallel(lambda one: self._find(self._claims[one]), asked), strict=True):
+    def _read(self, shards: list[str]) -> None:
+        links = in_parallel(lambda shard: self._find(self._claims[shard]), shards)
+        for shard, link in zip(shards, links, strict=True):
             if link is None or link.metadata.shard_id != shard:
-                self._refuse(shard)
+                self._distrust(shard)
                 continue
-            self.found.append(link)
-            del self._stood_on[shard], self._claims[shard]
+            self.links.append(link)
+            del self._predecessors[shard], self._claims[shard]
 
-    def _refuse(self, shard: str) -> None:
-        """Believe no published day of a shard; days that were passed over must be searched after all."""
+    def _distrust(self, shard: str) -> None:
+        """Trust no published day about a shard; days that were skipped must be listed after all."""
         self.must_be_searched |= self._claims.pop(shard, None) is not None
-        del self._stood_on[shard]
+        del self._predecessors[shard]

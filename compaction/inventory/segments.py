@@ -1,7 +1,7 @@
-"""From rows and metadata to segments: the rules that one object can break by itself, before any line is read.
+"""Tell segments from other objects by keys and metadata, before any line is read. Pure.
 
-Pure. What cannot be a member of a chain (foreign objects, copies, metadata that does not parse) is reported here and
-left out of everything that follows, so that one defect is reported once, by its right name.
+Objects that cannot be part of a chain (foreign objects, copies, metadata that does not parse) are reported here and
+left out of all later checks, so that each defect is reported once.
 """
 
 from collections import defaultdict
@@ -22,7 +22,7 @@ UserMetadata = Mapping[str, str] | None
 
 
 class ArchivedSegment(NamedTuple):
-    """A segment that takes part in its chain."""
+    """A segment of a chain."""
 
     row: ListedSegment
     metadata: SegmentMetadata
@@ -34,9 +34,9 @@ class ArchivedSegment(NamedTuple):
 
 
 class ClassifiedObjects(NamedTuple):
-    """A day's objects, sorted out.
+    """A day's objects by kind.
 
-    `copies` maps the key of a copy to the key of its original. `left_out` are the keys that are neither.
+    `copies` maps the key of a copy to the key of its original. `left_out` are the keys of all other objects.
     """
 
     segments: tuple[ArchivedSegment, ...]
@@ -46,7 +46,7 @@ class ClassifiedObjects(NamedTuple):
 
 
 ParsedObject = tuple[ListedSegment, SegmentMetadata | Finding]
-"""A row with what its metadata says, or with what is wrong with it."""
+"""A row with its parsed metadata, or with what is wrong with it."""
 
 
 def parse(objects: Iterable[tuple[ListedSegment, UserMetadata]]) -> list[ParsedObject]:
@@ -57,13 +57,13 @@ def parse(objects: Iterable[tuple[ListedSegment, UserMetadata]]) -> list[ParsedO
 def classify(
     prefix: str, objects: Sequence[ParsedObject], copies: Mapping[str, str], compression: Compression | None = None
 ) -> ClassifiedObjects:
-    """Sort out objects, of a prefix whose segments are compressed in this way (None: nobody says how).
+    """Tell segments from other objects. `compression` is the prefix's; None: unknown.
 
     `copies` are those of the whole day (`find_copied_objects`): they may lie in several shards.
     """
     findings = [outcome for _, outcome in objects if isinstance(outcome, Finding)]
     segments = [ArchivedSegment(row, outcome) for row, outcome in objects if isinstance(outcome, SegmentMetadata)]
-    kept = []
+    members = []
     for segment in segments:
         original = copies.get(segment.key)
         if original is not None:
@@ -71,16 +71,16 @@ def classify(
         elif not segment.row.is_segment:
             findings.append(_foreign(segment.row, "its key is not a segment's key"))
         else:
-            kept.append(segment)
+            members.append(segment)
             findings += [*_disagreement(prefix, segment), *_other_compression(segment, compression)]
-    members = {segment.key for segment in kept}
-    left_out = frozenset(row.key for row, _ in objects if row.key not in members and row.key not in copies)
-    known = {segment.key: copies[segment.key] for segment in segments if segment.key in copies}
-    return ClassifiedObjects(tuple(kept), known, left_out, tuple(findings))
+    keys = {segment.key for segment in members}
+    left_out = frozenset(row.key for row, _ in objects if row.key not in keys and row.key not in copies)
+    present_copies = {segment.key: copies[segment.key] for segment in segments if segment.key in copies}
+    return ClassifiedObjects(tuple(members), present_copies, left_out, tuple(findings))
 
 
 def misplaced(prefix: str, objects: Sequence[ParsedObject]) -> list[str]:
-    """Return the keys of the originals of misplaced objects, if these are copies."""
+    """Return the keys where the originals of misplaced objects would be, if the misplaced objects are copies."""
     expected = {
         expected_key(prefix, row, outcome)
         for row, outcome in objects
@@ -90,18 +90,18 @@ def misplaced(prefix: str, objects: Sequence[ParsedObject]) -> list[str]:
 
 
 def is_in_place(row: ListedSegment, metadata: SegmentMetadata) -> bool:
-    """Tell whether the key is the slot that the metadata names. Keys are canonical, so their parts are compared."""
+    """Return whether the key is the slot that the metadata names. Keys are canonical, so their parts are compared."""
     return row.parsed is not None and row.parsed[:3] == (metadata.minute, metadata.shard_id, metadata.first)
 
 
 def expected_key(prefix: str, row: ListedSegment, metadata: SegmentMetadata) -> str:
-    """Return the key of the slot that the metadata names; only the object's own name tells how it is compressed."""
+    """Return the key of the slot that the metadata names; the compression is taken from the object's own key."""
     compression = Compression.ZSTD if row.key.endswith(Compression.ZSTD.extension) else Compression.GZIP
     return segment_key(prefix, metadata.shard_id, metadata.minute, metadata.first, compression)
 
 
 def decode_if_ours(fields: UserMetadata) -> SegmentMetadata | None:
-    """Read the user metadata of an object; None when it is not a segment's."""
+    """Parse the user metadata of an object; None when it is not a segment's."""
     if fields is None or not is_ours(fields):
         return None
     try:
@@ -128,25 +128,25 @@ def find_copied_objects(
     elsewhere: Mapping[str, SegmentMetadata],
     compression: Compression | None,
 ) -> dict[str, str]:
-    """Find objects that carry another one's `writer`: it is unique per commit, so one of them was copied.
+    """Find objects with the same `writer`, which is unique per commit; return each copy's key with its original's.
 
-    The original is the one whose key is the slot that its metadata names, in the archive's compression before the
-    other; where none is, the lowest key. `elsewhere` holds the metadata of objects outside the day, by key: of those
-    that `misplaced` named.
+    The original is the object in the slot that its metadata names, the archive's compression first; else the lowest
+    key. `elsewhere` is the metadata, by key, of the objects outside the day that `misplaced` names.
     """
-    parsed = [ArchivedSegment(row, outcome) for row, outcome in objects if isinstance(outcome, SegmentMetadata)]
     groups: dict[tuple[str, int], list[ArchivedSegment]] = defaultdict(list)
-    for segment in parsed:
-        groups[segment.metadata.writer, segment.row.size].append(segment)
+    for row, outcome in objects:
+        if isinstance(outcome, SegmentMetadata):
+            groups[outcome.writer, row.size].append(ArchivedSegment(row, outcome))
     copies: dict[str, str] = {}
     for group in groups.values():
         if len(group) == 1 and is_in_place(*group[0]):
             continue
         inside = [segment for segment in group if is_in_place(*segment)]
-        slots = [segment.key for segment in sorted(inside, key=lambda one: (_is_other(one, compression), one.key))]
+        inside.sort(key=lambda segment: (_is_other(segment, compression), segment.key))
         expected = sorted({expected_key(prefix, *segment) for segment in group})
         outside = [key for key in expected if elsewhere.get(key) == group[0].metadata]
-        original = (slots or outside or sorted(segment.key for segment in group))[0]
+        keys = [segment.key for segment in inside] or outside or sorted(segment.key for segment in group)
+        original = keys[0]
         copies |= {segment.key: original for segment in group if segment.key != original}
     return copies
 
@@ -162,7 +162,7 @@ def segment_finding(
     unknown: bool = False,
     repaired: bool = False,
 ) -> Finding:
-    """Make a finding about one segment: its shard, minute and key, and further keys."""
+    """Return a finding with a segment's shard, minute and key; `keys` are further keys."""
     return finding(
         code,
         message,
@@ -184,7 +184,7 @@ def _disagreement(prefix: str, segment: ArchivedSegment) -> list[Finding]:
 
 
 def _other_compression(segment: ArchivedSegment, compression: Compression | None) -> list[Finding]:
-    """Report a segment that lies beside its slot: whoever wrote the slot itself never met it, and both are stored."""
+    """Report a segment in another compression than the archive's: its writer did not see the slot's own object."""
     if not _is_other(segment, compression):
         return []
     message = (

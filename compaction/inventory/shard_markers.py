@@ -1,4 +1,4 @@
-"""What is stored beside the segments: the markers of the shards, read marks, and the application record."""
+"""What is stored beside the segments: markers of the shards, read marks, and the application record."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
@@ -15,7 +15,7 @@ from minutebook.store.retrying import RetryingStorage
 
 
 class ShardMarkers(NamedTuple):
-    """The markers of one shard; None where there is none. `unreadable` maps a marker's name to what is wrong."""
+    """The markers of one shard; None where one is missing. `unreadable` maps a marker's name to what is wrong."""
 
     start: StartMarker | None = None
     end: EndMarker | None = None
@@ -25,7 +25,7 @@ class ShardMarkers(NamedTuple):
 class ArchiveMarkers(NamedTuple):
     """The markers by shard, the application record (None: missing or unreadable), and what is wrong with them.
 
-    `statements` are all that is stored beside the segments, marks of the days included.
+    `statements` holds everything that is stored beside the segments, read marks of the days included.
     """
 
     shards: dict[str, ShardMarkers]
@@ -39,16 +39,12 @@ class ArchiveMarkers(NamedTuple):
             return self
         return self._replace(
             shards={name: markers for name, markers in self.shards.items() if name == shard_id},
-            findings=tuple(found for found in self.findings if found.shard in {None, shard_id}),
+            findings=tuple(about for about in self.findings if about.shard in {None, shard_id}),
         )
 
 
 def read_markers(storage: RetryingStorage, prefix: str, days: Iterable[Day] = ()) -> ArchiveMarkers:
-    """Read every marker below the prefix, a few small objects per shard, and the names of the days' read marks.
-
-    Raises:
-        StoreUnavailable, StoreRefused: the store.
-    """
+    """Read every marker below the prefix, a few small objects per shard, and the names of the days' read marks."""
     statements = read_statements(storage, prefix, days)
     unreadable: dict[str, dict[str, str]] = defaultdict(dict)
     for problem in statements.problems:
@@ -81,6 +77,6 @@ def _application(storage: RetryingStorage, prefix: str) -> ApplicationRecord | F
 
 def _finding(problem: DamagedObject) -> Finding:
     code = Code.FOREIGN_OBJECT if problem.is_foreign else Code.UNREADABLE_OBJECT
-    # Without its tombstone an expired day proves nothing for the days around it: those say so themselves.
+    # An expired day with a damaged tombstone proves nothing for the days around it; their own audits report that.
     severity: Severity = "defect" if problem.expired is None else "warning"
     return finding(code, problem.why, severity=severity, shard=problem.shard_id, keys=[problem.key])

@@ -1,6 +1,5 @@
-"""The tombstones of expired days: what their segments covered, so that a chain that follows them is whole."""
+"""The tombstones of expired days: what their segments covered, so that later segments still join a chain."""
 
-from collections import defaultdict
 from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 from typing import Final, NamedTuple
@@ -15,42 +14,39 @@ from minutebook.store.retrying import RetryingStorage
 from minutebook.store.tombstones import list_tombstones, read_tombstone
 
 NEWEST: Final = 30
-"""How many tombstones before a day are read."""
+"""How many tombstones before a day are read at most."""
 
 
 class ExpiredBefore(NamedTuple):
-    """By shard, the runs that tombstones cover; `unread` are the days whose tombstone cannot be read."""
+    """The runs that tombstones cover, by shard; `unread` are the days whose tombstone cannot be read."""
 
     runs: Mapping[str, tuple[SequenceRange, ...]] = {}
     unread: tuple[Day, ...] = ()
 
 
 def expired_before(storage: RetryingStorage, prefix: str, day: Day) -> ExpiredBefore:
-    """Return what the newest tombstones before the day cover.
-
-    Raises:
-        StoreUnavailable, StoreRefused: the store.
-    """
-    earlier = sorted(other for other in list_tombstones(storage, prefix) if other < day)[-NEWEST:]
-    runs: dict[str, list[SequenceRange]] = defaultdict(list)
-    found = in_parallel(lambda other: _read(storage, prefix, other), earlier)
-    unread = [other for other, tombstone in zip(earlier, found, strict=True) if isinstance(tombstone, FormatError)]
-    for tombstone in (one for one in found if isinstance(one, Tombstone)):
+    """Return what the newest tombstones before the day cover."""
+    days = sorted(other for other in list_tombstones(storage, prefix) if other < day)[-NEWEST:]
+    runs: dict[str, tuple[SequenceRange, ...]] = {}
+    unread = []
+    for other, tombstone in zip(days, in_parallel(lambda day: _read(storage, prefix, day), days), strict=True):
+        if isinstance(tombstone, FormatError):
+            unread.append(other)
+            continue
         for shard_id, shard in tombstone.shards.items():
-            runs[shard_id] += [
-                SequenceRange(Position.parse(run.first), Position.parse(run.last)) for run in shard.runs
-            ]
-    return ExpiredBefore({shard_id: tuple(found) for shard_id, found in runs.items()}, tuple(unread))
+            ranges = (SequenceRange(Position.parse(run.first), Position.parse(run.last)) for run in shard.runs)
+            runs[shard_id] = (*runs.get(shard_id, ()), *ranges)
+    return ExpiredBefore(runs, tuple(unread))
 
 
 def damage_of(storage: RetryingStorage, prefix: str, day: Day) -> str | None:
     """Return why the day's tombstone cannot be read; None when it can."""
-    found = _read(storage, prefix, day)
-    return str(found) if isinstance(found, FormatError) else None
+    tombstone = _read(storage, prefix, day)
+    return str(tombstone) if isinstance(tombstone, FormatError) else None
 
 
 class ExpiredSpan(NamedTuple):
-    """A stretch of a shard's chain that an expired day held without a break, and what came before it."""
+    """An unbroken run of a shard's chain in an expired day, and what came before it."""
 
     first: Position
     last: Position
@@ -58,7 +54,7 @@ class ExpiredSpan(NamedTuple):
 
 
 class ExpiredDays:
-    """The days that were expired, and what each held; a tombstone is read when it is asked for."""
+    """The expired days and what each held; a day's tombstone is read on demand."""
 
     def __init__(self, storage: RetryingStorage, prefix: str) -> None:
         self._storage = storage
@@ -71,7 +67,7 @@ class ExpiredDays:
         return self._stored.keys()
 
     def runs(self, day: Day) -> dict[str, list[ExpiredSpan]]:
-        """Return what a day held, by shard; nothing where its tombstone cannot be read."""
+        """Return what a day held, by shard; empty where its tombstone cannot be read."""
         tombstone = _read(self._storage, self._prefix, day)
         if isinstance(tombstone, FormatError):
             return {}
@@ -85,7 +81,7 @@ class ExpiredDays:
 
 
 def _read(storage: RetryingStorage, prefix: str, day: Day) -> Tombstone | FormatError:
-    """Return a tombstone, or what is wrong with it: other days are judged without it."""
+    """Return a tombstone or, since other days can be judged without it, what is wrong with it."""
     try:
         tombstone = read_tombstone(storage, prefix, day)
     except FormatError as exc:

@@ -1,15 +1,17 @@
-"""`compact --dry-run`: what a run would do with a day, told by names alone. Nothing is written."""
+"""`compact --dry-run`: say what a run would do with a day, by keys alone. Nothing is written."""
 
 import msgspec
 
 from compaction.audit.copies.day_before import look_back
-from compaction.inventory.inventory import list_day
+from compaction.inventory.day_objects import DayListing, list_objects
+from compaction.inventory.inventory import row_of_published
 from compaction.job.context import JobContext
 from compaction.job.scope import is_settled, judged_scope, scope_end
 from compaction.night.generation_name import generation_of
 from compaction.night.rewrite import CompactOptions
 from compaction.parquet.plan import plan_tasks, raw_objects, single_groups
 from compaction.shard_groups.grouping import ShardGrouping
+from compaction.shard_groups.local import LocalGroupSource
 from minutebook.format.day import Day
 from minutebook.format.minute import iso_time
 from minutebook.owner import read_owned
@@ -18,7 +20,7 @@ from minutebook.published.reading import PublishedReader
 
 
 class DryRun(msgspec.Struct, frozen=True, kw_only=True):
-    """One day's plan: what is read, the generation that it makes, what is published now, what would follow."""
+    """One day's plan: what would be read, the generation it makes, what is published now, and what would be done."""
 
     day: str
     segments: int
@@ -30,42 +32,45 @@ class DryRun(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def sentence(self) -> str:
-        """Return the plan as a person reads it, without the day."""
+        """The plan in words, without the day."""
         return (
             f"{self.segments:,} segments, {self.bytes:,} bytes, {self.tasks} task(s), generation {self.generation}; "
             f"{self.state}; {self.action}"
         )
 
 
-def plan_dry_run(context: JobContext, day: Day, asked: CompactOptions) -> DryRun:
+def plan_dry_run(context: JobContext, day: Day, requested: CompactOptions) -> DryRun:
     """Return what a run would do with the day.
 
     Raises:
         SettingsError: the day ended before the archive begins.
         SafetyRefusal: the archive of another stream.
-        StoreUnavailable, StoreRefused: the archive or the output.
     """
-    options, out = asked.audit, asked.out
-    application, now_ms = read_owned(context.archive, context.place.prefix, context.owner), context.clock.now_ms()
+    options, out, prefix = requested.audit, requested.out, context.place.prefix
+    application, now_ms = read_owned(context.archive, prefix, context.owner), context.clock.now_ms()
     until_ms = scope_end(day, options.so_far_ms, now_ms)
     judged_scope(day, application, now_ms, until_ms)
-    inventory = list_day(context.archive, day, context.place.prefix).until(until_ms)
-    tasks = plan_tasks(single_groups(raw_objects(inventory.rows)), sizes=context.sizes)
+    source, grouping = LocalGroupSource(context.engine), ShardGrouping()
+    objects = list_objects(
+        DayListing(context.archive, context.place.address, source, grouping), day, prefix, until_ms
+    )
+    rows = [row_of_published(prefix, row) for row in objects.spool.rows()]
+    tasks = plan_tasks(single_groups(raw_objects(rows)), sizes=context.sizes)
     publisher = PublishedReader(context.open(out.address), DayFolder(out.prefix, day))
     pointer = publisher.current().pointer
-    before = look_back(context, day, options, ShardGrouping()) if options.drop_producer_duplicates else None
-    generation = generation_of(inventory, options, before, asked.columns)
+    before = look_back(context, day, options, grouping) if options.drop_producer_duplicates else None
+    generation = generation_of(objects, options, before, requested.columns)
     until = None if until_ms is None else iso_time(until_ms)
     is_same = pointer is not None and (pointer.generation, pointer.until) == (generation, until)
-    stands = is_same and pointer is not None and publisher.intact(pointer, inventory.digest())
+    is_intact = is_same and pointer is not None and publisher.intact(pointer, objects.digest())
     is_whole = until is not None and pointer is not None and pointer.until is None
-    action = "nothing to do" if stands or is_whole else "would be rewritten"
+    action = "nothing to do" if is_intact or is_whole else "would be rewritten"
     if until is None and not is_settled(day, now_ms):
         action = "would be held: it is not over"
     return DryRun(
         day=str(day),
-        segments=len(inventory.segments),
-        bytes=inventory.size,
+        segments=sum(row.is_segment for row in rows),
+        bytes=objects.size,
         tasks=len(tasks),
         generation=generation,
         state="not published" if pointer is None else f"published as {pointer.generation}, verdict {pointer.verdict}",

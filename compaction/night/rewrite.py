@@ -17,10 +17,10 @@ from compaction.job import scope
 from compaction.job.context import AuditOptions, JobContext
 from compaction.job.day_view import DayView, view_day
 from compaction.night import generation_name
+from compaction.night.late_minutes import late_minutes
 from compaction.night.pointer_update import PointerUpdate
 from compaction.parquet.rows import ZSTD_LEVEL
 from compaction.publish import ends
-from compaction.publish.late import late_minutes
 from compaction.publish.publisher import Publisher
 from compaction.tables.commit import TableCommit, TableCommitter
 from compaction.tables.events import files

@@ -11,9 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from compaction.audit.stream.level import ComparisonRequest, StreamResult, compare_with_stream
-from compaction.inventory.heads import head_rows, sort_out
-from compaction.inventory.inventory import list_day
+from compaction.inventory.day_objects import DayListing, list_objects
+from compaction.inventory.heads import head_rows
+from compaction.inventory.inventory import make_row
+from compaction.inventory.segments import classify, parse
 from compaction.inventory.shard_markers import read_markers
+from compaction.shard_groups.grouping import ShardGrouping
 from compaction.stream.kinesis import ArchivedStream
 from consumer.stream.port import StreamIdentity
 from minutebook.format.day import Day
@@ -115,13 +118,14 @@ def compared(folder: Path, shard: Shard, slice_bytes: int) -> StreamResult:
     context = job_context(folder, clock=clock)._replace(
         stream=lambda: ArchivedStream(client, "corpus", clock, random.Random(1))  # type: ignore[arg-type] # its calls
     )
-    inventory = list_day(context.archive, DAY, PREFIX)
-    segments = sort_out(context.archive, inventory, head_rows(context.archive, inventory.rows)).segments
+    listing = DayListing(context.archive, context.place.address, context.group_source(1), ShardGrouping())
+    objects = list_objects(listing, DAY, PREFIX)
+    rows = [make_row(PREFIX, listed) for listed in context.archive.list_objects(DAY.path(PREFIX))]
+    metadata = head_rows(context.archive, rows)
+    segments = classify(PREFIX, parse((row, metadata[row.key]) for row in rows), {}).segments
     markers = read_markers(context.archive, PREFIX, [DAY])
     ends = {SHARD: max(segment.metadata.last for segment in segments)} if segments else {}
-    return compare_with_stream(
-        context, inventory, segments, markers, ends, ComparisonRequest(slice_bytes=slice_bytes)
-    )
+    return compare_with_stream(context, objects, segments, markers, ends, ComparisonRequest(slice_bytes=slice_bytes))
 
 
 @settings(max_examples=25)

@@ -8,7 +8,7 @@ import pytest
 
 from compaction.audit.audit import audit_day
 from compaction.audit.stream.slices import ComparedWindow, cut_slices
-from compaction.inventory.inventory import Inventory, ListedSegment
+from compaction.inventory.inventory import ListedSegment
 from compaction.inventory.segments import ArchivedSegment
 from compaction.job.context import AuditOptions
 from compaction.stream.kinesis import ReadLog, ReadSpan, Sent
@@ -139,8 +139,8 @@ def test_a_sample_writes_no_mark_and_says_what_it_left_out(compared: Compared) -
 
 def test_a_sample_sees_what_lies_within_it_and_nothing_else(compared: Compared) -> None:
     """A loss in the window of a shard is a defect."""
-    inventory = Inventory(DAY, PREFIX, (), NOW_MS - 5 * MINUTE_MS)
-    begin_ms, end_ms = ComparedWindow.of(inventory, 60).times(ONE)
+    window = ComparedWindow(str(DAY), DAY.begin_ms, NOW_MS - 5 * MINUTE_MS, 60)
+    begin_ms, end_ms = window.times(ONE)
     inside = (begin_ms - DAY.begin_ms) // MINUTE_MS + 7
     found = compared.audit(sample=60, lost=inside).findings
     assert [about.shard for about in found if about.code == "missing_in_archive"][:1] == [ONE]
@@ -149,7 +149,7 @@ def test_a_sample_sees_what_lies_within_it_and_nothing_else(compared: Compared) 
         for minute in range(11, 600)
         if not any(
             one[0] <= DAY.begin_ms + minute * MINUTE_MS < one[1]
-            for one in (ComparedWindow.of(inventory, 60).times(shard) for shard in (ONE, TWO))
+            for one in (window.times(shard) for shard in (ONE, TWO))
         )
         and minute not in MINUTES
     )
@@ -166,8 +166,7 @@ def test_a_sample_as_long_as_the_day_is_none(compared: Compared) -> None:
 def test_windows_lie_within_the_scope_and_differ(compared: Compared) -> None:
     """By shard and by day; the same command looks at the same place."""
     del compared
-    inventory = Inventory(DAY, PREFIX, ())
-    window = ComparedWindow.of(inventory, 7)
+    window = ComparedWindow(str(DAY), DAY.begin_ms, DAY.end_ms, 7)
     times = [window.times(f"shardId-{number}") for number in range(200)]
     assert all(DAY.begin_ms <= begin and end <= DAY.end_ms and begin % MINUTE_MS == 0 for begin, end in times)
     assert len(set(times)) > 100
