@@ -1,11 +1,11 @@
-"""What `spark-submit` gets: the same commands as on the command line, on the platform's session.
+"""The script for `spark-submit`: the commands of the command line, on the platform's session.
 
     spark-submit spark_submit.py compact FILE.properties --date 2026-11-20 --dry-run
     spark-submit spark_submit.py --command compact --file s3://code/my.properties --date yesterday --dry-run true
 
-The second form is for platforms that know keys and values only, as Glue: every argument is `--key value`, and a flag
-takes true or false. What a platform adds is left out; what nobody knows is refused. docs/how-to/nightly.md has
-arguments for platforms.
+The second form is for platforms such as Glue, which pass keys and values only: every argument is `--key value`, and a
+flag takes true or false. A platform's own arguments are ignored; unknown ones are rejected. docs/how-to/nightly.md
+lists arguments by platform.
 """
 
 import difflib
@@ -73,22 +73,22 @@ PLATFORM: Final = frozenset(
         "--write-shuffle-spills-to-s3",
     }
 )
-"""Arguments of Glue's own, each with a value or an empty one ("Using job parameters in AWS Glue jobs")."""
+"""Glue's own arguments, each with a value or an empty one ("Using job parameters in AWS Glue jobs")."""
 _COMMAND, _FILE = "--command", "--file"
 _FLAGS: Final = ("true", "false")
 
 
-def arguments(given: Sequence[str]) -> list[str]:
-    """Return the command line that is meant.
+def arguments(argv: Sequence[str]) -> list[str]:
+    """Return the command line that the platform's arguments stand for.
 
     Raises:
-        SettingsError: keys and values were given, and something about them is not understood.
+        SettingsError: an argument is unknown or incomplete.
     """
-    names = [each.__name__ for each in COMMANDS]
-    if given and not given[0].startswith("--"):
-        return _without_platform(given)
-    pairs = _pairs(given)
-    if not pairs:  # somebody tries what this is: the help says it
+    names = [command.__name__ for command in COMMANDS]
+    if argv and not argv[0].startswith("--"):
+        return _without_platform(argv)
+    pairs = _pairs(argv)
+    if not pairs:  # prints the help
         return []
     command = pairs.pop(_COMMAND, None)
     if command not in names:
@@ -107,20 +107,20 @@ def arguments(given: Sequence[str]) -> list[str]:
 def _options(command: str) -> dict[str, bool]:
     """Return the options of a command by name; True for a flag."""
     group: Any = typer.main.get_command(app)
-    options = [each for each in group.commands[command].params if each.param_type_name == "option"]
-    return {name: each.is_flag for each in options for name in each.opts if name not in {"-h", "--help"}}
+    options = [param for param in group.commands[command].params if param.param_type_name == "option"]
+    return {name: option.is_flag for option in options for name in option.opts if name not in {"-h", "--help"}}
 
 
-def _pairs(given: Sequence[str]) -> dict[str, str]:
-    """Return keys and values; what a platform adds is left out."""
+def _pairs(argv: Sequence[str]) -> dict[str, str]:
+    """Return keys and values, without the platform's own."""
     pairs: dict[str, str] = {}
-    waiting = list(reversed(given))
-    while waiting:
-        key, separator, value = waiting.pop().partition("=")
+    words = list(reversed(argv))
+    while words:
+        key, separator, value = words.pop().partition("=")
         if not key.startswith("--"):
             raise SettingsError(f"{key!r} follows no --key", next_step="write every argument as --key value")
-        if not separator and waiting and not waiting[-1].startswith("--"):
-            value = waiting.pop()
+        if not separator and words and not words[-1].startswith("--"):
+            value = words.pop()
         if key in PLATFORM:
             continue
         if key in pairs:
@@ -130,7 +130,7 @@ def _pairs(given: Sequence[str]) -> dict[str, str]:
 
 
 def _words(key: str, value: str, options: dict[str, bool]) -> list[str]:
-    """Return an option as the command line has it."""
+    """Return an option in the form of the command line."""
     if key not in options:
         close = difflib.get_close_matches(key, [*options, _COMMAND, _FILE], n=1)
         raise SettingsError(
@@ -148,23 +148,23 @@ def _words(key: str, value: str, options: dict[str, bool]) -> list[str]:
     return [f"{key}={value}"]
 
 
-def _without_platform(given: Sequence[str]) -> list[str]:
-    """Return a command line without what a platform added, each with its value."""
-    kept: list[str] = []
-    skip = False
-    for word in given:
-        if skip and not word.startswith("--"):
-            skip = False
+def _without_platform(argv: Sequence[str]) -> list[str]:
+    """Return a command line without the platform's arguments and their values."""
+    words: list[str] = []
+    is_value = False
+    for word in argv:
+        if is_value and not word.startswith("--"):
+            is_value = False
         elif word.partition("=")[0] in PLATFORM:
-            skip = "=" not in word
+            is_value = "=" not in word
         else:
-            skip = False
-            kept.append(word)
-    return kept
+            is_value = False
+            words.append(word)
+    return words
 
 
 def main() -> None:
-    """Run the command. Success ends without an exception: some platforms take `SystemExit: 0` for a failure."""
+    """Run the command. Success raises nothing: some platforms take `SystemExit: 0` for a failure."""
     try:
         minutebook(lambda: arguments(sys.argv[1:]))
     except SystemExit as end:

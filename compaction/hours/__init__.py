@@ -1,1 +1,1 @@
-"""Hours of a day that are published by themselves, until the day is. Imports `publish` and `tasks`, and no job."""
+"""Hours that are published before their day is. Imports `publish` and `tasks`, and no job."""

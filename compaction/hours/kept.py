@@ -1,9 +1,9 @@
-"""By which tasks an hour's files were written, so that the night need not read its lines again.
+"""The tasks that wrote an hour's files, stored so that the night need not read the hour's lines again.
 
     dt=D/_hours/HH/_manifest/G-W.tasks.json   each task: its first object, its facts, its part
 
-Nothing is believed because it lies there: facts and part are checked when they are taken over
-(`compaction.tasks.finished`), and a list that does not fit the hour's objects is passed over.
+Facts and part are checked when they are reused (`compaction.tasks.finished`), and a list that does not fit the hour's
+objects is ignored.
 """
 
 from collections.abc import Iterable
@@ -19,7 +19,7 @@ _FORMAT: Final = 1
 
 
 class DoneTask(NamedTuple):
-    """A task that was done: the key of its first object, of its facts (empty: it left none), and of its part."""
+    """A finished task: the keys of its first object, its facts (empty: none) and its part."""
 
     first: str
     facts: str
@@ -27,7 +27,7 @@ class DoneTask(NamedTuple):
 
 
 class KeptTask(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One task. `facts` empty: its part is not among the published ones, or cannot stand for its objects."""
+    """One task. `facts` empty: its part is not published, or does not hold all of its objects."""
 
     first: str
     facts: str = ""
@@ -42,11 +42,7 @@ class KeptTasks(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def keep_tasks(out: RetryingStorage, folder: DayFolder, manifest: Manifest, done: Iterable[DoneTask]) -> None:
-    """Store the tasks beside a manifest; those whose part it does not name are named without facts.
-
-    Raises:
-        StoreUnavailable, StoreRefused: the store.
-    """
+    """Store the tasks beside a manifest, without facts where it does not name the part."""
     parts = frozenset(file.key for file in manifest.files)
     tasks = tuple(KeptTask(task.first, task.facts if task.part in parts else "") for task in done)
     key = tasks_beside(folder.manifest(manifest.generation, manifest.writer))
@@ -54,12 +50,7 @@ def keep_tasks(out: RetryingStorage, folder: DayFolder, manifest: Manifest, done
 
 
 def kept_tasks(out: RetryingStorage, manifest_key: str) -> KeptTasks | None:
-    """Read the tasks beside a manifest; None: there are none.
-
-    Raises:
-        FormatError: it does not parse.
-        StoreUnavailable, StoreRefused: the store.
-    """
+    """Read the tasks beside a manifest; None: there are none. Raises FormatError."""
     key = tasks_beside(manifest_key)
     stored = out.get(key)
     return None if stored is None else decode_document(stored.body, KeptTasks, key)

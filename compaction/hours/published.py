@@ -1,9 +1,9 @@
-"""The hours that are published of a day, and how they give way to it.
+"""The published hours of a day, and their removal once the whole day is published.
 
     dt=D/_hours/HH/_current.json   the hour's pointer; all else below the hour's folder is as below a day's
 
-A day that is published as a whole holds what its hours held. Readers go by the day's pointer alone then, whether or
-not pointers of hours are left; these are deleted behind the day's swap, and by whoever finds them later.
+A day that is published whole includes its hours, and readers then ignore their pointers. These are deleted after the
+day's swap, or by a later run.
 """
 
 from minutebook.format.day import Day
@@ -13,24 +13,15 @@ from minutebook.store.retrying import RetryingStorage
 
 
 def whole_day(storage: RetryingStorage, root: str, day: Day) -> Pointer | None:
-    """Return the pointer of a day that is published as a whole; None: it is not, or so far only.
-
-    Raises:
-        FormatError: it does not parse.
-        StoreUnavailable, StoreRefused: the store.
-    """
+    """Return the pointer of a day that is published whole; None: it is not, or only so far. Raises FormatError."""
     pointer = PublishedReader(storage, DayFolder(root, day)).current().pointer
     return None if pointer is None or pointer.until is not None else pointer
 
 
 def give_way(storage: RetryingStorage, root: str, day: Day) -> int:
-    """Delete the pointers of the hours of a day that is published as a whole; returns how many there were.
+    """Delete the pointers of a day's hours, if the whole day is published; return how many there were.
 
-    Of a day that is not, nothing: its hours are all there is. Their files stay for who reads them, and are vacuumed.
-
-    Raises:
-        FormatError: the day's pointer does not parse.
-        StoreUnavailable, StoreRefused: the store.
+    Their files stay for running queries, until vacuum deletes them. Raises FormatError.
     """
     folders = hour_folders(storage, root, day)
     if not folders or whole_day(storage, root, day) is None:

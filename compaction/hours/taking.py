@@ -1,17 +1,17 @@
-"""What a night takes over of the hours that were published: parts and facts, instead of lines.
+"""Reuse of published hours by the night: parts and facts, instead of lines.
 
 All of this must hold of an hour, or its objects are read as if it had not been published:
 
     its pointer and its manifest agree
-    its generation's name is the one that its objects have now, with the settings of now: each key, ETag and size,
-    the formats, the payloads' columns, the level of compression (its ids may be of any path, or none)
+    its generation's name is that of its present objects and settings: each key, ETag and size, the formats, the
+    payloads' columns, the level of compression (the path of its ids does not matter)
     its list of tasks fits these objects
 
-Then each task is taken over by itself, if its facts and its part are whole (`compaction.tasks.finished`).
+Then each task is reused by itself, if its facts and its part are whole (`compaction.tasks.finished`).
 """
 
 import itertools
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Final, NamedTuple
 
 import structlog
@@ -31,10 +31,7 @@ _CHANGED: Final = "its objects, or the settings, are not those that it was publi
 
 
 class HourSource(NamedTuple):
-    """Where hours of a day may be published, and how the generation of one is called.
-
-    By the hash of its rows, and the path of the ids that it keeps.
-    """
+    """Where a day's hours are published; `generation` names one by a hash of its rows and the path of its ids."""
 
     storage: RetryingStorage
     folder: DayFolder
@@ -42,21 +39,17 @@ class HourSource(NamedTuple):
 
 
 def take_hours(source: HourSource, objects: DayObjects) -> tuple[TakenHour, ...]:
-    """Return the hours of the day that can be taken over; their tasks are numbered from 0.
-
-    Raises:
-        StoreUnavailable, StoreRefused: the store.
-    """
+    """Return the hours of the day that can be reused; their tasks are numbered from 0."""
     if source.folder.hour is not None:
         return ()
     folders = hour_folders(source.storage, source.folder.root, objects.day)
     taken: list[TakenHour] = []
-    wanted = {folder.hour.path(objects.prefix): folder for folder in folders if folder.hour is not None}
+    by_path = {folder.hour.path(objects.prefix): folder for folder in folders if folder.hour is not None}
     number = 0
-    for path, rows in _by_hour(objects, wanted):
-        log = structlog.get_logger().bind(day=str(objects.day), hour=wanted[path].name)
+    for path, rows in _by_hour(objects, by_path):
+        log = structlog.get_logger().bind(day=str(objects.day), hour=by_path[path].name)
         try:
-            found = _take(source, objects, wanted[path], rows, number)
+            hour = _take(source, objects, by_path[path], rows, number)
         except FormatError as exc:
             log.warning(
                 "hour_not_trusted",
@@ -64,22 +57,21 @@ def take_hours(source: HourSource, objects: DayObjects) -> tuple[TakenHour, ...]
                 next_step="its objects are read; find out who writes below the output",
             )
             continue
-        if isinstance(found, str):
-            log.info("hour_read_again", reason=found)
-        elif found is not None:
-            taken.append(found)
-            number += sum(one != NOT_TAKEN for one in found.numbers)
+        if isinstance(hour, str):
+            log.info("hour_read_again", reason=hour)
+        elif hour is not None:
+            taken.append(hour)
+            number += sum(task != NOT_TAKEN for task in hour.numbers)
     return tuple(taken)
 
 
-def _by_hour(objects: DayObjects, wanted: Iterable[str]) -> Iterable[tuple[str, list[PublishedRow]]]:
-    """Yield the rows of the hours that are wanted, in order: those of an hour follow each other."""
-    known = frozenset(wanted)
-    if not known:
+def _by_hour(objects: DayObjects, paths: Collection[str]) -> Iterable[tuple[str, list[PublishedRow]]]:
+    """Yield the rows of the hours with these paths, in order."""
+    if not paths:
         return
-    length = len(next(iter(known)))
+    length = len(next(iter(paths)))
     for path, rows in itertools.groupby(objects.spool.rows(), key=lambda row: row[0][:length]):
-        if path in known:
+        if path in paths:
             yield path, list(rows)
 
 
@@ -89,7 +81,7 @@ def _take(
     """Return the hour, its tasks numbered from `number`; or why it is read again; None: it is not published.
 
     Raises:
-        FormatError: what was published contradicts itself.
+        FormatError: the published documents contradict each other.
     """
     publisher = PublishedReader(source.storage, folder)
     pointer, manifest = publisher.published()
@@ -101,28 +93,24 @@ def _take(
 
     if pointer.generation != source.generation(digest, manifest.event_id) or manifest.inventory != digest():
         return _CHANGED
-    kept = kept_tasks(source.storage, pointer.manifest)
-    if kept is None or kept.generation != pointer.generation:
+    tasks = kept_tasks(source.storage, pointer.manifest)
+    if tasks is None or tasks.generation != pointer.generation:
         raise FormatError(f"{pointer.manifest}: the list of its tasks is missing, or another generation's")
-    firsts = _places(objects, folder, rows, kept)
+    firsts = _places(objects, folder, rows, tasks)
     numbers = itertools.count(number)
     return TakenHour(
         folder.hour.first_minute,
         folder.generation(pointer.generation),
         firsts,
-        tuple(next(numbers) if task.facts else NOT_TAKEN for task in kept.tasks),
-        tuple(task.facts for task in kept.tasks),
+        tuple(next(numbers) if task.facts else NOT_TAKEN for task in tasks.tasks),
+        tuple(task.facts for task in tasks.tasks),
     )
 
 
 def _places(
     objects: DayObjects, folder: DayFolder, rows: Sequence[PublishedRow], kept: KeptTasks
 ) -> tuple[Place, ...]:
-    """Return where the tasks begin; each must begin with an object of the hour, so that none is without one.
-
-    Raises:
-        FormatError: they do not.
-    """
+    """Return where the tasks begin; raises FormatError unless each begins with an object of the hour, in order."""
     segments = raw_objects(row_of_published(objects.prefix, row) for row in rows)
     places = {segment.key: order_of_objects(segment) for segment in segments}
     firsts = [task.first for task in kept.tasks]

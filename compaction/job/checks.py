@@ -1,4 +1,4 @@
-"""What of the options of the nightly commands is right: each is checked before any I/O. Raises SettingsError."""
+"""Validation of the nightly commands' options, before any I/O. Every function raises SettingsError."""
 
 import re
 from pathlib import Path
@@ -21,22 +21,19 @@ from minutebook.format.payload import PayloadPath
 from minutebook.published.schema import SCHEMA
 
 LAST: Final = "last"
-"""As an hour: the last one that is settled, of whatever day."""
+"""The value of `--hour` for the last settled hour, of whichever day."""
 _OF_THE_NIGHT: Final = {
     "--drop-producer-duplicates": "give it to the night: copies are found over the whole day; an hour with "
     "--event-id keeps its ids for it, and holds all records",
     "--iceberg": "give it to the night: it takes the hour over into the day; minutebook.reader reads it now "
     "(intraday=True)",
 }
-"""What to do instead, of options that people add to an hour as they have them at night."""
+"""What to do instead, for nightly options that do not go with `--hour`."""
 _TABLE: Final = re.compile(r"[^\s./]+(\.[^\s./]+)+")
 
 
 def requested_days(request: AuditRequest | CompactRequest, today: Day) -> list[Day]:
-    """Return the one day, or the days of the range; `today` and `yesterday` are days, too.
-
-    Refused: none is given, or both; or a day lies in the future.
-    """
+    """Return the one day, or the days of the range. Days in the future are rejected."""
     date, first, last = request.date, request.first, request.last
     if date is not None and first is None and last is None:
         days = [parse_day(date, today)]
@@ -57,7 +54,7 @@ def requested_days(request: AuditRequest | CompactRequest, today: Day) -> list[D
 
 
 def hour_of(request: CompactRequest, now_ms: int) -> Hour | None:
-    """Return the one hour, `last` being the last one that is settled; None: days are asked for."""
+    """Return the one hour, `last` being the last settled one; None: days are requested."""
     if request.hour is None:
         return None
     options = {
@@ -86,7 +83,7 @@ def hour_of(request: CompactRequest, now_ms: int) -> Hour | None:
 
 
 def audit_level(level: str, event_id: str | None) -> AuditLevel:
-    """Return the level that the text names."""
+    """Return the level of that name."""
     levels: dict[str, AuditLevel] = {"inventory": "inventory", "keys": "keys", "stream": "stream"}
     if level not in levels:
         raise SettingsError(f"{level!r} is not a level", next_step=f"--level takes {', '.join(levels)}")
@@ -102,7 +99,7 @@ def stream_budget(budget: float | None, level: str) -> float:
     """Return the share of each shard's reads that level stream may take."""
     if budget is None:
         return SHARE
-    _check_is_of_stream("--stream-budget", level)
+    _check_needs_stream("--stream-budget", level)
     if not 0 < budget <= 1:
         raise SettingsError(
             f"--stream-budget {budget:g} is not a share",
@@ -114,17 +111,17 @@ def stream_budget(budget: float | None, level: str) -> float:
 def sample_minutes(minutes: int | None, level: str) -> int | None:
     """Return the minutes of each shard that are compared with the stream; None: all."""
     if minutes is not None:
-        _check_is_of_stream("--sample", level)
+        _check_needs_stream("--sample", level)
     return minutes
 
 
-def _check_is_of_stream(option: str, level: str) -> None:
+def _check_needs_stream(option: str, level: str) -> None:
     if level != "stream":
         raise SettingsError(f"{option} is about reading the stream", next_step="use it with --level stream")
 
 
 def event_id_path(expression: str | None, *, is_needed: bool = False) -> str | None:
-    """Return the path of the event id, a JMESPath expression; `is_needed` by --drop-producer-duplicates."""
+    """Return the path of the event id, a JMESPath expression. `is_needed`: --drop-producer-duplicates is given."""
     if expression is None:
         if is_needed:
             raise SettingsError(
@@ -147,7 +144,7 @@ def event_id_path(expression: str | None, *, is_needed: bool = False) -> str | N
 def columns_of_request(
     settings: JobSettings, path: Path | None, event_time: str | None, event_window: int | None
 ) -> Columns | None:
-    """Return the payloads' columns, of the options or else of the properties."""
+    """Return the payloads' columns, by the options or else by the settings."""
     path, event_time = path or settings.columns, event_time or settings.event_time
     columns = None if path is None else columns_file.read_columns(path, SCHEMA.names)
     if event_time is None:

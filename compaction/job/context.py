@@ -1,4 +1,4 @@
-"""What a run is given: the world it reaches, and what is asked of it."""
+"""What a run works with: its ports to the outside, and the options of an audit."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final, NamedTuple, Protocol, TypeVar
@@ -24,50 +24,50 @@ T = TypeVar("T")
 U = TypeVar("U")
 
 PARTITION_BYTES: Final = 32 << 20
-"""Compressed bytes of segments whose ids share a partition: a million records or two, 32 bytes each."""
+"""Compressed bytes of segments a partition of ids: one or two million records, 32 bytes each."""
 MAX_REPEATS: Final = 0.2
-"""More copies than this share are no retries: the path does not name an event's id."""
+"""A larger share of copies means that the path does not name an event's id."""
 MOST_PARTITIONS: Final = 4_000
-"""Of a large day they are larger instead: the blocks of a shuffle are as many as its tasks times its partitions."""
+"""Upper limit, because a shuffle has as many blocks as tasks times partitions; those of large days are larger."""
 
 
 class FoundCopies(Protocol):
-    """The copies of a day, each beside the task that leaves it out."""
+    """The copies of a day, each with the task that leaves it out."""
 
     @property
     def shards(self) -> Mapping[int, ShardTally]:
-        """Return the copies of each shard, by its number in `Layout.shards`."""
+        """The copies of each shard, by its number in `Layout.shards`."""
         ...
 
     def write(self) -> list[TaskResult]:
-        """Run the tasks that leave copies out; returns their results in order, without facts."""
+        """Run the tasks that leave copies out; return their results in order, without facts."""
         ...
 
 
 class Shuffled(Protocol):
-    """Tasks that were run, and their event ids, dealt out in partitions: by Spark's shuffle, or a loop."""
+    """Tasks that have run, and their event ids in partitions: by Spark's shuffle, or a loop."""
 
     @property
     def results(self) -> list[TaskResult]:
-        """Return the tasks' results, in order."""
+        """The tasks' results, in order."""
         ...
 
     def find(self, layout: Layout, orders: Mapping[int, Order]) -> FoundCopies:
-        """Find the copies; those of an object go to the order that `Layout.writer` names."""
+        """Find the copies; an object's copies go to the order that `Layout.writer` names."""
         ...
 
 
 Engine = Callable[[Sequence[Order]], list[TaskResult]]
-"""Runs tasks and returns their results in order: Spark, or a loop."""
+"""Runs tasks, by Spark or a loop, and returns their results in order."""
 Shuffle = Callable[[Sequence[Order]], Shuffled]
-"""Runs tasks that ask for ids, all for the same number of partitions."""
+"""Runs tasks that return ids, all in the same number of partitions."""
 
 
 class Spread(Protocol):
-    """Does the same work for each item, in tasks, and returns what it gave, in order."""
+    """Runs `work` for each item, in tasks, and returns the results in order."""
 
     def __call__(self, work: Callable[[T], U], items: Sequence[T]) -> list[U]:
-        """Do it."""
+        """Return `work(item)` for every item."""
         ...
 
 
@@ -77,7 +77,7 @@ def in_turn(work: Callable[[T], U], items: Sequence[T]) -> list[U]:
 
 
 class JobContext(NamedTuple):
-    """What a run reaches the world with."""
+    """The ports of a run: storage, clock, Spark, stream, lease table and Iceberg table."""
 
     archive: RetryingStorage
     place: StorePrefix
@@ -96,28 +96,28 @@ class JobContext(NamedTuple):
     group_sources: Callable[[int], GroupSource] | None = None
 
     def group_source(self, groups: int) -> GroupSource:
-        """Return who deals a day of so many groups: this process, unless somebody else was given."""
+        """Return what makes shard groups for a day of so many groups: this process by default."""
         return (
             LocalGroupSource(self.engine, self.shuffle) if self.group_sources is None else self.group_sources(groups)
         )
 
     def open(self, address: Address) -> RetryingStorage:
-        """Return the storage at another address, with the waits of the archive's."""
+        """Return the storage at another address, with the archive's retries."""
         return RetryingStorage(open_storage(address), self.archive.new_backoff)
 
     def now(self) -> str:
-        """Return the time as `audit.json` and manifests have it."""
+        """Return the time in ISO 8601, as audits and manifests hold it."""
         return iso_time(self.clock.now_ms())
 
 
 class AuditOptions(NamedTuple):
-    """What is asked of an audit. `command` is the command line that a finding repeats.
+    """The options of an audit. `command` is the command line that a finding repeats.
 
     `event_id` is the path of the id that producers give an event; None: producer duplicates are not looked for.
-    `published` is where days are published: the ids of a day before that is expired are read there. A rewrite leaves
-    them out with `drop_producer_duplicates`, unless they are more than `max_repeats` of the records that have an id:
-    then it refuses. `so_far_ms` ends the scope within a day (epoch milliseconds); None: the
-    whole day. `sample_minutes` of each shard are compared with the stream; None: all.
+    `published` is where days are published: the ids of an expired day before are read there. A rewrite leaves
+    duplicates out with `drop_producer_duplicates`, and refuses if they exceed the share `max_repeats` of the records
+    that have an id. `so_far_ms` ends the scope within a day (epoch milliseconds); None: the whole day.
+    `sample_minutes` of each shard are compared with the stream; None: all.
     """
 
     level: AuditLevel = "keys"

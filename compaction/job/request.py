@@ -1,7 +1,6 @@
-"""What the nightly commands are asked, as one value each: every option is told here, once.
+"""The options of the nightly commands, one value a command; Typer makes the command line of the fields.
 
-Typer makes the command line of the fields (`minutebook.options`). What of the values is right `compaction.job.checks`
-says: this is imported for every help text, so it imports nothing heavy.
+Imported for every help text, so it imports nothing heavy: `compaction.job.checks` validates the values.
 """
 
 from pathlib import Path
@@ -57,7 +56,7 @@ Master = Annotated[str, typer.Option(help="Spark's master, where this process st
 
 
 class AuditRequest(NamedTuple):
-    """`minutebook audit`: one day (`date`) or a range (`first`, `last`), all as text."""
+    """`minutebook audit` of one day (`date`) or a range (`first`, `last`)."""
 
     file: PropertiesFile = None
     date: Date = None
@@ -91,7 +90,7 @@ class AuditRequest(NamedTuple):
 
     @property
     def is_range(self) -> bool:
-        """Return whether days are asked for, not one: they go on past each other."""
+        """Whether a range of days is requested: one that fails does not stop the others."""
         return self.date is None
 
 
@@ -156,12 +155,12 @@ class CompactRequest(NamedTuple):
 
     @property
     def is_range(self) -> bool:
-        """Return whether days are asked for, or may be, not one: they go on past each other."""
+        """Whether several days are requested or may be: one that fails does not stop the others."""
         return (self.date is None and self.hour is None) or self.recheck is not None
 
 
 class ColumnsRequest(NamedTuple):
-    """`minutebook columns`: so many payloads of one day; `columns` is a file to try."""
+    """`minutebook columns` for a sample of one day; `columns` is a file to try."""
 
     file: PropertiesFile = None
     date: Annotated[str, typer.Option(metavar="DAY", help="A UTC day such as 2026-11-20, or yesterday.")] = (

@@ -1,15 +1,13 @@
-"""What a verdict is about: a whole UTC day of an application, or the day so far.
+"""The scope of a verdict: a whole UTC day of an application, a settled hour of it, or the day so far.
 
-    the day                                        asked for whole            asked for so far
+    the day                                        whole                      so far
     lies in the future                             SettingsError              SettingsError
     ended before the application began             SettingsError              SettingsError
     is not settled (not over for 20 minutes)       unknown, never published   judged up to the time, never expired
     is settled                                     judged                     judged up to the time, if it lies in it
 
-An hour of a day is judged by itself, once it is settled as a day is.
-
-Twenty minutes are what a record takes at most until it is archived: `maxSegmentAgeSeconds` and a restart. A day that
-is judged earlier lacks records that nobody can know of.
+A record is archived within 20 minutes at most: `maxSegmentAgeSeconds` and a restart. Before that, records of the day
+may still be missing.
 """
 
 import datetime as dt
@@ -23,19 +21,16 @@ from minutebook.format.markers import ApplicationRecord
 from minutebook.format.minute import MINUTE_MS, iso_time
 
 SETTLED_MS: Final = 20 * 60_000
-"""How long after its end a day is settled, or an hour."""
+"""How long after its end a day or an hour is settled."""
 
 
 def is_settled(period: Day | Hour, now_ms: int) -> bool:
-    """Tell whether all that arrived on the day, or in the hour, can be archived by now."""
+    """Return whether everything that arrived on the day, or in the hour, must be archived by now."""
     return now_ms >= period.end_ms + SETTLED_MS
 
 
 def begins_ms(application: ApplicationRecord | None) -> int:
-    """Return when the application began: its start, or the stream's creation where that is the oldest record.
-
-    0 where no record says so: whatever there is is judged.
-    """
+    """Return when the application began: its start, or the stream's creation; 0 without a record of it."""
     return 0 if application is None else application.begin_ms
 
 
@@ -46,11 +41,10 @@ def judged_scope(
     until_ms: int | None = None,
     hour: Hour | None = None,
 ) -> Interval:
-    """Return what is judged of a day, of which only what came before `until_ms` where that is given, or in an hour.
+    """Return the interval that is judged: of a day, of the day before `until_ms`, or of an hour.
 
     Raises:
-        SettingsError: nothing. It ended before the application began, so nobody archived it and nobody was to; or it
-            lies in the future.
+        SettingsError: it lies in the future, or ended before the application began to archive.
     """
     begin_ms = begins_ms(application)
     from_ms = begin_ms if hour is None else max(begin_ms, hour.begin_ms)
@@ -68,7 +62,7 @@ def judged_scope(
 
 
 def parse_so_far(text: str | None, now_ms: int) -> int | None:
-    """Read `--so-far`: `now` (80 minutes ago), or a time such as 2026-11-22T10:00Z; returns epoch milliseconds.
+    """Parse `--so-far`, `now` (80 minutes ago) or a time such as 2026-11-22T10:00Z, to epoch milliseconds.
 
     Raises:
         SettingsError: not a time in UTC, or one in the future.
@@ -78,19 +72,19 @@ def parse_so_far(text: str | None, now_ms: int) -> int | None:
     if text == "now":
         return now_ms - SO_FAR_MARGIN_MS
     try:
-        found = dt.datetime.fromisoformat(text)
+        time = dt.datetime.fromisoformat(text)
     except ValueError:
-        found = None
-    if found is None or found.utcoffset() != dt.timedelta(0):
+        time = None
+    if time is None or time.utcoffset() != dt.timedelta(0):
         raise SettingsError(f"not a time: {text!r}", next_step="write it in UTC, as in --so-far 2026-11-22T10:00Z")
-    until_ms = int(found.timestamp() * 1000)
+    until_ms = int(time.timestamp() * 1000)
     if until_ms > now_ms:
         raise SettingsError(f"--so-far {text} lies in the future", next_step="name a time that has passed")
     return until_ms
 
 
 def scope_end(day: Day, so_far_ms: int | None, now_ms: int) -> int | None:
-    """Return where the scope ends within the day, at a whole minute; None: it is the whole day.
+    """Return where the scope ends within the day, at a whole minute; None: the scope is the whole day.
 
     Raises:
         SettingsError: nothing of the day lies before the time.

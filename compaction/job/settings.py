@@ -1,4 +1,4 @@
-"""What the nightly job takes from the properties file of the consumer, beside what says where the archive is."""
+"""The nightly job's settings, from the consumer's properties file."""
 
 import re
 import shlex
@@ -20,42 +20,42 @@ _YEAR: Final = re.compile(r"[0-9]{4}/")
 
 @dataclass(frozen=True, kw_only=True)
 class JobSettings(ArchiveSettings):
-    """Where the archive, its stream and its lease table are."""
+    """Where the archive, its stream and its lease table are, and defaults of options."""
 
     kinesis_endpoint: str | None
     dynamodb_endpoint: str | None
     path: str | None
-    """The file as it was given: the commands in findings name it. None: the environment holds the settings."""
+    """The properties file, as the user named it: commands in findings repeat it. None: the environment was read."""
     columns: Path | None = None
     """The file of the payloads' columns."""
     event_time: str | None = None
-    """Where the time of an event is in its payload."""
+    """The path of an event's time in its payload."""
     event_window: int | None = None
     """How many days before its arrival an event may lie."""
     metrics: str | None = None
-    """`emf`: the verdict of each day is told to CloudWatch, too."""
+    """`emf`: write each day's verdict to the log for CloudWatch, too."""
 
     @property
     def audit_command(self) -> str:
-        """What a person types to audit this archive, up to its options."""
+        """The command line that audits this archive, without options."""
         return " ".join(["minutebook", "audit", *([] if self.path is None else [shlex.quote(self.path)])])
 
     @property
     def stream(self) -> StreamAddress:
-        """Where the stream is."""
+        """The address of the stream."""
         return StreamAddress(self.stream_name, self.region, self.kinesis_endpoint, self.access)
 
     def output(self, uri: str | None) -> StorePrefix:
-        """Return where days are published: `_parquet/` beside the archive unless `uri` says; raises SettingsError."""
+        """Return where days are published: at `uri`, or `_parquet/` beside the archive; raises SettingsError."""
         if uri is None:
             return StorePrefix(self.archive.address, f"{self.prefix}{_FOLDER}/")
         return parse_place(uri, self.region, self.s3_endpoint, self.access, archive_bucket=self.bucket)
 
 
 def check_apart(out: StorePrefix, archive: StorePrefix, *, option: str = "--out") -> None:
-    """Raise SettingsError where something would be written among the raw segments: below the prefix, or a minute.
+    """Raise SettingsError if `out` is among the raw segments: the prefix itself, or a year of it.
 
-    A folder of its own below the prefix is well: a LIST of a minute does not see it.
+    A separate folder below the prefix is allowed: a LIST of a minute does not return it.
     """
     if out.address != archive.address or not out.prefix.startswith(archive.prefix):
         return
@@ -71,11 +71,11 @@ def check_apart(out: StorePrefix, archive: StorePrefix, *, option: str = "--out"
 def load_job_settings(
     file: Path | str | None, environ: Mapping[str, str], fetch: Fetch = fetch_properties
 ) -> JobSettings:
-    """Read the file, which may lie at `s3://`, or what the environment holds instead.
+    """Read the properties file, which may be at `s3://`, or the environment where `file` is None.
 
     Raises:
-        SettingsError: it cannot be read, or a name that the job needs is missing; all of them at once.
-        StoreUnavailable: it lies on S3, and S3 does not answer.
+        SettingsError: it cannot be read, or names are missing or wrong; all of them at once.
+        StoreUnavailable: S3 does not answer.
     """
     texts = read_texts(file, environ, fetch, _NAMES)
     archive = read_archive_settings(texts, environ)

@@ -1,1 +1,1 @@
-"""Making a generation of a day the current one, and sweeping what is left over."""
+"""Publish generations of a day, and delete old ones."""

@@ -1,4 +1,4 @@
-"""What keeps a published day out of a table, column by column."""
+"""The columns that keep a published day out of a table."""
 
 from typing import Final, NamedTuple
 
@@ -10,7 +10,7 @@ NEXT_STEP: Final = (
 
 
 class Conflict(NamedTuple):
-    """A column that keeps a day out of a table: what the table has, and what the day brings."""
+    """A column that keeps a day out of a table: its type in the table, and in the day."""
 
     column: str
     has: str

@@ -1,14 +1,13 @@
-"""Where each shard's chain stood when a published day ended: the last segment, however long ago it was written.
+"""The last segment of each shard when a published day ended, however long ago it was written.
 
     dt=D/_manifest/G-W.ends.jsonl.gz    a line for the day, and one for each shard
 
-A shard that wrote nothing on a day has the segment that the day's audit found before it, so the next day's audit
-finds it here, and a quiet shard is carried on from day to day. It lies beside the manifest and not in it: earlier
-versions refuse a manifest with a field that they do not know. A day that has none is searched by names.
+A shard that wrote nothing on a day keeps the segment that the day's audit found before it: so quiet shards are
+carried on from day to day. The object is beside the manifest because earlier versions reject unknown fields in
+manifests. Where it is missing, audits list names instead.
 
-Only a day counts that is published whole, clean, and by today's rules, and whose manifest bears it out. It is a hint
-all the same: who uses it asks for the segment, and whether the judged day stands on it
-(`compaction.inventory.quiet_shards`).
+Only days count that are published whole, clean and by today's rules. It is a hint all the same: its reader checks the
+segment itself, and that the judged day follows it (`compaction.inventory.quiet_shards`).
 """
 
 import gzip
@@ -26,7 +25,7 @@ from minutebook.format.metadata import parse_predecessor
 from minutebook.format.minute import minute_text, parse_minute_text
 from minutebook.format.position import Position
 from minutebook.index.last_segments import LastSegment
-from minutebook.published.generation import DayFolder, Manifest, Pointer, ends_beside, is_judged_by_these_rules
+from minutebook.published.generation import DayFolder, Manifest, ends_beside, is_judged_by_these_rules
 from minutebook.published.reading import PublishedReader
 from minutebook.published.verdict import CLEAN
 from minutebook.store.retrying import RetryingStorage
@@ -52,7 +51,7 @@ class _Row(msgspec.Struct, frozen=True):
 
 
 def encode_ends(manifest: Manifest, ends: Mapping[str, LastSegment]) -> bytes:
-    """Return the object that lies beside a manifest."""
+    """Return the body of the object beside a manifest."""
     head = _Head(format=FORMAT, day=manifest.day, generation=manifest.generation, shards=len(ends))
     rows = [
         _Row(
@@ -69,10 +68,10 @@ def encode_ends(manifest: Manifest, ends: Mapping[str, LastSegment]) -> bytes:
 
 
 def decode_ends(body: bytes, manifest: Manifest) -> dict[str, LastSegment]:
-    """Read it.
+    """Decode the object beside a manifest.
 
     Raises:
-        FormatError: it does not parse, or says something else than the manifest.
+        FormatError: it does not parse, or contradicts the manifest.
     """
     try:
         first, *lines = gzip.decompress(body).splitlines()
@@ -80,48 +79,50 @@ def decode_ends(body: bytes, manifest: Manifest) -> dict[str, LastSegment]:
         rows = [msgspec.json.decode(line, type=_Row) for line in lines]
     except (OSError, EOFError, ValueError, zlib.error, msgspec.MsgspecError) as exc:
         raise FormatError(f"it does not parse: {exc}") from exc
-    known = (FORMAT, manifest.day, manifest.generation, len(rows))
-    if (head.format, head.day, head.generation, head.shards) != known:
+    expected = (FORMAT, manifest.day, manifest.generation, len(rows))
+    if (head.format, head.day, head.generation, head.shards) != expected:
         raise FormatError("it is of another format, day or generation, or not whole")
-    ends = {row.shard: _last_segment(row) for row in rows}
+    ends = {
+        row.shard: LastSegment(
+            row.key,
+            Position.parse(row.last),
+            parse_minute_text(row.minute),
+            parse_predecessor(row.after),
+            row.closed,
+        )
+        for row in rows
+    }
     for shard, last in manifest.ends.items():
         if shard not in ends or ends[shard].last < Position.parse(last):
             raise FormatError(f"it does not know what the manifest says of {shard}")
     return ends
 
 
-def _last_segment(row: _Row) -> LastSegment:
-    last, minute = Position.parse(row.last), parse_minute_text(row.minute)
-    return LastSegment(row.key, last, minute, parse_predecessor(row.after), row.closed)
-
-
 class PublishedEnds:
-    """Implements `minutebook.index.last_segments.LastSegments` by the days below `root`; each is read once."""
+    """Implements `minutebook.index.last_segments.LastSegments` by the days below `root`; each day is read once."""
 
     def __init__(self, open_output: Callable[[], RetryingStorage], root: str) -> None:
         self._open = open_output
         self._root = root
         self._storage: RetryingStorage | None = None
-        self._is_out_of_reach = False
+        self._is_unreachable = False
         self._days: dict[Day, Mapping[str, LastSegment] | None] = {}
 
     def __call__(self, day: Day) -> Mapping[str, LastSegment] | None:
-        """Return where chains stood at the end of a day; None where it is not published as it should be."""
+        """Return where chains stood at the end of a day; None where no such day is published whole and clean."""
         if day not in self._days:
-            self._days[day] = self._asked(day)
+            self._days[day] = None if self._is_unreachable else self._try_read(day)
         return self._days[day]
 
-    def _asked(self, day: Day) -> Mapping[str, LastSegment] | None:
-        """Read a day. What cannot be read or believed only costs requests: it is told, and never the end of a run."""
+    def _try_read(self, day: Day) -> Mapping[str, LastSegment] | None:
+        """Read a day. An error is logged and costs requests, never the run."""
         log = structlog.get_logger().bind(day=str(day))
-        if self._is_out_of_reach:
-            return None
         try:
             return self._read(day)
         except FormatError as exc:
             log.warning("published_ends_not_trusted", reason=str(exc), next_step=_NEXT_STEP)
         except (StoreRefused, StoreUnavailable) as exc:
-            self._is_out_of_reach = True
+            self._is_unreachable = True
             log.warning("published_ends_out_of_reach", reason=str(exc), next_step=_REFUSED_STEP)
         return None
 
@@ -129,12 +130,9 @@ class PublishedEnds:
         if self._storage is None:
             self._storage = self._open()
         pointer, manifest = PublishedReader(self._storage, DayFolder(self._root, day)).published()
-        if pointer is None or manifest is None or not _counts(pointer, manifest):
+        if pointer is None or manifest is None or pointer.verdict != CLEAN or pointer.until is not None:
+            return None
+        if not is_judged_by_these_rules(pointer, manifest):
             return None
         stored = self._storage.get(ends_beside(pointer.manifest))
         return None if stored is None else decode_ends(stored.body, manifest)
-
-
-def _counts(pointer: Pointer, manifest: Manifest) -> bool:
-    """Tell whether a day's ends count: it is whole, clean, and judged by the rules of today."""
-    return pointer.verdict == CLEAN and pointer.until is None and is_judged_by_these_rules(pointer, manifest)

@@ -1,26 +1,23 @@
-r"""Publishing a day: generation, manifest, pointer, symlink manifest.
+r"""Publish a day: generation, manifest, pointer, symlink manifest.
 
-    part files      dt=D/_gen-G/part-*.parquet    written by tasks; invisible to whoever follows the pointer
-    inventory       dt=D/_manifest/G-W.inventory.jsonl.gz   what G was made from
-    ends            dt=D/_manifest/G-W.ends.jsonl.gz        where each shard's chain stood when the day ended (`ends`)
-    audit           dt=D/_manifest/G-E.audit.json   what was found, and by which evidence: E
+    part files      dt=D/_gen-G/part-*.parquet    written by tasks; readers that follow the pointer do not see them
+    inventory       dt=D/_manifest/G-W.inventory.jsonl.gz   the objects that G was made from
+    ends            dt=D/_manifest/G-W.ends.jsonl.gz        each shard's last segment when the day ended (`ends`)
+    audit           dt=D/_manifest/G-E.audit.json   the audit by evidence E
     manifest        dt=D/_manifest/G-W.json       If-None-Match:*   names the files that run W wrote of G
     pointer         dt=D/_current.json            If-Match          the one write that changes what readers see
-    symlinks        _symlinks/dt=D/manifest       If-Match          the pointer again, as Athena and Trino read it
-    marks           dt=D/_tables/G.*.json         of tables of a catalog that may name the files of G (`iceberg`)
+    symlinks        _symlinks/dt=D/manifest       If-Match          the pointer's files for Athena and Trino
+    marks           dt=D/_tables/G.*.json         tables of a catalog that may name the files of G (`sweep`)
 
-Each run writes its manifest under a name of its own, and nobody looks for manifests: only the one that the pointer
-names is read. A run that finds G made already, by a run that crashed before its swap or by somebody who put a
-manifest there, therefore takes nothing over from it; it reads the day again. That costs the time of one run in a rare
-moment, and spares every question of what may be believed: with one name for all runs, the manifest of files that were
-swept, lost, or never ours came back to a run that had just written good ones (a replacement by If-Match would save
-no reading, and let two runs of one generation take each other's files away).
+Each run writes a manifest under its own name, and only the manifest that the pointer names is ever read. A run that
+finds files of G from a crashed run therefore reads the day again and reuses no manifest: with one name for all runs,
+a manifest of files that were swept, lost or foreign could replace the one of a run that had just written good files.
 
 A crash after any step leaves the old pointer, and the next run writes anew; a pointer without symlinks gets them.
-What crashed runs left is swept when all of it is older than the grace, never earlier: it may belong to a run at work.
+Files of crashed runs are swept when all of them are older than the grace: earlier they may belong to a running job.
 
-The pointer was read **before** the inventory was listed. If-Match therefore refuses an older view of the day: who won
-in between has listed before us or after us, and the loser lists again.
+The pointer is read **before** the inventory is listed, so If-Match rejects an older view of the day: the loser of two
+runs lists again.
 """
 
 from collections.abc import Iterable
@@ -44,11 +41,11 @@ from minutebook.store.retrying import RetryingStorage
 
 _TEXT_TYPE: Final = "text/plain; charset=utf-8"
 GRACE_MS: Final = 3 * 24 * 3_600_000
-"""How long a generation that is no longer current stays: longer than the longest query that began on it."""
+"""How long a replaced generation stays: longer than the longest query that began on it."""
 
 
 class Publisher(PublishedReader):
-    """Reads and publishes one day. Every step may be repeated, by us or by another run."""
+    """Reads and publishes one day. Every step may be repeated, by this run or another one."""
 
     storage: RetryingStorage
 
@@ -58,23 +55,22 @@ class Publisher(PublishedReader):
         self._audit: tuple[str, bytes] | None = None
 
     def address(self, key: str) -> str:
-        """Return the address of a key with its scheme, as catalogs want it."""
+        """Return the address of a key with its scheme, for catalogs."""
         uri = self.storage.uri(key)
         return uri if "://" in uri else f"file://{uri}"
 
     def put_inventory(self, manifest_key: str, chunks: Iterable[bytes]) -> None:
-        """Store what a generation was made from beside its manifest: compressed, at a key that is nobody else's."""
-        key = inventory_beside(manifest_key)
-        with self.storage.writing(key, "application/gzip") as sink:
+        """Store the compressed inventory of a generation beside its manifest. Only this run writes that key."""
+        with self.storage.writing(inventory_beside(manifest_key), "application/gzip") as sink:
             for chunk in chunks:
                 sink.write(chunk)
 
     def put_beside(self, key: str, body: bytes) -> None:
-        """Store what belongs to a manifest, compressed; the key is nobody else's."""
+        """Store a compressed object beside a manifest. Only this run writes that key."""
         self.storage.put_if_absent(key, body, content_type="application/gzip")
 
     def put_audit(self, key: str, body: bytes) -> None:
-        """Store an audit; the first one that found the same by the same evidence stays."""
+        """Store an audit, unless the same findings by the same evidence are stored already."""
         self.storage.put_if_absent(key, body)
         self._audit = (key, body)
 
@@ -82,7 +78,7 @@ class Publisher(PublishedReader):
         """Store the manifest under the name of its writer.
 
         Raises:
-            ForeignObject: something else lies there.
+            ForeignObject: another object is stored there.
             ObjectVanished: it exists for PUT and not for GET.
         """
         key = self.folder.manifest(manifest.generation, manifest.writer)
@@ -95,13 +91,13 @@ class Publisher(PublishedReader):
     def swap_pointer(
         self, manifest: Manifest, seen: Current, writer: str, written_at: str, judged: PointerVerdict | None = None
     ) -> bool:
-        """Point readers at a generation, if the pointer is still the one that was seen.
+        """Point readers at a generation, if the pointer has not changed since `seen`.
 
-        `judged` is the verdict of now; None: the manifest's.
+        `judged` is a newer verdict; None: the manifest's.
 
-        PUT If-Match etag seen    200 ........ ours
+        PUT If-Match etag seen    200 ........ True
                                   412 ........ another run published meanwhile: False
-                                  unknown .... read the pointer: ours by `writer`, unchanged: send again
+                                  unknown .... read the pointer: True if `writer` is ours; send again if unchanged
         """
         pointer = Pointer(
             format=FORMAT,
@@ -122,15 +118,15 @@ class Publisher(PublishedReader):
             if now is None or now.writer != writer:
                 return False
         if self._audit is not None and self._audit[0] == pointer.audit:
-            # It may have been there before, old, and deleted while no pointer named it (`compaction.commands.vacuum`).
+            # vacuum may have deleted it as old while no pointer named it (`compaction.commands.vacuum.day`).
             self.storage.put_if_absent(*self._audit)
         return True
 
     def write_symlinks(self) -> None:
         """Write the symlink manifest of what the pointer names now.
 
-        Its ETag is read before the pointer, so an older view is refused and read again: the last writer has seen the
-        last pointer. Hours have none: a table of days would hold their rows twice.
+        Its ETag is read before the pointer, so that S3 rejects an older view and the last writer has seen the last
+        pointer. Hours have none: a table of days would hold their rows twice.
         """
         if self.folder.hour is not None:
             return
@@ -149,11 +145,11 @@ class Publisher(PublishedReader):
                 raise StoreUnavailable(f"{key} keeps changing", next_step="look for another run of the same day")
 
     def sweep(self, now_ms: int, grace_ms: int = GRACE_MS) -> list[str]:
-        """Delete files of generations that readers left long ago, and files that no manifest ever named.
+        """Delete files of old generations and files that no manifest names; return their keys.
 
-        The current generation's files stay, and those that a table may name (`TableMarks`). So does each generation
-        of which anything is younger than the grace, a file or a manifest, for a run may be about to publish it; and
-        while the pointer is, all stays: a query may have begun on the generation before.
+        The current generation's files stay, and those that a table may name (`TableMarks`). A generation with any
+        file or manifest younger than the grace stays, because a run may be about to publish it. While the pointer is
+        younger, everything stays: a query may have begun on the generation before.
         """
         pointer, manifest = self.published()
         if pointer is None or manifest is None or self.written_ms(pointer) >= now_ms - grace_ms:
@@ -163,10 +159,7 @@ class Publisher(PublishedReader):
         return sweep(self.storage, self.folder, retained)
 
     def _replace(self, key: str, body: bytes, etag: str | None, content_type: str) -> bool:
-        """Send a conditional PUT until its outcome is known.
-
-        A lost answer is settled by reading: our own bytes there mean that it was applied.
-        """
+        """Send a conditional PUT until its outcome is known; after a lost answer, our bytes there mean success."""
         backoff = self.storage.new_backoff()
         while True:
             try:

@@ -1,10 +1,10 @@
-"""Files that no pointer names any more: which of them must stay, and the removal of the rest.
+"""Delete the files that no pointer names any more, except those that must stay.
 
     dt=D/_tables/<generation>.<table>.<run>.json    a mark: a table of a catalog may name the files of this generation
 
-A mark is written before a table is given the files, under a name of its own each time, and deleted when the table has
-been without them for the grace and the mark is as old; so a run that knows nothing of the table never removes what
-the table's current snapshot names, nor what another run is about to give it.
+A mark is written, under a new name each time, before a table gets the files, and deleted when the table has not named
+them for the grace and the mark is as old. So a run that does not know the table never deletes files that the table's
+current snapshot names or that another run is about to commit.
 """
 
 from collections.abc import Iterable
@@ -23,7 +23,7 @@ class TableMarks:
         self._folder = folder
 
     def put(self, generation: str, table: str, run: str, body: bytes) -> None:
-        """Mark a generation for a table, of which `table` is a short name without dots; `run` is new each time."""
+        """Mark a generation for a table; `table` is a short name without dots, `run` is new each time."""
         self._storage.put_if_absent(f"{self._folder}{generation}.{table}.{run}.json", body)
 
     def keep_only(self, generation: str, table: str, before_ms: int) -> None:
@@ -37,7 +37,7 @@ class TableMarks:
         )
 
     def generations(self) -> frozenset[str]:
-        """Return the generations that some table may name."""
+        """Return the generations that a table may name."""
         return frozenset(self._generation(key) for key in self._storage.keys(self._folder))
 
     def _generation(self, key: str) -> str:
@@ -45,10 +45,7 @@ class TableMarks:
 
 
 class Retained(NamedTuple):
-    """What a sweep leaves alone: the current objects by key, generations by name, and what is not old.
-
-    A generation of which anything was written at `before_ms` or later is not old.
-    """
+    """What a sweep keeps: `current` objects by key, `generations` by name, and those written since `before_ms`."""
 
     current: Iterable[str]
     generations: Iterable[str]
@@ -56,9 +53,9 @@ class Retained(NamedTuple):
 
 
 class Leftovers(NamedTuple):
-    """What nothing retains: files of generations, and what lies beside manifests, these included.
+    """What nothing retains: files of generations, and manifests with the objects beside them.
 
-    `all_files` are those that are retained, too.
+    `all_files` also includes the retained files.
     """
 
     files: tuple[ListedObject, ...]
@@ -67,7 +64,7 @@ class Leftovers(NamedTuple):
 
 
 def leftovers(storage: RetryingStorage, folder: DayFolder, retained: Retained) -> Leftovers:
-    """Return what of the day's generations is not retained; what others put there under names of theirs stays."""
+    """Return what of the day's generations is not retained. Objects under names that no run writes stay."""
     files = [
         (folder.generation_of(row.key), row)
         for begin in GENERATIONS
@@ -88,12 +85,12 @@ def leftovers(storage: RetryingStorage, folder: DayFolder, retained: Retained) -
 
 
 def sweep(storage: RetryingStorage, folder: DayFolder, retained: Retained) -> list[str]:
-    """Delete the files of the day's generations but what is retained; returns their keys.
+    """Delete the files of the day's generations that are not retained; return their keys.
 
-    Manifests go first: a manifest must never name files that are gone. Audits and inventories stay.
+    Manifests go first, so that none names missing files. Audits and inventories stay.
     """
-    found = leftovers(storage, folder, retained)
-    storage.delete(row.key for row in found.beside if is_manifest(row.key))
-    swept = [row.key for row in found.files]
-    storage.delete(swept)
-    return swept
+    left = leftovers(storage, folder, retained)
+    storage.delete(row.key for row in left.beside if is_manifest(row.key))
+    files = [row.key for row in left.files]
+    storage.delete(files)
+    return files

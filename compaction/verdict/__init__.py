@@ -1,1 +1,1 @@
-"""Findings and the document they end in. Ground: imports no other room."""
+"""Findings, the audit document and exit codes. Imports no other room."""

@@ -1,9 +1,9 @@
 """The exit code of a command that judged days. Pure.
 
-defects in any day .............................................. 3, whatever `--fail-on` says
-nothing could be read of a day, or it was not published ......... 4, whatever `--fail-on` says
-a day that could not be proven .................................. 4, or 0 with `--fail-on defects`
-otherwise ....................................................... 0
+defects in any day .......................................... 3, whatever `--fail-on` says
+a day could not be read, or was not published ............... 4, whatever `--fail-on` says
+a day that could not be proven .............................. 4, or 0 with `--fail-on defects`
+otherwise ................................................... 0
 """
 
 from collections.abc import Sequence
@@ -15,18 +15,18 @@ from minutebook.published.verdict import Verdict
 FailOn = Literal["defects", "unknown"]
 FAIL_ON: Final[tuple[FailOn, ...]] = ("defects", "unknown")
 UNREAD: Final = "archive_readable"
-"""The check that fails where a store did not let itself be read."""
+"""The check that fails where the archive could not be read."""
 
 
 class DayEnd(NamedTuple):
-    """How a day ended. `is_done`: it was read, and published where that was asked for."""
+    """How a day ended. `is_done`: it was read, and published if that was requested."""
 
     verdict: Verdict
     is_done: bool = True
 
 
 def was_read(audit: Audit) -> bool:
-    """Tell whether there was anything to judge by."""
+    """Return whether the archive could be read."""
     return all(check.id != UNREAD for check in audit.checks)
 
 
