@@ -1,4 +1,4 @@
-"""What a day's pointer says: its generation, and how it was judged. Each change is one conditional swap."""
+"""Changes of a day's pointer, each by one conditional write."""
 
 import structlog
 
@@ -14,7 +14,7 @@ from minutebook.published.generation import Current, Manifest, PointerVerdict, c
 
 
 class PointerUpdate:
-    """The pointer of one day, for one run. `until`: the run judges the part of the day before it; None: all of it."""
+    """The pointer of one day, for one run. `until`: the run judges the day before that time; None: the whole day."""
 
     def __init__(self, publisher: Publisher, new_id: IdSource, options: AuditOptions, until: str | None) -> None:
         self._publisher = publisher
@@ -23,9 +23,9 @@ class PointerUpdate:
         self._until = until
 
     def swap(self, manifest: Manifest, seen: Current, written_at: str, judged: PointerVerdict | None = None) -> bool:
-        """Point readers at the generation; False, said aloud, when another run published meanwhile.
+        """Point readers at the generation; log and return False when another run published meanwhile.
 
-        `written_at` is the time since when readers see its files.
+        `written_at` is the time since which readers see its files.
         """
         swapped = self._publisher.swap_pointer(manifest, seen, self._new_id(), written_at, judged)
         if not swapped:
@@ -38,9 +38,9 @@ class PointerUpdate:
         return swapped
 
     def withdraw(self, seen: Current, held: Manifest, audit: Audit) -> bool:
-        """Let the pointer tell what a day that is held was judged: its rows stay readable, its old verdict does not.
+        """Replace the verdict of the published generation by that of a held one; its rows stay readable.
 
-        False: another run swapped it meanwhile.
+        False: another run swapped the pointer meanwhile.
         """
         pointer = seen.pointer
         if pointer is None or pointer.verdict == audit.verdict or pointer.until != self._until:
@@ -54,19 +54,17 @@ class PointerUpdate:
         self._publisher.put_audit(held.audit, encode_audit(audit))
         return self.swap(manifest, seen, pointer.written_at, PointerVerdict(audit.verdict, held.audit))
 
-    def tell(self, manifest: Manifest, judged: Rejudged, commit: TableCommit | None) -> Audit:
-        """Let the audit say which columns keep the day out of the table, or that none does any more.
+    def add_conflicts(self, manifest: Manifest, judged: Rejudged, commit: TableCommit | None) -> Audit:
+        """Store the audit with the columns that keep the day out of the table, or without those of an earlier commit.
 
-        Where another run has published meanwhile, that one tells of its own.
+        Where another run has published meanwhile, it does this for its own audit.
         """
         audit = judged.audit if commit is None else with_conflicts(judged.audit, commit)
         if audit == judged.audit:
             return audit
-        seen = self._publisher.current()
-        folder = self._publisher.folder
-        if seen.pointer is not None and seen.pointer.manifest == folder.manifest(
-            manifest.generation, manifest.writer
-        ):
+        seen, folder = self._publisher.current(), self._publisher.folder
+        manifest_key = folder.manifest(manifest.generation, manifest.writer)
+        if seen.pointer is not None and seen.pointer.manifest == manifest_key:
             key = folder.audit(manifest.generation, audit_digest(judged.examined, self._options, audit))
             self._publisher.put_audit(key, encode_audit(audit))
             self.swap(manifest, seen, seen.pointer.written_at, PointerVerdict(audit.verdict, key))

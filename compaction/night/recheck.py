@@ -1,11 +1,11 @@
-"""Which published days a night judges again, beside those that it was asked for.
+"""`--recheck`: the published days that a night judges again.
 
-    its verdict is not clean, or of older rules ................ always: evidence may have come
+    its verdict is not clean, or of older rules ................ always: there may be new evidence
     it was published so far, and is over ....................... always
-    evidence that touches it is newer than its audit ........... within the last days that were asked for
+    evidence that concerns it is newer than its audit .......... within the last days of the option
 
-Evidence that touches a day: read marks under it, segments in it, batches that KCL skipped on it or the day behind it.
-Nothing of a day that is whole, clean and untouched is read but its pointer and names.
+Evidence that concerns a day: its read marks and segments, and batches that KCL skipped on it or on the next day. Of
+other days only the pointer and names are read.
 """
 
 from compaction.job.context import JobContext
@@ -21,51 +21,48 @@ from minutebook.store.places import StorePrefix
 from minutebook.store.retrying import RetryingStorage
 from minutebook.store.tombstones import is_expired
 
-_BEGIN = "dt="
+_DAY_FOLDER = "dt="
 
 
 def days_to_recheck(context: JobContext, out: StorePrefix, days: int) -> list[Day]:
-    """Return the days, in order; evidence newer than an audit is looked for on the last `days` days.
+    """Return the days, in order; the last `days` days are searched for evidence that is newer than their audits.
 
     Raises:
         FormatError: a pointer does not parse.
-        StoreUnavailable, StoreRefused: the store.
     """
     storage, now_ms = context.open(out.address), context.clock.now_ms()
     today = day_of_ms(now_ms)
     published = [day for day in published_days(storage, out.prefix) if is_settled(day, now_ms)]
 
     def is_due(day: Day) -> bool:
-        publisher = PublishedReader(storage, DayFolder(out.prefix, day))
-        pointer = publisher.current().pointer
+        pointer = PublishedReader(storage, DayFolder(out.prefix, day)).current().pointer
         if pointer is None or is_expired(context.archive, context.place.prefix, day):
             return False
         if pointer.verdict != "clean" or pointer.until is not None or not is_judged_today(pointer):
             return True
-        return day.number >= today.number - days and _is_touched(context, publisher, day, pointer)
+        return day.number >= today.number - days and _has_new_evidence(context, storage, day, pointer)
 
-    due = in_parallel(is_due, published)
-    return [day for day, is_one in zip(published, due, strict=True) if is_one]
+    return [day for day, due in zip(published, in_parallel(is_due, published), strict=True) if due]
 
 
 def published_days(storage: RetryingStorage, root: str) -> list[Day]:
-    """Return the days that have a folder below the output's root, in order; raises StoreUnavailable, StoreRefused."""
+    """Return the days that have a folder below the output's root, in order."""
     names = (folder.removeprefix(root).rstrip("/") for folder in storage.list_level(root).folders)
-    found = (_day_of(name.removeprefix(_BEGIN)) for name in names if name.startswith(_BEGIN))
-    return sorted(day for day in found if day is not None)
+    days = (_day_of(name.removeprefix(_DAY_FOLDER)) for name in names if name.startswith(_DAY_FOLDER))
+    return sorted(day for day in days if day is not None)
 
 
 def _day_of(name: str) -> Day | None:
-    """Return the day of a folder's name; None for a folder that somebody else made, such as `dt=latest`."""
+    """Return the day of a folder's name; None for a user's own folder, such as `dt=latest`."""
     try:
         return Day.parse(name)
     except SettingsError:
         return None
 
 
-def _is_touched(context: JobContext, publisher: PublishedReader, day: Day, pointer: Pointer) -> bool:
-    """Tell whether anything that lies under the day is newer than the audit that gave its verdict."""
-    head = publisher.storage.head(audit_key(pointer))
+def _has_new_evidence(context: JobContext, output: RetryingStorage, day: Day, pointer: Pointer) -> bool:
+    """Return whether evidence of the day is newer than the audit of its verdict."""
+    head = output.head(audit_key(pointer))
     if head is None:
         return True
     prefix = context.place.prefix

@@ -1,4 +1,4 @@
-"""The rewrite of a day, or an hour: read, audit, publish. After a crash anywhere, running it again finishes it."""
+"""Rewrite a day or an hour: read, audit, publish. After a crash at any step, running it again finishes it."""
 
 from functools import partial
 from typing import Final, Literal, NamedTuple
@@ -45,9 +45,9 @@ _NOT_OVER: Final = (
 
 
 class CompactOptions(NamedTuple):
-    """What is asked of a compaction; see the command's help.
+    """The options of a compaction; see the command's help.
 
-    `zstd_level` is no part of a day's generation's name: its rows are the same. `hour`: that hour of the day alone.
+    `zstd_level` is not part of the name of a day's generation: the rows are the same. `hour`: only this hour.
     """
 
     audit: AuditOptions
@@ -59,10 +59,10 @@ class CompactOptions(NamedTuple):
 
 
 class Compacted(NamedTuple):
-    """What a compaction did: `published`, `already` (nothing was to do), `held` (its audit forbids it).
+    """The outcome of a compaction: `published`, `already` (nothing to do), `held` (not published, see `reason`).
 
-    `result` is None when the day was not read rejudge. `swept` counts old files that were deleted. `table` says what
-    became of the day in an Iceberg table, where one was named; `reason` why a day is held.
+    `result` is None when no line was read. `swept` counts deleted old files. `table` is the commit to the Iceberg
+    table, where one was named.
     """
 
     state: Literal["published", "already", "held"]
@@ -75,17 +75,17 @@ class Compacted(NamedTuple):
 
     @property
     def conflicts(self) -> str:
-        """Return the columns that keep the day out of the table, in words; empty where none does."""
+        """The columns that keep the day out of the table, in words; empty: none."""
         return "" if self.table is None else "; ".join(map(str, self.table.conflicts))
 
 
 def compact_day(context: JobContext, out: RetryingStorage, day: Day, options: CompactOptions) -> Compacted:
-    """Rewrite, audit and publish one day, or an hour of it; a part of a day that is whole is published already.
+    """Rewrite, audit and publish one day, or a part of it unless the whole day is published.
 
     Raises:
-        SafetyRefusal: the prefix belongs to another stream; the raw objects of the day were expired; or the day
-            changes as fast as it is rewritten.
-        SettingsError: the day ended before the archive begins, or so far nothing of it is to be judged.
+        SafetyRefusal: the prefix belongs to another stream; the raw objects of the day were expired; or other runs
+            published the day in each attempt.
+        SettingsError: the day ended before the archive begins, or none of it can be judged yet.
         StoreError: the archive or the output.
     """
     application, now_ms = read_owned(context.archive, context.place.prefix, context.owner), context.clock.now_ms()
@@ -98,9 +98,9 @@ def compact_day(context: JobContext, out: RetryingStorage, day: Day, options: Co
         return Compacted("held", None, None, "unknown", reason=_NOT_OVER)
     run = _Run(context, out, day, options, until_ms)
     for number in range(1, _PUBLISH_ATTEMPTS + 1):
-        done = run.attempt(is_last=number == _PUBLISH_ATTEMPTS)
-        if done is not None:
-            return done
+        outcome = run.attempt(is_last=number == _PUBLISH_ATTEMPTS)
+        if outcome is not None:
+            return outcome
     raise SafetyRefusal(
         f"other runs published {day} {_PUBLISH_ATTEMPTS} times while this one worked",
         next_step="let one run a day do the work; look for a second schedule",
@@ -108,17 +108,17 @@ def compact_day(context: JobContext, out: RetryingStorage, day: Day, options: Co
 
 
 class _View(NamedTuple):
-    """What was seen of the day: the pointer first, then all else."""
+    """The day at the start of an attempt: the pointer was read first."""
 
-    seen: generation.Current
-    sight: DayView
+    current: generation.Current
+    day: DayView
     generation: str
     before: day_before.DayBefore | None
 
     @property
-    def inventory(self) -> DayObjects:
+    def objects(self) -> DayObjects:
         """The day's objects."""
-        return self.sight.inventory
+        return self.day.inventory
 
 
 class _Run:
@@ -137,37 +137,37 @@ class _Run:
         self._folder = DayFolder(options.out.prefix, day, options.hour)
         self._publisher = Publisher(out, self._folder)
         self._log = structlog.get_logger().bind(day=self._folder.name)
-        self._pointing = PointerUpdate(self._publisher, context.new_id, audit, self._until)
+        self._pointer = PointerUpdate(self._publisher, context.new_id, audit, self._until)
 
     def attempt(self, *, is_last: bool) -> Compacted | None:
-        """Look, work, publish; None when another run published meanwhile, or the day changed under our eyes."""
+        """Read, rewrite, publish; None when another run published meanwhile, or the day changed."""
         if is_expired(self._context.archive, self._context.place.prefix, self._day):
-            return self._as_published()
-        view = self._look()
-        pointer = view.seen.pointer
+            return self._keep_expired()
+        view = self._view()
+        pointer = view.current.pointer
         if pointer is not None and (pointer.generation, pointer.until) == (view.generation, self._until):
-            standing = self._publisher.intact(pointer, view.inventory.digest())
-            before = None if standing is None else self._publisher.audit(pointer)
-            if standing is not None and before is not None:
-                return self._judge_again(view, pointer, standing, decode_audit(before), is_last=is_last)
+            intact = self._publisher.intact(pointer, view.objects.digest())
+            audit_body = None if intact is None else self._publisher.audit(pointer)
+            if intact is not None and audit_body is not None:
+                return self._rejudge(view, pointer, intact, decode_audit(audit_body), is_last=is_last)
         rewritten = self._rewrite(view, is_last=is_last)
         if rewritten is None:
             return None
         manifest, result, examined = rewritten
         if not self._options.accept_defects and not publishable(result.audit):
-            is_told = self._pointing.withdraw(view.seen, manifest, result.audit)
-            return Compacted("held", None, result, manifest.verdict) if is_told else None
-        self._keep(view, manifest, result.audit, examined)
-        if not self._pointing.swap(manifest, view.seen, self._context.now()):
+            is_withdrawn = self._pointer.withdraw(view.current, manifest, result.audit)
+            return Compacted("held", None, result, manifest.verdict) if is_withdrawn else None
+        self._store(view, manifest, result.audit, examined)
+        if not self._pointer.swap(manifest, view.current, self._context.now()):
             return None
         self._publisher.write_symlinks()
         self._log.info("day_published", generation=view.generation, rows=manifest.rows, files=len(manifest.files))
         swept, table = self._settle()
-        audit = self._pointing.tell(manifest, rejudge.Rejudged(result.audit, examined), table)
+        audit = self._pointer.add_conflicts(manifest, rejudge.Rejudged(result.audit, examined), table)
         return Compacted("published", manifest, result._replace(audit=audit), manifest.verdict, swept, table)
 
-    def _as_published(self) -> Compacted:
-        """Never rewrite an expired day from what is left of it; what was published can still go into a table."""
+    def _keep_expired(self) -> Compacted:
+        """Leave an expired day as it was published, but commit it to the table: its raw objects are gone."""
         pointer, manifest = self._publisher.published()
         if manifest is not None and not self._publisher.is_whole(manifest):
             raise SafetyRefusal(
@@ -181,29 +181,29 @@ class _Run:
             )
         return Compacted("already", manifest, None, pointer.verdict, *self._settle())
 
-    def _look(self) -> _View:
-        """Read the pointer first: If-Match then refuses whoever has an older view of the day."""
-        seen = self._publisher.current()
-        asked, hour = self._options, self._options.hour
-        sight = view_day(self._context, self._day, self._until_ms, hour=hour)
+    def _view(self) -> _View:
+        """Read the pointer before all else: If-Match then rejects an older view of the day."""
+        current = self._publisher.current()
+        audit, hour = self._options.audit, self._options.hour
+        day = view_day(self._context, self._day, self._until_ms, hour=hour)
+        objects = day.inventory
         if hour is not None:
-            return _View(seen, sight, self._hour_name(sight.inventory.digest, asked.audit.event_id), None)
+            return _View(current, day, self._hour_name(objects.digest, audit.event_id), None)
         before = None
-        if asked.audit.event_id is not None:
-            before = day_before.look_back(self._context, self._day, asked.audit, sight.inventory.grouping)
-        return _View(
-            seen, sight, generation_name.generation_of(sight.inventory, asked.audit, before, asked.columns), before
-        )
+        if audit.event_id is not None:
+            before = day_before.look_back(self._context, self._day, audit, objects.grouping)
+        name = generation_name.generation_of(objects, audit, before, self._options.columns)
+        return _View(current, day, name, before)
 
-    def _judge_again(
+    def _rejudge(
         self, view: _View, pointer: Pointer, manifest: Manifest, before: Audit, *, is_last: bool
     ) -> Compacted | None:
-        """Judge a published day by the evidence of now: its verdict changes in either direction, and nothing else.
+        """Judge a published day by today's evidence: only its verdict may change, in either direction.
 
-        Its lines were read when it was published and its objects are the same, so names and metadata are enough.
+        Its lines were read when it was published and its objects are the same, so keys and metadata are enough.
         None: another run swapped the pointer meanwhile, or the day changed.
         """
-        rejudged = rejudge.rejudge(self._context, view.sight, self._options.audit, before)
+        rejudged = rejudge.rejudge(self._context, view.day, self._options.audit, before)
         if not is_last and is_in_motion(self._context, rejudged.examined, self._options.audit):
             return None
         digest = rejudge.audit_digest(rejudged.examined, self._options.audit, rejudged.audit)
@@ -211,45 +211,43 @@ class _Run:
         judged = PointerVerdict(rejudged.audit.verdict, key)
         if (pointer.verdict, pointer.audit) != judged:
             self._publisher.put_audit(key, encode_audit(rejudged.audit))
-            if not self._pointing.swap(manifest, view.seen, pointer.written_at, judged):
+            if not self._pointer.swap(manifest, view.current, pointer.written_at, judged):
                 return None
         self._publisher.write_symlinks()
         swept, table = self._settle()
-        self._pointing.tell(manifest, rejudged, table)
+        self._pointer.add_conflicts(manifest, rejudged, table)
         return Compacted("already", manifest, None, judged.verdict, swept, table)
 
     def _rewrite(self, view: _View, *, is_last: bool) -> tuple[Manifest, DayResult, Examined] | None:
         folder = self._folder.generation(view.generation)
         options, columns = self._options.audit, self._options.columns
         source = taking.HourSource(self._publisher.storage, self._folder, self._hour_name)
-        hours = taking.take_hours(source, view.inventory)
+        hours = taking.take_hours(source, view.objects)
         keeps_ids = "" if self._options.hour is None or options.event_id is None else options.event_id
         writing = Writing(self._options.out, folder, self._options.zstd_level, columns, hours, keeps_ids)
-        examined = examine(self._context, view.sight, options, writing, view.before)
-        if examined.work.earlier:
-            self._log.info("day_goes_on", tasks=examined.work.tasks, done_before=examined.work.earlier)
+        examined = examine(self._context, view.day, options, writing, view.before)
+        work = examined.work
+        if work.earlier:
+            self._log.info("day_goes_on", tasks=work.tasks, done_before=work.earlier)
         if hours:
-            work = examined.work
             self._log.info("hours_taken_over", hours=len(hours), tasks=work.tasks, taken=work.taken, read=work.read)
         if is_in_motion(self._context, examined, options):
             if not is_last:
                 return None
             examined = examined._replace(is_in_motion=True)
-        rows = sum(part.rows for part in examined.parts)
-        late = late_minutes(self._publisher, view.seen.pointer, view.inventory)
+        late = late_minutes(self._publisher, view.current.pointer, view.objects)
         audit = conclusion.conclude_rewrite(self._context, examined, options, columns, late)
-        writer = self._context.new_id()
         manifest = Manifest(
             format=1,
             day=self._folder.name,
             generation=view.generation,
             files=generation.files_of([(part.key, part.rows, part.size) for part in examined.parts]),
-            rows=rows,
-            inventory=view.inventory.digest(),
+            rows=sum(part.rows for part in examined.parts),
+            inventory=view.objects.digest(),
             verdict=audit.verdict,
             audit=self._folder.audit(view.generation, rejudge.audit_digest(examined, options, audit)),
             ends={shard.shard: shard.last for shard in audit.shards if shard.last is not None},
-            writer=writer,
+            writer=self._context.new_id(),
             written_at=self._context.now(),
             rules=RULES,
             until=self._until,
@@ -260,10 +258,10 @@ class _Run:
         )
         return manifest, DayResult(audit, examined.minutes), examined
 
-    def _keep(self, view: _View, manifest: Manifest, audit: Audit, examined: Examined) -> None:
-        """Store the manifest, after what it was made from, where chains stood, and the audit that allowed it."""
+    def _store(self, view: _View, manifest: Manifest, audit: Audit, examined: Examined) -> None:
+        """Store the inventory, the ends of the chains and the audit, then the manifest."""
         key = self._folder.manifest(manifest.generation, manifest.writer)
-        self._publisher.put_inventory(key, view.inventory.spool.chunks())
+        self._publisher.put_inventory(key, view.objects.spool.chunks())
         if self._options.hour is None:
             self._publisher.put_beside(generation.ends_beside(key), ends.encode_ends(manifest, examined.ends))
         else:
@@ -272,11 +270,11 @@ class _Run:
         self._publisher.put_manifest(manifest)
 
     def _settle(self) -> tuple[int, TableCommit | None]:
-        """Bring the table into step before anything is swept: it may name the generation that was replaced."""
-        context, done = self._context, None
+        """Commit to the table, then sweep: until then the table may name the replaced generation."""
+        context, commit = self._context, None
         published.give_way(self._publisher.storage, self._folder.root, self._day)
         if context.table is not None:
             work = files.EventWork(self._options.out.address, context.spread, context.clock)
             events = files.files_by_event(self._publisher, self._options.columns, work)
-            done = TableCommitter(context.table, self._publisher, context.clock, context.new_id, events).commit()
-        return len(self._publisher.sweep(context.clock.now_ms())), done
+            commit = TableCommitter(context.table, self._publisher, context.clock, context.new_id, events).commit()
+        return len(self._publisher.sweep(context.clock.now_ms())), commit

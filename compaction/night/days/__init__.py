@@ -1,1 +1,1 @@
-"""Several days in one run: side by side, past those that fail, to one table and one exit code. For commands alone."""
+"""Several days in one run, side by side: one that fails stops no other. Only commands import this room."""

@@ -1,7 +1,7 @@
-"""What became of one day, as the table at a run's end has it, and the exit code of all of them."""
+"""The rows of the table that a run of several days ends with, and the run's exit code."""
 
 from collections.abc import Iterable
-from typing import Final, Literal, get_args
+from typing import Final, Literal
 
 import msgspec
 
@@ -15,13 +15,12 @@ from minutebook.format.day import Day
 from minutebook.published.verdict import Verdict
 
 State = Literal["published", "already", "held", "audited", "refused", "unavailable", "failed", "stopped", "planned"]
-STATES: Final = get_args(State)
 _REFUSED, _UNAVAILABLE = frozenset({2, 6}), 5
 
 WORST_FIRST: Final = (1, 3, 6, 2, 5, 4, 0)
-"""Exit codes, the worst first: of several days the worst one's is the run's.
+"""Exit codes, the worst first: a run of several days exits with its worst day's.
 
-    1  something broke, and nobody knows what it means
+    1  a bug
     3  records are lost or doubled: no other day's trouble may hide that
     6  a person must decide
     2  a person must grant or correct something
@@ -32,10 +31,9 @@ WORST_FIRST: Final = (1, 3, 6, 2, 5, 4, 0)
 
 
 class DayRow(msgspec.Struct, frozen=True, kw_only=True):
-    """One day of the table. `rows` and `files` are those of the Parquet, of an audit those of the raw objects.
+    """One day of the table. `rows` and `files` are those of the Parquet, or of the raw objects after an audit.
 
-    `seconds` is how long the day took, beside others; `reason` is empty where all went as it should. `plan` is there
-    after a dry run alone.
+    `seconds` is how long the day took beside others; `reason` is empty on success. Only dry runs set `plan`.
     """
 
     day: str
@@ -51,7 +49,7 @@ class DayRow(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def row_of_audit(result: DayResult, fail_on: FailOn) -> DayRow:
-    """Return the row of a day that was audited."""
+    """Return the row of an audited day."""
     audit = result.audit
     return DayRow(
         day=audit.scope.day,
@@ -65,7 +63,7 @@ def row_of_audit(result: DayResult, fail_on: FailOn) -> DayRow:
 
 
 def row_of_compaction(day: Day, done: Compacted, fail_on: FailOn) -> DayRow:
-    """Return the row of a day that was published, or held back; from a table whose columns have other types, too."""
+    """Return the row of a compacted day; columns that a table rejects count as CatalogRefused."""
     code, reason = exit_code([DayEnd(done.verdict, done.state != "held")], fail_on), ""
     if done.state == "held":
         reason = done.reason
@@ -84,27 +82,22 @@ def row_of_compaction(day: Day, done: Compacted, fail_on: FailOn) -> DayRow:
 
 
 def row_of_plan(plan: DryRun) -> DayRow:
-    """Return the row of a day of which a dry run says what would be done."""
+    """Return the row of a dry run."""
     return DayRow(day=plan.day, state="planned", reason=plan.sentence, plan=plan)
 
 
 def row_of_error(day: Day, error: MinutebookError) -> DayRow:
-    """Return the row of a day that an error ended; the others went on."""
+    """Return the row of a day that ended with an error."""
+    code = error.exit_code
     if isinstance(error, Stopped):
-        return DayRow(day=str(day), state="stopped", exit_code=error.exit_code)
-    if error.exit_code in _REFUSED:
+        return DayRow(day=str(day), state="stopped", exit_code=code)
+    if code in _REFUSED:
         state: State = "refused"
     else:
-        state = "unavailable" if error.exit_code == _UNAVAILABLE else "failed"
-    return DayRow(
-        day=str(day),
-        state=state,
-        exit_code=error.exit_code,
-        reason=str(error),
-        next_step=error.next_step,
-    )
+        state = "unavailable" if code == _UNAVAILABLE else "failed"
+    return DayRow(day=str(day), state=state, exit_code=code, reason=str(error), next_step=error.next_step)
 
 
 def worst(codes: Iterable[int]) -> int:
-    """Return the worst exit code; 0 of none."""
+    """Return the worst exit code; 0 without any."""
     return min(codes, key=WORST_FIRST.index, default=0)

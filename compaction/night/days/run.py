@@ -1,7 +1,7 @@
-"""A run of one day, or of several: what is shown of each, and what the run ends with.
+"""A run of one day or several.
 
-One day ends as it did by itself: its error is raised, its verdict is the exit code. Several go on past each other and
-end with a table, or with one JSON document.
+The error of a single day is raised, and its verdict is the exit code. Several days do not stop each other, and end
+with a table or one JSON document.
 """
 
 import sys
@@ -24,7 +24,7 @@ _DAYS: Final = "days"
 
 
 class RunSummary(msgspec.Struct, frozen=True, kw_only=True):
-    """What `--json` prints of several days."""
+    """What `--json` prints for several days."""
 
     format: int
     command: str
@@ -33,10 +33,7 @@ class RunSummary(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class DaysRun(NamedTuple):
-    """How days are worked on, told as one or `many`, to a person or `as_json`.
-
-    `report` is called with the days done and all days.
-    """
+    """A run of one day or `many`, shown to a person or `as_json`; `report` gets the count of days done and of all."""
 
     command: str
     many: bool
@@ -45,13 +42,10 @@ class DaysRun(NamedTuple):
     report: Progress
 
     def run(self, days: Sequence[Day], work: Callable[[Day], T], show: Callable[[Day, T, float], DayRow]) -> int:
-        """Work on the days; returns the exit code.
-
-        `show` shows what a day gave and returns its row. Raises the error of the day where it is one.
-        """
+        """Work on the days; return the exit code. `show` shows a day's result and returns its row."""
         rows: list[DayRow] = []
 
-        def tell(done: DayDone[T]) -> None:
+        def add_row(done: DayDone[T]) -> None:
             row = self._row(done, show)
             rows.append(msgspec.structs.replace(row, seconds=round(done.seconds, 1)))
             if self.many:
@@ -59,11 +53,12 @@ class DaysRun(NamedTuple):
 
         if self.many:
             self.report(_DAYS, 0, len(days))
-        self.workers.run(days, work, tell)
-        # What a signal leaves undone outweighs what was found meanwhile.
+        self.workers.run(days, work, add_row)
+        # A signal outweighs the days' codes: some days are not done.
         code = self.workers.stop.exit_code or worst(row.exit_code for row in rows)
         if self.many:
-            _show(RunSummary(format=FORMAT, command=self.command, exit_code=code, days=_by_day(rows)), self.as_json)
+            rows.sort(key=lambda row: row.day)
+            _show(RunSummary(format=FORMAT, command=self.command, exit_code=code, days=tuple(rows)), self.as_json)
         return code
 
     def _row(self, done: DayDone[T], show: Callable[[Day, T, float], DayRow]) -> DayRow:
@@ -71,12 +66,8 @@ class DaysRun(NamedTuple):
             if not self.many and not isinstance(done.error, Stopped):
                 raise done.error
             return row_of_error(done.day, done.error)
-        assert done.given is not None  # noqa: S101 - for the type checker: a day without an error has given something
-        return show(done.day, done.given, done.seconds)
-
-
-def _by_day(rows: Sequence[DayRow]) -> tuple[DayRow, ...]:
-    return tuple(sorted(rows, key=lambda row: row.day))
+        assert done.result is not None  # noqa: S101 - for the type checker: a day without an error has a result
+        return show(done.day, done.result, done.seconds)
 
 
 def _show(summary: RunSummary, as_json: bool) -> None:  # noqa: FBT001 - a private step of `run`
@@ -89,7 +80,7 @@ def _show(summary: RunSummary, as_json: bool) -> None:  # noqa: FBT001 - a priva
     for *cells, reason in lines:
         left = [cell.ljust(width) for cell, width in zip(cells[:3], widths[:3], strict=True)]
         right = [cell.rjust(width) for cell, width in zip(cells[3:], widths[3:], strict=True)]
-        # Not markup, and no lines of ours: a reason may name keys, and be longer than a terminal is wide.
+        # A reason may name keys, which are no markup, and be longer than a line of the terminal.
         console.print("  ".join([*left, *right, reason]).rstrip(), markup=False, highlight=False, soft_wrap=True)
     if any(row.state == "stopped" for row in summary.days):
         console.print("stopped: run the command again, it finishes what is left")

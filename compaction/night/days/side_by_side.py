@@ -1,8 +1,8 @@
-"""Days side by side: each in a thread of its own, all on one Spark session.
+"""Run days side by side: each in its own thread, all on one Spark session.
 
-A day that raises an error of our tree ends alone. Any other exception is a fault of the program: no further day
-begins, those that run are stopped, and it is raised. What a day has given is shown and let go of before the next
-one's: a run of a month holds what its days at work need, and a line for each that is over.
+A day that raises a MinutebookError ends alone. Any other exception is a bug: no further day begins, running ones are
+stopped, and it is raised. Each result is shown and dropped before the next one, so that a run of a month holds only
+the days at work and a line for each finished one.
 """
 
 import queue
@@ -20,23 +20,23 @@ from minutebook.format.day import Day
 T = TypeVar("T")
 
 THREAD: Final = "day"
-"""What the names of the threads begin with; Spark's pools are called as they are."""
+"""Prefix of the threads' names, and so of Spark's pools."""
 _TICK_SECONDS: Final = 0.5
 
 
 class DayDone(NamedTuple, Generic[T]):
-    """A day that is over: what it gave, or the error that ended it."""
+    """A day that is over: its result, or the error that ended it."""
 
     day: Day
     seconds: float
-    given: T | None
+    result: T | None
     error: BaseException | None
 
 
 class DayWorkers(NamedTuple):
-    """So many threads, each of which works on one day at a time, until `stop` ends the run.
+    """`parallel` threads, each of which works on one day at a time, until `stop` ends the run.
 
-    `cancel` ends what Spark does for the days; `give_back` is called behind each day that has been shown.
+    `cancel` cancels Spark's jobs; `give_back` frees memory after each day that has been shown.
     """
 
     parallel: int
@@ -46,10 +46,10 @@ class DayWorkers(NamedTuple):
     give_back: Callable[[], None] = collect_what_is_left
 
     def run(self, days: Sequence[Day], work: Callable[[Day], T], show: Callable[[DayDone[T]], None]) -> None:
-        """Work on the days; `show` is called for each in this thread, in the order in which they end.
+        """Work on the days; `show` is called for each day in this thread, in the order in which they end.
 
-        Once the run is to end no other day begins, and `cancel` is called until those at work have noticed; `show` is
-        given all days. Raises what is no MinutebookError.
+        After a stop no other day begins, and `cancel` is called until running ones have ended. Raises any error that
+        is no MinutebookError.
         """
         waiting, ended = deque(days), queue.Queue[DayDone[T]](maxsize=1)
 
@@ -59,7 +59,7 @@ class DayWorkers(NamedTuple):
                     day = waiting.popleft()
                 except IndexError:
                     return
-                ended.put(self._done(day, work))
+                ended.put(self._work_on(day, work))
 
         count = min(self.parallel, len(days))
         threads = [threading.Thread(target=serve, name=f"{THREAD}-{number}", daemon=True) for number in range(count)]
@@ -81,14 +81,24 @@ class DayWorkers(NamedTuple):
         if fault is not None:
             raise fault
 
-    def _done(self, day: Day, work: Callable[[Day], T]) -> DayDone[T]:
+    def _work_on(self, day: Day, work: Callable[[Day], T]) -> DayDone[T]:
         begin = self.clock.monotonic()
         try:
             self.stop.check()
-            given = work(day)
+            result = work(day)
         except BaseException as exc:  # noqa: BLE001 - it is raised in the main thread, or a row of the table
-            return DayDone(day, self.clock.monotonic() - begin, None, _as_seen(exc, self.stop))
-        return DayDone(day, self.clock.monotonic() - begin, given, None)
+            return DayDone(day, self.clock.monotonic() - begin, None, self._or_stopped(exc))
+        return DayDone(day, self.clock.monotonic() - begin, result, None)
+
+    def _or_stopped(self, error: BaseException) -> BaseException:
+        """Return Stopped instead of a MinutebookError after a stop: a cancelled job fails with Spark's error."""
+        if not isinstance(error, MinutebookError):
+            return error
+        try:
+            self.stop.check()
+        except MinutebookError as stopped:
+            return stopped
+        return error
 
     def _next(self, ended: "queue.Queue[DayDone[T]]") -> DayDone[T]:
         while True:
@@ -97,14 +107,3 @@ class DayWorkers(NamedTuple):
             except queue.Empty:
                 if self.stop.is_asked:
                     self.cancel()
-
-
-def _as_seen(error: BaseException, stop: StopRequest) -> BaseException:
-    """Return Stopped for an error of a day that was being stopped: a job that is cancelled fails in Spark's words."""
-    if not isinstance(error, MinutebookError):
-        return error
-    try:
-        stop.check()
-    except MinutebookError as stopped:
-        return stopped
-    return error

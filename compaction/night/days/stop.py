@@ -1,7 +1,7 @@
 """Ctrl-C and SIGTERM: every day of a run ends at its next request, wait or Spark job.
 
-A day may end anywhere: what is published changes in one conditional write, and running the command again finishes it.
-A second signal ends the process at once, which is no more than a crash.
+A day may end at any step, as after a crash: publishing is one conditional write, and running the command again
+finishes the day. A second signal ends the process at once.
 """
 
 import os
@@ -17,7 +17,7 @@ from minutebook.errors import MinutebookError
 
 _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
 _BY_SIGNAL: Final = 128
-"""What shells add to the number of a signal that ended a command."""
+"""Shells report a command that a signal ended as 128 plus the signal's number."""
 _TICK_SECONDS: Final = 0.2
 
 
@@ -26,7 +26,7 @@ class Stopped(MinutebookError):  # noqa: N818 - the name says what happened, as 
 
 
 class StopRequest:
-    """Whether the run is to end. Plain values, no lock: a handler may come in the middle of anything."""
+    """Whether the run must end. It takes no lock, because a signal handler may interrupt any code."""
 
     def __init__(self) -> None:
         self.is_asked = False
@@ -34,7 +34,7 @@ class StopRequest:
 
     @property
     def exit_code(self) -> int | None:
-        """Return the exit code of a run that a signal ended, as shells count; None where none did."""
+        """The exit code of a run that a signal ended; None without a signal."""
         return _BY_SIGNAL + self._signal if self._signal else None
 
     def ask(self) -> None:
@@ -42,12 +42,12 @@ class StopRequest:
         self.is_asked = True
 
     def check(self) -> None:
-        """Raise Stopped if the run is to end."""
+        """Raise Stopped if the run must end."""
         if self.is_asked:
             raise Stopped("the run was asked to end", next_step="run the command again: it finishes what is left")
 
     def note(self, number: int, _frame: FrameType | None) -> None:
-        """Take a signal; the handler. The second one does what it does to programs that take none."""
+        """Handle a signal; the second one has its default effect."""
         if self._signal:
             signal.signal(number, signal.SIG_DFL)
             os.kill(os.getpid(), number)
@@ -57,35 +57,35 @@ class StopRequest:
 
 @contextmanager
 def stopped_by_signals(stop: StopRequest) -> Iterator[None]:
-    """Let SIGINT and SIGTERM end the run while the block runs. Elsewhere than in the main thread: do nothing.
+    """Let SIGINT and SIGTERM end the run while the block runs; outside the main thread do nothing.
 
-    A signal that whoever started us ignores (nohup) stays ignored.
+    A signal that the parent process ignores (nohup) stays ignored.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    heard = [number for number in _SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]
-    before = {number: signal.signal(number, stop.note) for number in heard}
+    numbers = [number for number in _SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]
+    handlers = {number: signal.signal(number, stop.note) for number in numbers}
     try:
         yield
     finally:
-        for number, handler in before.items():
+        for number, handler in handlers.items():
             signal.signal(number, handler)
 
 
 class StoppableClock:
-    """Implements `minutebook.clock.Clock` on another one: nobody sleeps on once the run is to end."""
+    """Implements `minutebook.clock.Clock` on another one: a sleep ends when the run must end."""
 
     def __init__(self, clock: Clock, stop: StopRequest) -> None:
         self._clock = clock
         self._stop = stop
 
     def now_ms(self) -> int:
-        """Return the other clock's wall time."""
+        """Return the wall time."""
         return self._clock.now_ms()
 
     def monotonic(self) -> float:
-        """Return the other clock's monotonic time."""
+        """Return the monotonic time."""
         return self._clock.monotonic()
 
     def sleep(self, seconds: float) -> None:

@@ -1,4 +1,4 @@
-"""A table for days side by side: one day at a time works on it, as no catalog's client promises more."""
+"""An Iceberg table for days side by side. A lock serializes its calls: catalog clients may not be thread-safe."""
 
 import threading
 from collections.abc import Mapping, Sequence
@@ -10,7 +10,7 @@ from minutebook.format.day import Day
 
 
 class SerialTable:
-    """Implements `DayTable` on another one. Who commits first wins, as between two runs: the loser looks again."""
+    """Implements `DayTable` on another one. As between two runs, a day that loses a commit loads the table again."""
 
     def __init__(self, table: DayTable) -> None:
         self._table = table

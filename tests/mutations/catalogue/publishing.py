@@ -56,9 +56,9 @@ PUBLISHING: Final = (
     Mutation(
         "call a day clean whose swap was lost",
         Change(
-            "compaction.night.rewrite:_Run._judge_again",
-            ("if not self._pointing.swap(manifest, view.seen, pointer.written_at, judged):\n    return None"),
-            "self._pointing.swap(manifest, view.seen, pointer.written_at, judged)",
+            "compaction.night.rewrite:_Run._rejudge",
+            ("if not self._pointer.swap(manifest, view.current, pointer.written_at, judged):\n    return None"),
+            "self._pointer.swap(manifest, view.current, pointer.written_at, judged)",
         ),
         tests=("test_a_lost_swap_of_a_verdict_is_lost",),
     ),

@@ -20,7 +20,7 @@ VERDICTS: Final = (
     Mutation(
         "never withdraw a verdict",
         Change(
-            "compaction.night.rewrite:_Run._judge_again",
+            "compaction.night.rewrite:_Run._rejudge",
             "(pointer.verdict, pointer.audit) != judged",
             "pointer.verdict != 'clean'",
         ),
