@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from benchmarks.readers import Reader, duckdb_itself, duckdb_of_scan, spark_itself
-from compaction.commands.vacuum.table import vacuum_table
+from compaction.commands.vacuum.command import vacuum_table
 from compaction.tables.orphans import TableFolders
 from compaction.tables.table import IcebergTable
 from minutebook.clock import SystemClock

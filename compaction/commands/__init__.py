@@ -1,1 +1,1 @@
-"""What a person types: each command reads its settings, wires, runs and shows. At the top: no room imports it."""
+"""The nightly commands: each reads its settings, wires, runs and shows. No other room imports this one."""

@@ -41,15 +41,15 @@ from minutebook.store.retrying import RetryingStorage
 
 _STORE_BUDGET_SECONDS: Final = 120
 _LISTING_BUDGET_SECONDS: Final = 15
-"""The markers name the shards too: a stream that cannot be asked holds no audit up."""
+"""Short, because the markers name the shards too: an audit goes on without the stream."""
 
 
 def run_audit(request: AuditRequest, environ: Mapping[str, str]) -> int:
-    """Audit the days; returns the exit code of the worst (`compaction.night.days.outcome`).
+    """Audit the days; return the exit code of the worst (`compaction.night.days.outcome`).
 
     Raises:
-        SettingsError: the file or an option.
-        SafetyRefusal: the archive of another stream.
+        SettingsError: the file or an option is wrong.
+        SafetyRefusal: the archive is another stream's.
     """
     now_ms = SystemClock().now_ms()
     days, so_far_ms = checks.requested_days(request, day_of_ms(now_ms)), scope.parse_so_far(request.so_far, now_ms)
@@ -83,11 +83,11 @@ def run_audit(request: AuditRequest, environ: Mapping[str, str]) -> int:
 
 
 def run_compact(request: CompactRequest, environ: Mapping[str, str]) -> int:
-    """Compact the days; returns the exit code of the worst (`compaction.night.days.outcome`).
+    """Compact the days; return the exit code of the worst (`compaction.night.days.outcome`).
 
     Raises:
-        SettingsError: the file or an option.
-        SafetyRefusal: the archive of another stream; a day that was expired; a table whose rows others changed.
+        SettingsError: the file or an option is wrong.
+        SafetyRefusal: the archive is another stream's; a day was expired; others changed rows of the table.
         StoreError: the archive or the output.
         CatalogRefused, CatalogUnavailable: the catalog of the Iceberg table; the day is published all the same.
     """
@@ -108,7 +108,7 @@ def run_compact(request: CompactRequest, environ: Mapping[str, str]) -> int:
     )
     columns = checks.columns_of_request(settings, request.columns, request.event_time, request.event_window)
     options = rewrite.CompactOptions(audit_options, out, request.accept_defects, request.zstd_level, columns, hour)
-    held: set[tuple[str, str]] = set()
+    conflicting: set[tuple[str, str]] = set()
     opened = (
         nullcontext()
         if table_name is None or request.dry_run
@@ -118,29 +118,33 @@ def run_compact(request: CompactRequest, environ: Mapping[str, str]) -> int:
     )
     with _started("compact", settings, request) as (context, run), opened as day_table:
         try:
-            again = [] if request.recheck is None else recheck.days_to_recheck(context, out, request.recheck)
+            rechecked = [] if request.recheck is None else recheck.days_to_recheck(context, out, request.recheck)
         except stop.Stopped:
             return run.workers.stop.exit_code or 1
-        days = sorted({*days, *again})
+        days = sorted({*days, *rechecked})
         if request.dry_run:
             return run.run(days, lambda day: dry_run.plan_dry_run(context, day, options), partial(_show_plan, run))
         output = reporter.telling_of(
             context, settings, "compact", out, report=request.report, as_json=request.as_json, is_quiet=run.many
         )
-        given = context if day_table is None else context._replace(table=SerialTable(day_table))
+        with_table = context if day_table is None else context._replace(table=SerialTable(day_table))
+
+        def compact(day: Day) -> rewrite.Compacted:
+            return rewrite.compact_day(with_table, context.open(out.address), day, options)
 
         def show(day: Day, done: rewrite.Compacted, seconds: float) -> outcome.DayRow:
             if done.conflicts and done.table is not None:
-                held.add((done.table.table, str(day)))
-            _tell(output, day, done, seconds, is_day=hour is None)
+                conflicting.add((done.table.table, str(day)))
+            _report(output, day, done, seconds, is_day=hour is None)
             if not request.as_json:
                 _show_outcome(done, DayFolder(out.prefix, day, hour), out)
             return outcome.row_of_compaction(day, done, fail_on)
 
-        code = run.run(days, lambda day: rewrite.compact_day(given, given.open(out.address), day, options), show)
-    if held and code == CatalogRefused.exit_code:
+        code = run.run(days, compact, show)
+    if conflicting and code == CatalogRefused.exit_code:
         raise CatalogRefused(
-            "; ".join(f"{name} did not take {day}" for name, day in sorted(held)) + ": columns are others there",
+            "; ".join(f"{name} did not take {day}" for name, day in sorted(conflicting))
+            + ": columns are others there",
             next_step="the days are published; minutebook docs iceberg says which columns a table takes",
         )
     return code
@@ -153,7 +157,7 @@ def _audit_options(
     event_id: str | None,
     so_far_ms: int | None,
 ) -> AuditOptions:
-    """Return what both commands ask of an audit."""
+    """Return the audit options that both commands have."""
     return AuditOptions(
         lookback_days=request.lookback_days,
         stream=settings.stream_name,
@@ -166,7 +170,7 @@ def _audit_options(
 
 
 def _show_plan(run: DaysRun, day: Day, plan: dry_run.DryRun, _seconds: float) -> outcome.DayRow:
-    """Print the plan of the one day; of several, each has a row of the table."""
+    """Print the plan of a single day; several have rows of a table instead."""
     if not run.many and run.as_json:
         sys.stdout.write(msgspec.json.encode(plan).decode() + "\n")
     elif not run.many:
@@ -174,20 +178,20 @@ def _show_plan(run: DaysRun, day: Day, plan: dry_run.DryRun, _seconds: float) ->
     return outcome.row_of_plan(plan)
 
 
-def _tell(output: reporter.Reporter, day: Day, done: rewrite.Compacted, seconds: float, *, is_day: bool) -> None:
+def _report(output: reporter.Reporter, day: Day, done: rewrite.Compacted, seconds: float, *, is_day: bool) -> None:
     generation = "" if done.manifest is None else done.manifest.generation
     rows = None if done.manifest is None else done.manifest.rows
-    judged = metric_line.DayMetrics(
-        str(day), done.verdict, seconds, rows, state=done.state, generation=generation or None
-    )
-    if is_day:  # an alarm is about days
-        output.measure(judged, None if done.result is None else done.result.audit)
+    if is_day:  # alarms are about days
+        metrics = metric_line.DayMetrics(
+            str(day), done.verdict, seconds, rows, state=done.state, generation=generation or None
+        )
+        output.measure(metrics, None if done.result is None else done.result.audit)
     if done.result is not None:
         output.show(done.result, generation)
 
 
 def _configure_logging() -> None:
-    """Tell more where nobody looks at a terminal: the log is then all there is."""
+    """Log at level info unless stderr is a terminal."""
     level = "warning" if sys.stderr.isatty() else "info"
     logs.configure_logging(level, limit=logs.Limit(SystemClock()))
 
@@ -196,37 +200,30 @@ def _progress(what: str) -> AbstractContextManager[Progress]:
     return screen.progress_bar(what) if sys.stderr.isatty() else nullcontext(ProgressLines(what, SystemClock()))
 
 
-def _no_progress() -> AbstractContextManager[Progress]:
-    return nullcontext(no_progress)
-
-
 @contextmanager
 def _started(
-    command: str,
-    settings: JobSettings,
-    request: AuditRequest | CompactRequest,
-    *,
-    budget: float = SHARE,
+    command: str, settings: JobSettings, request: AuditRequest | CompactRequest, *, budget: float = SHARE
 ) -> Iterator[tuple[JobContext, DaysRun]]:
-    """Yield what a run reaches the world with, and how its days are worked on; a signal ends it.
+    """Yield a run's context and how its days are run; a signal ends it.
 
     The stream is read at `budget`, a share of each shard's reads.
     """
     ending = stop.StopRequest()
     clock, rng = stop.StoppableClock(SystemClock(), ending), new_random()
 
-    def waits() -> Backoff:
-        ending.check()  # every request asks for its waits first
+    def new_backoff() -> Backoff:
+        ending.check()  # called before every request
         return Backoff(clock, rng, budget_seconds=_STORE_BUDGET_SECONDS)
 
     address = settings.stream._replace(share=budget)
     with stop.stopped_by_signals(ending), ExitStack() as stack:
         many = request.is_range
         progress = stack.enter_context(_progress(command)) if many else no_progress
-        job_progress = _no_progress if many else partial(_progress, command)
-        engine = LazySpark(stack, request.master, ending.check, job_progress)
+        engine = LazySpark(
+            stack, request.master, ending.check, lambda: nullcontext(no_progress) if many else _progress(command)
+        )
         context = JobContext(
-            archive=RetryingStorage(open_storage(settings.archive.address), waits),
+            archive=RetryingStorage(open_storage(settings.archive.address), new_backoff),
             place=settings.archive,
             clock=clock,
             new_id=new_id,
@@ -245,7 +242,7 @@ def _started(
 
 
 def _checkpoints(settings: JobSettings) -> Checkpoints:
-    # Reads are safe to repeat, and an audit goes on without the table: botocore's own retries are enough.
+    # Reads are idempotent, and an audit goes on without the table: botocore's retries are enough.
     client = clients.make_dynamodb_client(
         settings.region, settings.dynamodb_endpoint, settings.access, clients.client_config(attempts=5)
     )

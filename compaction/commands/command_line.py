@@ -1,4 +1,4 @@
-"""What the nightly side adds to `minutebook`: its commands. Each imports what it needs when it is called."""
+"""The nightly commands of `minutebook`. Each imports its code when it is called, so that help is quick."""
 
 import os
 from collections.abc import Callable
@@ -65,7 +65,7 @@ def prepare_jvm() -> Path | None:
 
 
 def need_spark(name: str, *, pictures: bool, find: Callable[[str], object | None] = find_spec) -> None:
-    """Raise SettingsError, in one line, where the packages of the extra `spark` are not installed."""
+    """Raise SettingsError if packages of the extra `spark` are not installed."""
     needed = ["pyspark", "pyarrow", *(["jinja2", "matplotlib"] if pictures else [])]
     missing = ", ".join(package for package in needed if find(package) is None)
     if missing:

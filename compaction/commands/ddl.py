@@ -1,4 +1,4 @@
-"""`minutebook ddl`: what to type into Athena for a table of the published days."""
+"""`minutebook ddl`: Athena's DDL of a table of the published days."""
 
 import re
 import sys
@@ -25,16 +25,11 @@ from minutebook.store.retrying import RetryingStorage
 
 _BUDGET_SECONDS: Final = 60
 _TABLE: Final = re.compile(r"[a-z0-9_-]{1,255}\.[a-z0-9_-]{1,255}", re.ASCII)
-"""`database.table` in small letters, as Glue and Athena keep names."""
+"""`database.table` in lower case, as Glue and Athena store names."""
 
 
 def print_ddl(request: DdlRequest, environ: Mapping[str, str]) -> int:
-    """Print the DDL: columns are those of all published days, partitions begin with the oldest.
-
-    Raises:
-        SettingsError: the file or an option.
-        StoreUnavailable, StoreRefused: the output.
-    """
+    """Print the DDL: its columns are those of all published days, and its partitions begin with the oldest day."""
     if _TABLE.fullmatch(request.table) is None:
         raise SettingsError(
             f"{request.table!r} is not a table of the catalog",
@@ -46,25 +41,24 @@ def print_ddl(request: DdlRequest, environ: Mapping[str, str]) -> int:
         raise SettingsError(
             f"the catalog cannot name {place.address.root}", next_step="publish to S3: --out s3://bucket/folder"
         )
-    clock = SystemClock()
     storage = open_retrying(place.address, _BUDGET_SECONDS)
-    sys.stdout.write(ddl_of(storage, place, request.table, day_of_ms(clock.now_ms())))
+    sys.stdout.write(ddl_of(storage, place, request.table, day_of_ms(SystemClock().now_ms())))
     return 0
 
 
 def ddl_of(storage: RetryingStorage, place: StorePrefix, name: str, today: Day) -> str:
-    """Return the DDL of what is published at a place; with nothing there, of what will be from today on.
+    """Return the DDL of the days that are published at a place; without any, of days from `today` on.
 
-    The newest day's columns come first. A column that has a type in older days that no wider one holds with the
-    newest's is told in a comment: engines fail where they read it there.
+    The newest day's columns come first. A comment names each column whose type in older days does not fit: engines
+    fail when they read it there.
     """
     days = published_days(storage, place.prefix)
     columns: tuple[CatalogColumn, ...] | None = None
     notes = []
     for day in _last_of_each_kind(storage, place.prefix, days):
-        found = published_columns(Publisher(storage, DayFolder(place.prefix, day)))
-        if found is not None:
-            columns, conflicts = unite(columns or (), found)
+        of_day = published_columns(Publisher(storage, DayFolder(place.prefix, day)))
+        if of_day is not None:
+            columns, conflicts = unite(columns or (), of_day)
             notes += [
                 f"-- column {column} is {has} here, and {comes} on {day}: leave it out there\n"
                 for column, has, comes in conflicts
@@ -83,19 +77,19 @@ def _last_of_each_kind(storage: RetryingStorage, root: str, days: Sequence[Day])
         return None if manifest is None else tuple((manifest.columns or {}).items())
 
     newest: dict[tuple[tuple[str, str], ...], Day] = {}
-    for day, found in sorted(zip(days, in_parallel(kind, days), strict=True), key=lambda pair: pair[0], reverse=True):
-        if found is not None:
-            newest.setdefault(found, day)
+    latest_first = sorted(days, reverse=True)
+    for day, columns in zip(latest_first, in_parallel(kind, latest_first), strict=True):
+        if columns is not None:
+            newest.setdefault(columns, day)
     return list(newest.values())
 
 
 def published_columns(publisher: Publisher) -> tuple[CatalogColumn, ...] | None:
-    """Return the columns of the day; None when it is not published. A day without a row has those of every day.
+    """Return the columns of the day; None when it is not published. A day without rows has those of every day.
 
     Raises:
         FormatError: pointer and manifest contradict each other.
-        ObjectVanished: its file is gone, or another one.
-        StoreUnavailable, StoreRefused: the output.
+        ObjectVanished: its file is gone or has another size.
     """
     _, manifest = publisher.published()
     if manifest is None:

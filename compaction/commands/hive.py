@@ -1,21 +1,21 @@
-"""Columns of published days as Hive and Athena name them, and Athena's DDL of a table of them. Pure.
+"""Hive types of the published columns, and Athena's DDL of a table of published days. Pure.
 
-As days evolve, a column takes the type that holds the values of two days:
+When days differ, a column takes the type that holds the values of both:
 
     int, bigint                          bigint
     decimal(5,2), decimal(12,2)          decimal(12,2)
-    struct<a:int>, struct<b:string>      struct<a:int,b:string>: what is there stays where it is, new fields come last
+    struct<a:int>, struct<b:string>      struct<a:int,b:string>: new fields come last
     array<int>, array<bigint>            array<bigint>
-    struct<a:int>, struct<A:int>         struct<a:int>: engines do not tell the two apart, in files neither
+    struct<a:int>, struct<A:int>         struct<a:int>: engines ignore case, in files too
     any other two                        none: engines would fail on the files of one of them
 
-These are the rules of an Iceberg table, too (`iceberg.evolution`), but for names: there `a` and `A` are a conflict.
+Iceberg tables follow the same rules (`compaction.tables.evolution`), except that `a` and `A` are a conflict there.
 
-    table       LOCATION <out>_symlinks/            no file of the table lies below it, only lists of files
+    table       LOCATION <out>_symlinks/            holds lists of files, no files of the table
     partition   LOCATION <out>_symlinks/dt=D/       holds one object, `manifest`: the addresses of the day's files
 
-`SymlinkTextInputFormat` reads the addresses in place of rows. A partition is a folder, never a generation: when a day
-is published anew its list is replaced in one write, and the table stays as it is.
+`SymlinkTextInputFormat` reads the files at these addresses. Publishing a day anew replaces its list in one write, and
+the table stays unchanged.
 """
 
 import re
@@ -52,14 +52,14 @@ _NESTED: Final = re.compile(r"(array|struct)<(.*)>", re.DOTALL)
 
 
 class CatalogColumn(NamedTuple):
-    """A column of the catalog: name and Hive type."""
+    """A column's name and Hive type."""
 
     name: str
     kind: str
 
 
 def columns_of(schema: pa.Schema) -> tuple[CatalogColumn, ...]:
-    """Return the columns of a file as Hive writes them; raises SettingsError for a type that Hive has not."""
+    """Return the columns of a file in Hive's types; raises SettingsError for a type that Hive lacks."""
     return tuple(CatalogColumn(field.name, _hive_type(field.type, field.name)) for field in schema)
 
 
@@ -83,20 +83,20 @@ def _hive_type(kind: pa.DataType, name: str) -> str:
 
 
 class United(NamedTuple):
-    """The columns of a table with those of a day, and those of the day that do not fit the table's."""
+    """The columns of a table and a day, and those of the day that do not fit the table's."""
 
     columns: tuple[CatalogColumn, ...]
     conflicts: tuple[Conflict, ...]
 
 
-def unite(present: Iterable[CatalogColumn], wanted: Iterable[CatalogColumn]) -> United:
-    """Return the columns of both: what is there stays where it is, and gets wider; new ones come last.
+def unite(table: Iterable[CatalogColumn], day: Iterable[CatalogColumn]) -> United:
+    """Return the columns of both: those of the table keep their places and get wider, new ones come last.
 
-    Names that differ in case alone are one column, as Hive and Athena read them: a table with both cannot be read.
+    Names that differ only in case are one column, as for Hive and Athena: they could not read a table with both.
     """
-    columns = {column.name.lower(): column for column in present}
+    columns = {column.name.lower(): column for column in table}
     conflicts = []
-    for column in wanted:
+    for column in day:
         before = columns.get(column.name.lower(), column)
         kind = wider(before.kind, column.kind)
         if kind is None:
@@ -106,7 +106,7 @@ def unite(present: Iterable[CatalogColumn], wanted: Iterable[CatalogColumn]) -> 
 
 
 def wider(one: str, other: str) -> str | None:
-    """Return the type that holds the values of both; None: there is no such."""
+    """Return the type that holds the values of both; None: there is none."""
     if one == other:
         return one
     if one in _INTEGERS and other in _INTEGERS:
@@ -126,16 +126,16 @@ def wider(one: str, other: str) -> str | None:
 def _struct(one: str, other: str) -> str | None:
     fields = {name.lower(): (name, kind) for name, kind in _fields(one)}
     for name, kind in _fields(other):
-        was, before = fields.get(name.lower(), (name, kind))
-        found = wider(before, kind)
-        if found is None:
+        first_name, before = fields.get(name.lower(), (name, kind))
+        both = wider(before, kind)
+        if both is None:
             return None
-        fields[name.lower()] = (was, found)
+        fields[name.lower()] = (first_name, both)
     return "struct<" + ",".join(f"{name}:{kind}" for name, kind in fields.values()) + ">"
 
 
 def _fields(text: str) -> Iterator[tuple[str, str]]:
-    """Yield names and types of a struct's fields."""
+    """Yield the names and types of a struct's fields."""
     depth, begin = 0, 0
     for at, character in enumerate(f"{text},"):
         depth += (character in "<(") - (character in ">)")
@@ -146,10 +146,7 @@ def _fields(text: str) -> Iterator[tuple[str, str]]:
 
 
 def athena_ddl(name: str, location: str, columns: Sequence[CatalogColumn], first: Day) -> str:
-    """Return Athena's DDL of a table that computes its partitions, from `first` to today.
-
-    A day that is not published is an empty partition there, not an error.
-    """
+    """Return Athena's DDL of a table with projected partitions from `first` to today; unpublished days are empty."""
     width = max(len(column.name) for column in columns) + 2
     lines = ",\n".join(f"  {f'`{column.name}`':<{width}} {column.kind}" for column in columns)
     quoted = ".".join(f"`{part}`" for part in name.split("."))

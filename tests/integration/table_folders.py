@@ -7,7 +7,7 @@ from typing import Any
 import duckdb
 import msgspec
 
-from compaction.commands.vacuum.table import VacuumTable, vacuum_table
+from compaction.commands.vacuum.command import VacuumTable, vacuum_table
 from compaction.tables.orphans import TableFolders
 from minutebook.clock import SystemClock
 from tests.corpus.shelf import keys_of

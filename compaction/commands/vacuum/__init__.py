@@ -1,1 +1,1 @@
-"""`minutebook vacuum`: what no pointer names any more, below the output. Imports `publish` and what is below it."""
+"""`minutebook vacuum`: delete what no pointer names below the output."""

@@ -1,17 +1,16 @@
-"""`minutebook vacuum`: read the settings, look at every published day, delete what is left over, show it."""
+"""`minutebook vacuum`: delete what nothing names of all published days, and show it."""
 
 import re
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import msgspec
+from msgspec.structs import replace
 from rich.console import Console
 
-from compaction.commands.vacuum.day import DayLeftovers, delete_leftovers
-from compaction.commands.vacuum.output import find_all
-from compaction.commands.vacuum.table import VacuumTable, table_lines, vacuum_table
+from compaction.commands.vacuum.day import delete_leftovers, find_all
 from compaction.job.checks import iceberg_table
 from compaction.job.request import VacuumRequest
 from compaction.job.settings import check_apart, load_job_settings
@@ -27,17 +26,18 @@ from minutebook.store.places import open_retrying
 from minutebook.store.retrying import RetryingStorage
 from minutebook.store.tombstones import is_expired
 
+if TYPE_CHECKING:
+    from compaction.tables.orphans import TableFile, TableFolders
+
 _AGE: Final = re.compile(r"([1-9][0-9]{0,4})d", re.ASCII)
 _DAY_MS: Final = 86_400_000
 _STORE_BUDGET_SECONDS: Final = 120
+_SHOWN: Final = 20
 FORMAT: Final = 1
 
 
 class VacuumDay(msgspec.Struct, frozen=True, kw_only=True):
-    """One day, or an hour of it: how many objects go, how many bytes they are, and how many unfinished uploads.
-
-    Or why nothing goes.
-    """
+    """The objects and bytes of one day or hour that go, and its unfinished uploads; or why nothing goes."""
 
     day: str
     objects: int = 0
@@ -48,8 +48,21 @@ class VacuumDay(msgspec.Struct, frozen=True, kw_only=True):
     next_step: str = ""
 
 
+class VacuumTable(msgspec.Struct, frozen=True, kw_only=True):
+    """The files of a table that go, and their bytes; `reason` says why nothing goes, or nothing more."""
+
+    table: str
+    location: str = ""
+    objects: int = 0
+    bytes: int = 0
+    files: tuple[str, ...] = ()
+    exit_code: int = 0
+    reason: str = ""
+    next_step: str = ""
+
+
 class VacuumReport(msgspec.Struct, frozen=True, kw_only=True):
-    """What `--json` prints. Days of which nothing goes are counted in `looked_at` alone."""
+    """What `--json` prints. Days of which nothing goes are only counted in `looked_at`."""
 
     format: int
     output: str
@@ -65,7 +78,7 @@ class VacuumReport(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PublishedOutput(NamedTuple):
-    """The archive, and where its days are published."""
+    """The archive, and the output where its days are published."""
 
     archive: RetryingStorage
     prefix: str
@@ -74,11 +87,11 @@ class PublishedOutput(NamedTuple):
 
 
 def run_vacuum(request: VacuumRequest, environ: Mapping[str, str]) -> int:
-    """Delete what nothing names below the output; returns the exit code of the worst day.
+    """Delete what nothing names below the output; return the exit code of the worst day.
 
     Raises:
-        SettingsError: the file or an option.
-        SafetyRefusal: the archive of another stream.
+        SettingsError: the file or an option is wrong.
+        SafetyRefusal: the archive is another stream's.
         StoreUnavailable, StoreRefused: the archive or the output.
         CatalogRefused, CatalogUnavailable: the table's catalog cannot be opened.
     """
@@ -87,22 +100,22 @@ def run_vacuum(request: VacuumRequest, environ: Mapping[str, str]) -> int:
     place, archive = settings.output(request.out), settings.archive
     check_apart(place, archive)
     clock = SystemClock()
-    held = open_retrying(archive.address, _STORE_BUDGET_SECONDS)
-    published = open_retrying(place.address, _STORE_BUDGET_SECONDS)
-    output = PublishedOutput(held, archive.prefix, published, place.prefix)
-    read_owned(output.archive, archive.prefix, settings.owner)
+    raw = open_retrying(archive.address, _STORE_BUDGET_SECONDS)
+    output = PublishedOutput(raw, archive.prefix, open_retrying(place.address, _STORE_BUDGET_SECONDS), place.prefix)
+    read_owned(raw, archive.prefix, settings.owner)
     opened = nullcontext() if table is None else opened_folders(table, request.iceberg_catalog, place)
-    with opened as folders:  # before any day: who asks for a table that is not configured gets nothing done
+    with opened as folders:  # open the catalog first: with a wrong table name, delete nothing
         report = vacuum_output(output, clock.now_ms(), age_ms, dry_run=request.dry_run)
         if folders is not None:
             done = vacuum_table(folders, clock.now_ms() - age_ms, dry_run=request.dry_run)
-            report = with_table(report, done)
+            code = worst([report.exit_code, done.exit_code])
+            report = replace(report, table=done, exit_code=code)
     _show(report, as_json=request.as_json)
     return report.exit_code
 
 
 def vacuum_age_ms(text: str) -> int:
-    """Return an age such as 7d in milliseconds; raises SettingsError."""
+    """Return an age such as 7d in milliseconds; raises SettingsError below the grace of 3 days."""
     days = _AGE.fullmatch(text)
     if days is None:
         raise SettingsError(f"not an age: {text!r}", next_step="write it in days, as in --older-than 7d")
@@ -117,7 +130,7 @@ def vacuum_age_ms(text: str) -> int:
 
 
 def vacuum_output(output: PublishedOutput, now_ms: int, age_ms: int, *, dry_run: bool) -> VacuumReport:
-    """Delete what nothing names and is older than the age; `dry_run`: only say what. Raises as `run_vacuum`."""
+    """Delete what nothing names and is older than the age; `dry_run`: only report it. Raises as `run_vacuum`."""
     days = published_days(output.storage, output.root)
 
     def has_raw(day: Day) -> bool:
@@ -125,13 +138,15 @@ def vacuum_output(output: PublishedOutput, now_ms: int, age_ms: int, *, dry_run:
         return not is_gone and bool(output.archive.first_objects(day.path(output.prefix), 1))
 
     rows = []
-    for folder, found in find_all(output.storage, output.root, days, now_ms - age_ms, has_raw):
-        if isinstance(found, MinutebookError):
-            rows.append(_left_alone(folder.name, found))
-        elif found.objects or found.uploads:
+    for folder, left in find_all(output.storage, output.root, days, now_ms - age_ms, has_raw):
+        if isinstance(left, MinutebookError):
+            row = VacuumDay(day=folder.name, exit_code=left.exit_code, reason=str(left), next_step=left.next_step)
+            rows.append(row)
+        elif left.objects or left.uploads:
             if not dry_run:
-                delete_leftovers(output.storage, folder, found)
-            rows.append(_row(found))
+                delete_leftovers(output.storage, folder, left)
+            uploads = len(left.uploads)
+            rows.append(VacuumDay(day=folder.name, objects=len(left.objects), bytes=left.size, uploads=uploads))
     return VacuumReport(
         format=FORMAT,
         output=output.storage.uri(output.root),
@@ -146,17 +161,22 @@ def vacuum_output(output: PublishedOutput, now_ms: int, age_ms: int, *, dry_run:
     )
 
 
-def with_table(report: VacuumReport, table: VacuumTable) -> VacuumReport:
-    """Return the report with what became of a table."""
-    return msgspec.structs.replace(report, table=table, exit_code=worst([report.exit_code, table.exit_code]))
-
-
-def _row(found: DayLeftovers) -> VacuumDay:
-    return VacuumDay(day=found.folder.name, objects=len(found.objects), bytes=found.size, uploads=len(found.uploads))
-
-
-def _left_alone(day: str, error: MinutebookError) -> VacuumDay:
-    return VacuumDay(day=day, exit_code=error.exit_code, reason=str(error), next_step=error.next_step)
+def vacuum_table(folders: "TableFolders", before_ms: int, *, dry_run: bool) -> VacuumTable:
+    """Delete what nothing names and was written before a time; `dry_run`: only report it."""
+    report = VacuumTable(table=folders.name)
+    files: tuple[TableFile, ...] = ()
+    deleted: set[TableFile] = set()
+    try:
+        orphans = folders.find(before_ms)
+        report, files = replace(report, location=orphans.location), orphans.files
+        if not dry_run:
+            folders.delete(orphans, deleted.add)
+    except MinutebookError as exc:
+        report = replace(report, exit_code=exc.exit_code, reason=str(exc), next_step=exc.next_step)
+    if not dry_run:
+        files = tuple(file for file in files if file in deleted)
+    uris, size = tuple(file.uri for file in files), sum(file.size for file in files)
+    return replace(report, objects=len(files), bytes=size, files=uris)
 
 
 def _show(report: VacuumReport, *, as_json: bool) -> None:
@@ -182,3 +202,18 @@ def _lines(report: VacuumReport) -> Sequence[str]:
         f"unfinished upload(s), of {report.looked_at:,} day(s); all older than {report.older_than_days} days"
     )
     return lines if report.table is None else [*lines, *table_lines(report.table, dry_run=report.dry_run)]
+
+
+def table_lines(table: VacuumTable, *, dry_run: bool) -> list[str]:
+    """Return the lines for the terminal."""
+    if table.reason:
+        what = f"stopped after {table.objects:,} object(s)" if table.objects else "left alone"
+        return [f"table {table.table}: {what}: {table.reason}; next step: {table.next_step}"]
+    verb = "would be deleted" if dry_run else "deleted"
+    shown = [f"  {uri}" for uri in table.files[:_SHOWN]]
+    more = [f"  and {table.objects - _SHOWN:,} more: --json names all"] if table.objects > _SHOWN else []
+    summary = (
+        f"{verb} in the folders of table {table.table}, which does not name them: {table.objects:,} object(s), "
+        f"{table.bytes:,} bytes"
+    )
+    return [*shown, *more, summary]

@@ -1,28 +1,32 @@
-"""What of one day nothing names any more, and its removal.
+"""Find and delete what nothing names of a published day, or of its hours.
 
-Looked at first, in this order, and only what was seen then is ever deleted:
+Read first, in this order; only what was listed then is deleted:
 
     the pointer         what it names stays: manifest, files, audit, inventory, ends
-    the symlinks        files that Hive and Athena are still shown stay
-    the marks           generations that some table may name stay whole (`compaction.publish.sweep`)
-    the day's objects   a generation of which anything is younger than the age stays whole: a run may be about to
-                        publish it; while the pointer is, everything does: a query may have begun on the one before
+    the symlinks        files that Hive and Athena still read stay
+    the marks           generations that a table may name stay whole (`compaction.publish.sweep`)
+    the day's objects   a generation with anything younger than the age stays whole: a run may be about to publish it;
+                        while the pointer is younger, everything stays: a query may read the generation before
 
-    no pointer, raw objects there      what is old is left of runs that never published: it goes
-    no pointer, no raw object          somebody removed the pointer of the only copy there is: nothing goes
-    pointer without its files          the generation before may be all there is: nothing goes
+    no pointer, raw objects exist      old objects are left of runs that never published: they are deleted
+    no pointer, no raw objects         the output is the only copy and lost its pointer: nothing is deleted
+    pointer without its files          the generation before may be the only copy: nothing is deleted
 
-Deleted are manifests first (one must never name files that are gone), then files, then what lies beside manifests.
-What lies in folders of the current generation, and names that nobody of us writes, stay.
+Manifests are deleted first (none may name missing files), then files, then what is beside manifests. Objects in
+folders of the current generation, and names that no run writes, stay.
 
-A pointer may come to name an old audit again, where the evidence is again what it was. Therefore the pointer is read
-once more after the deletes, and an audit that it names by then is put back; who swaps a pointer puts its audit again
-behind the swap (`Publisher.swap_pointer`). Whichever comes last, the audit is there.
+A pointer may come to name an old audit again when the evidence is again what it was. Therefore vacuum reads the
+pointer again after the deletes and restores an audit that it names by then, and `Publisher.swap_pointer` stores its
+audit again after the swap: whichever comes last, the audit is there.
+
+Once a whole day is published it includes its hours: everything old of an hour goes, its pointer too. Until then an
+hour is treated as a day is.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final, NamedTuple
 
+from compaction.hours.published import whole_day
 from compaction.publish.publisher import Publisher
 from compaction.publish.sweep import Retained, leftovers
 from minutebook.errors import FormatError, SafetyRefusal
@@ -37,7 +41,9 @@ from minutebook.published.generation import (
     is_manifest,
     tasks_beside,
 )
+from minutebook.published.reading import hour_folders
 from minutebook.store.objects import ListedObject
+from minutebook.store.parallel import in_parallel
 from minutebook.store.retrying import RetryingStorage
 from minutebook.store.storage import Upload
 
@@ -45,7 +51,7 @@ _RESTORE: Final = "restore the object from a version of it, or find out who dele
 
 
 class DayLeftovers(NamedTuple):
-    """What of a day or hour goes: manifests, files, what lies beside manifests; and uploads that nobody finished."""
+    """What of a day or hour goes: manifests, files, objects beside manifests, and unfinished uploads."""
 
     folder: DayFolder
     manifests: tuple[ListedObject, ...] = ()
@@ -60,12 +66,48 @@ class DayLeftovers(NamedTuple):
 
     @property
     def size(self) -> int:
-        """Bytes of the objects; what uploads hold is not known."""
+        """Bytes of the objects; the size of uploads is unknown."""
         return sum(row.size for row in self.objects)
 
 
-def old_uploads(storage: RetryingStorage, folder: DayFolder, before_ms: int) -> tuple[Upload, ...]:
-    """Return what runs began to write before a time, and did not finish."""
+FolderLeftovers = DayLeftovers | FormatError | SafetyRefusal
+"""What of a folder goes, or why nothing does."""
+
+
+def find_all(
+    storage: RetryingStorage, root: str, days: Sequence[Day], before_ms: int, has_raw: Callable[[Day], bool]
+) -> list[tuple[DayFolder, FolderLeftovers]]:
+    """Return what of each day and of each of its hours goes, or why nothing does."""
+
+    def find(folder: DayFolder) -> FolderLeftovers:
+        try:
+            if folder.hour is not None and whole_day(storage, root, folder.day) is not None:
+                return _of_superseded_hour(storage, folder, before_ms)
+            return find_leftovers(storage, folder, before_ms, has_raw)
+        except (FormatError, SafetyRefusal) as exc:
+            return exc
+
+    hours = in_parallel(lambda day: hour_folders(storage, root, day), list(days))
+    folders = [folder for day, of_day in zip(days, hours, strict=True) for folder in (DayFolder(root, day), *of_day)]
+    return list(zip(folders, in_parallel(find, folders), strict=True))
+
+
+def _of_superseded_hour(storage: RetryingStorage, folder: DayFolder, before_ms: int) -> DayLeftovers:
+    left = leftovers(storage, folder, Retained((), (), before_ms))
+    pointers = [row for row in storage.list_objects(folder.pointer) if row.key == folder.pointer]
+    manifests, beside = _split(left.beside)
+    uploads = _old_uploads(storage, folder, before_ms)
+    return DayLeftovers(folder, (*pointers, *manifests), left.files, beside, uploads)
+
+
+def _split(beside: Sequence[ListedObject]) -> tuple[tuple[ListedObject, ...], tuple[ListedObject, ...]]:
+    """Return the manifests, and the objects beside them."""
+    manifests = tuple(row for row in beside if is_manifest(row.key))
+    return manifests, tuple(row for row in beside if not is_manifest(row.key))
+
+
+def _old_uploads(storage: RetryingStorage, folder: DayFolder, before_ms: int) -> tuple[Upload, ...]:
+    """Return the unfinished uploads of runs that began before a time."""
     return tuple(
         upload
         for upload in storage.open_uploads(folder.path)
@@ -76,53 +118,45 @@ def old_uploads(storage: RetryingStorage, folder: DayFolder, before_ms: int) -> 
 def find_leftovers(
     storage: RetryingStorage, folder: DayFolder, before_ms: int, has_raw: Callable[[Day], bool]
 ) -> DayLeftovers:
-    """Return what of a day nothing names, and is older than `before_ms`. Deletes nothing.
+    """Return what of a day nothing names and is older than `before_ms`. Deletes nothing.
 
-    `has_raw` tells whether the archive holds raw objects of a day; it is asked where the day has no pointer.
+    `has_raw` returns whether the archive holds raw objects of a day; it is called for days without a pointer.
 
     Raises:
-        SafetyRefusal: what is there may be all there is of the day.
+        SafetyRefusal: the output may be the only copy of the day.
         FormatError: the pointer, or the manifest that it names, does not parse or contradicts the other.
-        StoreUnavailable, StoreRefused: the store.
     """
     publisher = Publisher(storage, folder)
     pointer, manifest = publisher.published()
-    uploads = old_uploads(storage, folder, before_ms)
-    nothing = DayLeftovers(folder, uploads=uploads)
+    uploads = _old_uploads(storage, folder, before_ms)
     if pointer is not None and publisher.written_ms(pointer) >= before_ms:
-        return nothing
+        return DayLeftovers(folder, uploads=uploads)
     symlinked = _symlinked(storage, folder)
-    marked = publisher.table_marks.generations()
-    current = _named(pointer, manifest)
-    found = leftovers(storage, folder, Retained(current, marked, before_ms))
-    if pointer is None and (found.all_files or found.beside) and not has_raw(folder.day):
+    retained = Retained(_named(pointer, manifest), publisher.table_marks.generations(), before_ms)
+    left = leftovers(storage, folder, retained)
+    if pointer is None and (left.all_files or left.beside) and not has_raw(folder.day):
         raise SafetyRefusal(
             f"{folder.day} has no pointer, and its raw objects are gone: what is here is all there is of it",
             next_step=_RESTORE,
         )
-    _check_whole(folder, pointer, manifest, {row.key: row.size for row in found.all_files})
-    files = [
+    _check_whole(folder, pointer, manifest, {row.key: row.size for row in left.all_files})
+    files = tuple(
         row
-        for row in found.files
+        for row in left.files
         if row.key.removeprefix(folder.root) not in symlinked and not _is_within(folder, row.key, pointer)
-    ]
-    return DayLeftovers(
-        folder,
-        tuple(row for row in found.beside if is_manifest(row.key)),
-        tuple(files),
-        tuple(row for row in found.beside if not is_manifest(row.key)),
-        uploads,
     )
+    manifests, beside = _split(left.beside)
+    return DayLeftovers(folder, manifests, files, beside, uploads)
 
 
-def delete_leftovers(storage: RetryingStorage, folder: DayFolder, found: DayLeftovers) -> None:
-    """Delete them; see the head of this file. Raises StoreUnavailable, StoreRefused."""
-    bodies = {row.key: storage.get(row.key) for row in found.beside if row.key.endswith(".json")}
-    for rows in (found.manifests, found.files, found.beside):
+def delete_leftovers(storage: RetryingStorage, folder: DayFolder, left: DayLeftovers) -> None:
+    """Delete leftovers, and restore an audit that the pointer names by then (see the head of this file)."""
+    bodies = {row.key: storage.get(row.key) for row in left.beside if row.key.endswith(".json")}
+    for rows in (left.manifests, left.files, left.beside):
         storage.delete(row.key for row in rows)
-    for upload in found.uploads:
+    for upload in left.uploads:
         storage.abort_upload(upload)
-    if not found.beside:
+    if not left.beside:
         return
     pointer = Publisher(storage, folder).current().pointer
     audit = "" if pointer is None else audit_key(pointer)
@@ -157,14 +191,14 @@ def _check_whole(
 
 
 def _symlinked(storage: RetryingStorage, folder: DayFolder) -> frozenset[str]:
-    """Return the keys, below the output's root, that the symlinks name, wherever the run saw that root."""
+    """Return the keys below the output's root that the symlinks name, under whatever address of that root."""
     stored = storage.get(folder.symlinks)
     lines = [] if stored is None else stored.body.decode(errors="replace").splitlines()
     return frozenset("/".join(line.strip().rsplit("/", 3)[1:]) for line in lines)
 
 
 def _is_within(folder: DayFolder, key: str, pointer: Pointer | None) -> bool:
-    """Tell whether an object lies in a folder of the current generation: it is about its files, not one of them."""
+    """Return whether an object is in a folder of the current generation, and so concerns its files."""
     if pointer is None or folder.generation_of(key) != pointer.generation:
         return False
     return "/" in key.removeprefix(folder.path).partition("/")[2]

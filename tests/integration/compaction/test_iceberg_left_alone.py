@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from compaction.commands.vacuum.table import table_lines
+from compaction.commands.vacuum.command import table_lines
 from compaction.publish.publisher import GRACE_MS
 from minutebook.clock import SystemClock
 from minutebook.published.schema import SCHEMA

@@ -8,7 +8,7 @@ import pytest
 from pyiceberg.catalog import Catalog
 from pyiceberg.catalog.sql import SqlCatalog
 
-from compaction.commands.vacuum.table import table_lines, vacuum_table
+from compaction.commands.vacuum.command import table_lines, vacuum_table
 from compaction.tables.orphans import TableFolders
 from compaction.tables.table import IcebergTable
 from minutebook.clock import SystemClock

@@ -10,7 +10,7 @@ import pytest
 from pyiceberg.io.pyarrow import parquet_file_to_data_file
 from pyiceberg.table.statistics import StatisticsFile
 
-from compaction.commands.vacuum.table import vacuum_table
+from compaction.commands.vacuum.command import vacuum_table
 from compaction.publish.publisher import GRACE_MS
 from compaction.tables.orphans import Orphans, TableFile, TableFolders
 from compaction.tables.table import IcebergTable
