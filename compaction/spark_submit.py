@@ -79,11 +79,7 @@ _FLAGS: Final = ("true", "false")
 
 
 def arguments(argv: Sequence[str]) -> list[str]:
-    """Return the command line that the platform's arguments stand for.
-
-    Raises:
-        SettingsError: an argument is unknown or incomplete.
-    """
+    """Return the command line that the platform's arguments stand for; raises SettingsError."""
     names = [command.__name__ for command in COMMANDS]
     if argv and not argv[0].startswith("--"):
         return _without_platform(argv)

@@ -45,12 +45,7 @@ _LISTING_BUDGET_SECONDS: Final = 15
 
 
 def run_audit(request: AuditRequest, environ: Mapping[str, str]) -> int:
-    """Audit the days; return the exit code of the worst (`compaction.night.days.outcome`).
-
-    Raises:
-        SettingsError: the file or an option is wrong.
-        SafetyRefusal: the archive is another stream's.
-    """
+    """Audit the days; return the exit code of the worst (`compaction.night.days.outcome`)."""
     now_ms = SystemClock().now_ms()
     days, so_far_ms = checks.requested_days(request, day_of_ms(now_ms)), scope.parse_so_far(request.so_far, now_ms)
     level, event_id = checks.audit_level(request.level, request.event_id), checks.event_id_path(request.event_id)
@@ -64,14 +59,9 @@ def run_audit(request: AuditRequest, environ: Mapping[str, str]) -> int:
         level=level, shard=request.shard, sample_minutes=sample
     )
     with _started("audit", settings, request, budget=budget) as (context, run):
+        report, as_json = request.report, request.as_json
         output = reporter.telling_of(
-            context,
-            settings,
-            "audit",
-            published,
-            report=request.report,
-            as_json=request.as_json,
-            is_quiet=run.many,
+            context, settings, "audit", published, report=report, as_json=as_json, is_quiet=run.many
         )
 
         def show(day: Day, result: DayResult, seconds: float) -> outcome.DayRow:
@@ -85,11 +75,7 @@ def run_audit(request: AuditRequest, environ: Mapping[str, str]) -> int:
 def run_compact(request: CompactRequest, environ: Mapping[str, str]) -> int:
     """Compact the days; return the exit code of the worst (`compaction.night.days.outcome`).
 
-    Raises:
-        SettingsError: the file or an option is wrong.
-        SafetyRefusal: the archive is another stream's; a day was expired; others changed rows of the table.
-        StoreError: the archive or the output.
-        CatalogRefused, CatalogUnavailable: the catalog of the Iceberg table; the day is published all the same.
+    An error of the Iceberg table's catalog is raised after the days are published.
     """
     now_ms = SystemClock().now_ms()
     hour, so_far_ms = checks.hour_of(request, now_ms), scope.parse_so_far(request.so_far, now_ms)

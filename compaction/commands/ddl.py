@@ -85,12 +85,7 @@ def _last_of_each_kind(storage: RetryingStorage, root: str, days: Sequence[Day])
 
 
 def published_columns(publisher: Publisher) -> tuple[CatalogColumn, ...] | None:
-    """Return the columns of the day; None when it is not published. A day without rows has those of every day.
-
-    Raises:
-        FormatError: pointer and manifest contradict each other.
-        ObjectVanished: its file is gone or has another size.
-    """
+    """Return the columns of the day; None when it is not published. A day without rows has those of every day."""
     _, manifest = publisher.published()
     if manifest is None:
         return None

@@ -105,16 +105,16 @@ def unite(table: Iterable[CatalogColumn], day: Iterable[CatalogColumn]) -> Unite
     return United(tuple(columns.values()), tuple(conflicts))
 
 
-def wider(one: str, other: str) -> str | None:
+def wider(first: str, second: str) -> str | None:
     """Return the type that holds the values of both; None: there is none."""
-    if one == other:
-        return one
-    if one in _INTEGERS and other in _INTEGERS:
-        return max(one, other, key=_INTEGERS.index)
-    decimals = _DECIMAL.fullmatch(one), _DECIMAL.fullmatch(other)
+    if first == second:
+        return first
+    if first in _INTEGERS and second in _INTEGERS:
+        return max(first, second, key=_INTEGERS.index)
+    decimals = _DECIMAL.fullmatch(first), _DECIMAL.fullmatch(second)
     if decimals[0] and decimals[1] and decimals[0][2] == decimals[1][2]:
-        return max(one, other, key=lambda text: int(text[8:].partition(",")[0]))
-    nested = _NESTED.fullmatch(one), _NESTED.fullmatch(other)
+        return max(first, second, key=lambda text: int(text[8:].partition(",")[0]))
+    nested = _NESTED.fullmatch(first), _NESTED.fullmatch(second)
     if nested[0] is None or nested[1] is None or nested[0][1] != nested[1][1]:
         return None
     if nested[0][1] == "array":
@@ -123,9 +123,9 @@ def wider(one: str, other: str) -> str | None:
     return _struct(nested[0][2], nested[1][2])
 
 
-def _struct(one: str, other: str) -> str | None:
-    fields = {name.lower(): (name, kind) for name, kind in _fields(one)}
-    for name, kind in _fields(other):
+def _struct(first: str, second: str) -> str | None:
+    fields = {name.lower(): (name, kind) for name, kind in _fields(first)}
+    for name, kind in _fields(second):
         first_name, before = fields.get(name.lower(), (name, kind))
         both = wider(before, kind)
         if both is None:

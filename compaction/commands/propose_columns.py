@@ -35,11 +35,7 @@ _OBJECTS: Final = 100
 
 
 def propose_columns(request: ColumnsRequest, environ: Mapping[str, str]) -> int:
-    """Print a proposal, or how many payloads of a sample fit a file; returns 0: misfits are no error.
-
-    Raises:
-        SettingsError: the file or an option is wrong, or the day holds no line.
-    """
+    """Print a proposal, or how many payloads of a sample fit a file; returns 0: misfits are no error."""
     day = parse_day(request.date, day_of_ms(SystemClock().now_ms()))
     settings = load_job_settings(request.file, environ)
     configure_logging("warning")

@@ -142,7 +142,7 @@ class DayObjects(NamedTuple):
     @property
     def end_minute(self) -> int | None:
         """The first minute after it; None: the whole day."""
-        return end_minute(self.until_ms)
+        return _end_minute(self.until_ms)
 
     def digest(self, *salt: str) -> str:
         """Return the hash of keys, ETags and sizes, and of `salt`: 64 hex digits."""
@@ -156,8 +156,7 @@ class DayObjects(NamedTuple):
         return row.parsed is None or end is None or row.parsed.minute < end
 
 
-def end_minute(until_ms: int | None) -> int | None:
-    """Return the first minute after a time within the day; None: the whole day."""
+def _end_minute(until_ms: int | None) -> int | None:
     return None if until_ms is None else until_ms // MINUTE_MS
 
 
@@ -182,7 +181,7 @@ def list_objects(
     grouping = listing.grouping
     pieces = _pieces(listing.storage, (hour or day).path(prefix))
     storage = listing.storage if listing.source.is_local else None
-    end = end_minute(until_ms)
+    end = _end_minute(until_ms)
     arguments = {
         number: ListArgument(listing.address, storage, prefix, grouping, end, shard, grouping.total + number)
         for number in range(len(pieces))

@@ -17,11 +17,6 @@ class ListedSegment(NamedTuple):
     last_modified_ms: int
     parsed: SegmentKey | None
 
-    @property
-    def is_segment(self) -> bool:
-        """Return whether the key is a segment's."""
-        return self.parsed is not None
-
 
 def make_row(prefix: str, listed: ListedObject) -> ListedSegment:
     """Return a row of LIST with its parsed key."""

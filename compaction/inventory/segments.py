@@ -68,7 +68,7 @@ def classify(
         original = copies.get(segment.key)
         if original is not None:
             findings.append(_copy_finding(segment, original))
-        elif not segment.row.is_segment:
+        elif segment.row.parsed is None:
             findings.append(_foreign(segment.row, "its key is not a segment's key"))
         else:
             members.append(segment)

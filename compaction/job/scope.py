@@ -41,11 +41,7 @@ def judged_scope(
     until_ms: int | None = None,
     hour: Hour | None = None,
 ) -> Interval:
-    """Return the interval that is judged: of a day, of the day before `until_ms`, or of an hour.
-
-    Raises:
-        SettingsError: it lies in the future, or ended before the application began to archive.
-    """
+    """Return the interval that is judged: a day, the part before `until_ms`, or an hour; raises SettingsError."""
     begin_ms = begins_ms(application)
     from_ms = begin_ms if hour is None else max(begin_ms, hour.begin_ms)
     scope = day_scope(day, from_ms, now_ms, so_far_ms=until_ms)
@@ -62,11 +58,7 @@ def judged_scope(
 
 
 def parse_so_far(text: str | None, now_ms: int) -> int | None:
-    """Parse `--so-far`, `now` (80 minutes ago) or a time such as 2026-11-22T10:00Z, to epoch milliseconds.
-
-    Raises:
-        SettingsError: not a time in UTC, or one in the future.
-    """
+    """Parse `--so-far` to epoch milliseconds; `now` is 80 minutes ago. Raises SettingsError."""
     if text is None:
         return None
     if text == "now":
@@ -84,11 +76,7 @@ def parse_so_far(text: str | None, now_ms: int) -> int | None:
 
 
 def scope_end(day: Day, so_far_ms: int | None, now_ms: int) -> int | None:
-    """Return where the scope ends within the day, at a whole minute; None: the scope is the whole day.
-
-    Raises:
-        SettingsError: nothing of the day lies before the time.
-    """
+    """Return where the scope ends within the day, at a whole minute; None: at its end. Raises SettingsError."""
     if so_far_ms is None or (so_far_ms >= day.end_ms and is_settled(day, now_ms)):
         return None
     until_ms = min(so_far_ms, day.end_ms) // MINUTE_MS * MINUTE_MS

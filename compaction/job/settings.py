@@ -71,12 +71,7 @@ def check_apart(out: StorePrefix, archive: StorePrefix, *, option: str = "--out"
 def load_job_settings(
     file: Path | str | None, environ: Mapping[str, str], fetch: Fetch = fetch_properties
 ) -> JobSettings:
-    """Read the properties file, which may be at `s3://`, or the environment where `file` is None.
-
-    Raises:
-        SettingsError: it cannot be read, or names are missing or wrong; all of them at once.
-        StoreUnavailable: S3 does not answer.
-    """
+    """Read the properties file, which may be at `s3://`, or the environment; raises SettingsError with all errors."""
     texts = read_texts(file, environ, fetch, _NAMES)
     archive = read_archive_settings(texts, environ)
     ours = texts.ours

@@ -40,12 +40,7 @@ class DryRun(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def plan_dry_run(context: JobContext, day: Day, requested: CompactOptions) -> DryRun:
-    """Return what a run would do with the day.
-
-    Raises:
-        SettingsError: the day ended before the archive begins.
-        SafetyRefusal: the archive of another stream.
-    """
+    """Return what a run would do with the day; raises as `compact_day` does."""
     options, out, prefix = requested.audit, requested.out, context.place.prefix
     application, now_ms = read_owned(context.archive, prefix, context.owner), context.clock.now_ms()
     until_ms = scope_end(day, options.so_far_ms, now_ms)
@@ -69,7 +64,7 @@ def plan_dry_run(context: JobContext, day: Day, requested: CompactOptions) -> Dr
         action = "would be held: it is not over"
     return DryRun(
         day=str(day),
-        segments=sum(row.is_segment for row in rows),
+        segments=sum(row.parsed is not None for row in rows),
         bytes=objects.size,
         tasks=len(tasks),
         generation=generation,

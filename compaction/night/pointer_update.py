@@ -22,12 +22,14 @@ class PointerUpdate:
         self._options = options
         self._until = until
 
-    def swap(self, manifest: Manifest, seen: Current, written_at: str, judged: PointerVerdict | None = None) -> bool:
+    def swap(
+        self, manifest: Manifest, current: Current, written_at: str, judged: PointerVerdict | None = None
+    ) -> bool:
         """Point readers at the generation; log and return False when another run published meanwhile.
 
         `written_at` is the time since which readers see its files.
         """
-        swapped = self._publisher.swap_pointer(manifest, seen, self._new_id(), written_at, judged)
+        swapped = self._publisher.swap_pointer(manifest, current, self._new_id(), written_at, judged)
         if not swapped:
             structlog.get_logger().warning(
                 "publish_lost",
@@ -37,12 +39,12 @@ class PointerUpdate:
             )
         return swapped
 
-    def withdraw(self, seen: Current, held: Manifest, audit: Audit) -> bool:
+    def withdraw(self, current: Current, held: Manifest, audit: Audit) -> bool:
         """Replace the verdict of the published generation by that of a held one; its rows stay readable.
 
         False: another run swapped the pointer meanwhile.
         """
-        pointer = seen.pointer
+        pointer = current.pointer
         if pointer is None or pointer.verdict == audit.verdict or pointer.until != self._until:
             return True
         try:
@@ -52,7 +54,7 @@ class PointerUpdate:
         if manifest is None or contradiction(self._publisher.folder, pointer, manifest):
             return True
         self._publisher.put_audit(held.audit, encode_audit(audit))
-        return self.swap(manifest, seen, pointer.written_at, PointerVerdict(audit.verdict, held.audit))
+        return self.swap(manifest, current, pointer.written_at, PointerVerdict(audit.verdict, held.audit))
 
     def add_conflicts(self, manifest: Manifest, judged: Rejudged, commit: TableCommit | None) -> Audit:
         """Store the audit with the columns that keep the day out of the table, or without those of an earlier commit.
@@ -62,10 +64,10 @@ class PointerUpdate:
         audit = judged.audit if commit is None else with_conflicts(judged.audit, commit)
         if audit == judged.audit:
             return audit
-        seen, folder = self._publisher.current(), self._publisher.folder
+        current, folder = self._publisher.current(), self._publisher.folder
         manifest_key = folder.manifest(manifest.generation, manifest.writer)
-        if seen.pointer is not None and seen.pointer.manifest == manifest_key:
+        if current.pointer is not None and current.pointer.manifest == manifest_key:
             key = folder.audit(manifest.generation, audit_digest(judged.examined, self._options, audit))
             self._publisher.put_audit(key, encode_audit(audit))
-            self.swap(manifest, seen, seen.pointer.written_at, PointerVerdict(audit.verdict, key))
+            self.swap(manifest, current, current.pointer.written_at, PointerVerdict(audit.verdict, key))
         return audit

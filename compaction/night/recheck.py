@@ -25,11 +25,7 @@ _DAY_FOLDER = "dt="
 
 
 def days_to_recheck(context: JobContext, out: StorePrefix, days: int) -> list[Day]:
-    """Return the days, in order; the last `days` days are searched for evidence that is newer than their audits.
-
-    Raises:
-        FormatError: a pointer does not parse.
-    """
+    """Return the days, in order; the last `days` days are searched for evidence that is newer than their audits."""
     storage, now_ms = context.open(out.address), context.clock.now_ms()
     today = day_of_ms(now_ms)
     published = [day for day in published_days(storage, out.prefix) if is_settled(day, now_ms)]

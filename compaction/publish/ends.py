@@ -68,11 +68,7 @@ def encode_ends(manifest: Manifest, ends: Mapping[str, LastSegment]) -> bytes:
 
 
 def decode_ends(body: bytes, manifest: Manifest) -> dict[str, LastSegment]:
-    """Decode the object beside a manifest.
-
-    Raises:
-        FormatError: it does not parse, or contradicts the manifest.
-    """
+    """Decode the object beside a manifest; raises FormatError, also where it contradicts the manifest."""
     try:
         first, *lines = gzip.decompress(body).splitlines()
         head = msgspec.json.decode(first, type=_Head)

@@ -89,15 +89,15 @@ class Publisher(PublishedReader):
             )
 
     def swap_pointer(
-        self, manifest: Manifest, seen: Current, writer: str, written_at: str, judged: PointerVerdict | None = None
+        self, manifest: Manifest, current: Current, writer: str, written_at: str, judged: PointerVerdict | None = None
     ) -> bool:
-        """Point readers at a generation, if the pointer has not changed since `seen`.
+        """Point readers at a generation, if the pointer is still `current`.
 
         `judged` is a newer verdict; None: the manifest's.
 
-        PUT If-Match etag seen    200 ........ True
-                                  412 ........ another run published meanwhile: False
-                                  unknown .... read the pointer: True if `writer` is ours; send again if unchanged
+        PUT If-Match its etag    200 ........ True
+                                 412 ........ another run published meanwhile: False
+                                 unknown .... read the pointer: True if `writer` is ours; send again if unchanged
         """
         pointer = Pointer(
             format=FORMAT,
@@ -113,7 +113,7 @@ class Publisher(PublishedReader):
             audit=judged.audit if judged else manifest.audit,
         )
         body = encode_document(pointer)
-        if not self._replace(self.folder.pointer, body, seen.etag, JSON_TYPE):
+        if not self._replace(self.folder.pointer, body, current.etag, JSON_TYPE):
             now = self.current().pointer
             if now is None or now.writer != writer:
                 return False

@@ -115,13 +115,8 @@ _CODES: Final = {code.value: number for number, code in enumerate(Code)}
 
 def ordered(findings: Iterable[Finding]) -> list[Finding]:
     """Return findings, the worst first, then by code, shard and minute: the same set always reads the same."""
-    return sorted(
-        findings,
-        key=lambda found: (
-            _ORDER[found.severity],
-            _CODES[found.code],
-            found.shard or "",
-            found.minute or "",
-            found.keys,
-        ),
-    )
+
+    def key(about: Finding) -> tuple[int, int, str, str, tuple[str, ...]]:
+        return _ORDER[about.severity], _CODES[about.code], about.shard or "", about.minute or "", about.keys
+
+    return sorted(findings, key=key)

@@ -1,4 +1,4 @@
-"""Which audits allow a day to be published. Pure."""
+"""Decide whether an audit allows its day to be published. Pure."""
 
 from typing import Final
 
@@ -16,15 +16,15 @@ _ONLY_UNPROVEN: Final = frozenset(
         Code.PRODUCER_DUPLICATE,
     }
 )
-"""Unknowns that leave each row of the day right, and say only that there may be more."""
+"""Unknowns that concern no row of the day: they say only that records may be missing."""
 
 
 def publishable(audit: Audit) -> bool:
-    """Tell whether each row of the rewrite is right: no defect that it did not repair, all read, balanced numbers."""
-    left = [found for found in audit.findings if not found.repaired]
+    """Return whether each row of the rewrite is right: all read, balanced numbers, and every defect repaired."""
     if audit.typed is not None and not audit.typed.balanced:
         return False
     return audit.equation.balanced and not any(
-        found.severity == "defect" or (found.severity == "unknown" and found.code not in _ONLY_UNPROVEN)
-        for found in left
+        about.severity == "defect" or (about.severity == "unknown" and about.code not in _ONLY_UNPROVEN)
+        for about in audit.findings
+        if not about.repaired
     )

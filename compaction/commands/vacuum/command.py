@@ -87,14 +87,7 @@ class PublishedOutput(NamedTuple):
 
 
 def run_vacuum(request: VacuumRequest, environ: Mapping[str, str]) -> int:
-    """Delete what nothing names below the output; return the exit code of the worst day.
-
-    Raises:
-        SettingsError: the file or an option is wrong.
-        SafetyRefusal: the archive is another stream's.
-        StoreUnavailable, StoreRefused: the archive or the output.
-        CatalogRefused, CatalogUnavailable: the table's catalog cannot be opened.
-    """
+    """Delete what nothing names below the output; return the exit code of the worst day."""
     age_ms, table = vacuum_age_ms(request.older_than), iceberg_table(request.iceberg, request.iceberg_catalog)
     settings = load_job_settings(request.file, environ)
     place, archive = settings.output(request.out), settings.archive
@@ -130,7 +123,7 @@ def vacuum_age_ms(text: str) -> int:
 
 
 def vacuum_output(output: PublishedOutput, now_ms: int, age_ms: int, *, dry_run: bool) -> VacuumReport:
-    """Delete what nothing names and is older than the age; `dry_run`: only report it. Raises as `run_vacuum`."""
+    """Delete what nothing names and is older than the age; `dry_run`: only report it."""
     days = published_days(output.storage, output.root)
 
     def has_raw(day: Day) -> bool:

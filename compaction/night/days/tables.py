@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 
 from compaction.publish.conflicts import Conflict
 from compaction.tables.commit import DayTable, PublishedView
-from compaction.tables.plan import LiveFile, Recorded, Replacement
+from compaction.tables.plan import Replacement
 from minutebook.format.day import Day
 
 
@@ -24,18 +24,15 @@ class SerialTable:
     def look(self, day: Day) -> PublishedView:
         """Load the current snapshot."""
         with self._lock:
-            view = self._table.look(day)
-            return _SerialView(view, view.files, view.recorded, self._lock)
+            return _SerialView(self._table.look(day), self._lock)
 
 
 class _SerialView:
-    def __init__(
-        self, view: PublishedView, files: tuple[LiveFile, ...], recorded: Recorded | None, lock: threading.Lock
-    ) -> None:
+    def __init__(self, view: PublishedView, lock: threading.Lock) -> None:
         self._view = view
         self._lock = lock
-        self.files = files
-        self.recorded = recorded
+        self.files = view.files
+        self.recorded = view.recorded
 
     def conflicts(self, columns: Mapping[str, str] | None) -> Sequence[Conflict]:
         with self._lock:
