@@ -89,7 +89,7 @@ def arguments(argv: Sequence[str]) -> list[str]:
     command = pairs.pop(_COMMAND, None)
     if command not in names:
         raise SettingsError(
-            f"{_COMMAND}: {'which one?' if command is None else f'{command!r} is not one of them'}",
+            f"{_COMMAND} is missing" if command is None else f"{_COMMAND}: {command!r} is not one of them",
             next_step=f"{_COMMAND} takes {' or '.join(names)}",
         )
     file = pairs.pop(_FILE, None)

@@ -81,7 +81,7 @@ def run_compact(request: CompactRequest, environ: Mapping[str, str]) -> int:
     hour, so_far_ms = checks.hour_of(request, now_ms), scope.parse_so_far(request.so_far, now_ms)
     days = checks.requested_days(request, day_of_ms(now_ms)) if hour is None else [hour.day]
     if request.recheck is not None and (request.recheck < 0 or so_far_ms is not None):
-        raise SettingsError("--recheck takes a number of days, and days that are over", next_step="drop --so-far")
+        raise SettingsError("--recheck takes a number of days, without --so-far", next_step="drop --so-far")
     event_id = checks.event_id_path(request.event_id, is_needed=request.drop_producer_duplicates)
     table_name = checks.iceberg_table(request.iceberg, request.iceberg_catalog)
     fail_on = checks.fail_on(request.fail_on)

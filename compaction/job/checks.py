@@ -40,9 +40,9 @@ def requested_days(request: AuditRequest | CompactRequest, today: Day) -> list[D
     elif date is None and first is not None and last is not None:
         days = list(day_range(parse_day(first, today), parse_day(last, today)))
     else:
-        what = "which day?"
+        what = "no day is named"
         if date is not None:
-            what = "--date is one day, and --from and --to are others"
+            what = "--date cannot be given with --from or --to"
         elif first is not None or last is not None:
             what = "--from needs --to" if last is None else "--to needs --from"
         raise SettingsError(what, next_step="give --date D, or --from D and --to D")
@@ -68,7 +68,7 @@ def hour_of(request: CompactRequest, now_ms: int) -> Hour | None:
     }
     if of_days := [option for option, is_given in options.items() if is_given]:
         raise SettingsError(
-            f"--hour is one hour of one day, and {of_days[0]} is about days",
+            f"--hour cannot be given with {of_days[0]}",
             next_step=_OF_THE_NIGHT.get(
                 of_days[0], "name --date and --hour alone, and the rest when the day is compacted"
             ),
@@ -77,7 +77,7 @@ def hour_of(request: CompactRequest, now_ms: int) -> Hour | None:
         return hour_of_ms(now_ms - SETTLED_MS).before()
     if request.hour == LAST or re.fullmatch(r"[01]?[0-9]|2[0-3]", request.hour, re.ASCII) is None:
         raise SettingsError(
-            f"--hour {request.hour}: which one?", next_step="write --date D --hour 0 to 23, or --hour last alone"
+            f"--hour {request.hour} names no hour", next_step="write --date D --hour 0 to 23, or --hour last alone"
         )
     return Hour(requested_days(request, day_of_ms(now_ms))[0], int(request.hour))
 
@@ -117,7 +117,7 @@ def sample_minutes(minutes: int | None, level: str) -> int | None:
 
 def _check_needs_stream(option: str, level: str) -> None:
     if level != "stream":
-        raise SettingsError(f"{option} is about reading the stream", next_step="use it with --level stream")
+        raise SettingsError(f"{option} needs --level stream", next_step=f"add --level stream, or drop {option}")
 
 
 def event_id_path(expression: str | None, *, is_needed: bool = False) -> str | None:
@@ -125,7 +125,7 @@ def event_id_path(expression: str | None, *, is_needed: bool = False) -> str | N
     if expression is None:
         if is_needed:
             raise SettingsError(
-                "--drop-producer-duplicates: by what are they recognised?",
+                "--drop-producer-duplicates needs --event-id",
                 next_step="name the path of the event id, as in --event-id event.id",
             )
         return None
@@ -149,7 +149,7 @@ def columns_of_request(
     columns = None if path is None else columns_file.read_columns(path, SCHEMA.names)
     if event_time is None:
         if event_window is not None:
-            raise SettingsError("--event-window: of what?", next_step="name the path, as in --event-time meta.ts")
+            raise SettingsError("--event-window needs --event-time", next_step="write it as in --event-time meta.ts")
         return columns
     window = settings.event_window if event_window is None else event_window
     return with_event_time(columns, event_time, WINDOW_DAYS if window is None else window, SCHEMA.names)
@@ -158,7 +158,7 @@ def columns_of_request(
 def iceberg_table(table: str | None, catalog: str | None) -> str | None:
     """Return the Iceberg table that `--iceberg` names, `namespace.table`."""
     if table is None and catalog is not None:
-        raise SettingsError("--iceberg-catalog: which table?", next_step="name it, as in --iceberg events.raw")
+        raise SettingsError("--iceberg-catalog needs --iceberg", next_step="write it as in --iceberg events.raw")
     if table is not None and _TABLE.fullmatch(table) is None:
         raise SettingsError(
             f"{table!r} is not the name of a table",
@@ -172,4 +172,4 @@ def fail_on(text: str) -> FailOn:
     for known in FAIL_ON:
         if text == known:
             return known
-    raise SettingsError(f"--fail-on {text!r}: which verdicts fail?", next_step=f"it takes {' or '.join(FAIL_ON)}")
+    raise SettingsError(f"--fail-on cannot be {text!r}", next_step=f"it takes {' or '.join(FAIL_ON)}")

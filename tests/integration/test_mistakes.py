@@ -134,7 +134,7 @@ MISTAKES: Final = {
     "nobody at the address": Mistake("doctor FILE", 5, "Could not connect", "health of Kinesis", servers="away"),
     # the commands
     "an unknown command": Mistake("run FILE", 2, "No such command 'run'", "minutebook"),
-    "no day": Mistake("audit FILE", 2, "which day?", "give --date D, or --from D and --to D"),
+    "no day": Mistake("audit FILE", 2, "no day is named", "give --date D, or --from D and --to D"),
     "--from without --to": Mistake(
         "compact FILE --from 2026-11-01", 2, "--from needs --to", "give --date D, or --from D and --to D"
     ),

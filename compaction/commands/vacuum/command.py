@@ -116,7 +116,7 @@ def vacuum_age_ms(text: str) -> int:
     if age_ms < GRACE_MS:
         least = GRACE_MS // _DAY_MS
         raise SettingsError(
-            f"--older-than {text} could take what a run is about to publish, or a query reads",
+            f"--older-than {text} would delete files that a job is about to publish or a query is reading",
             next_step=f"use --older-than {least}d or more",
         )
     return age_ms

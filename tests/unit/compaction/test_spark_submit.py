@@ -44,7 +44,7 @@ def test_no_option_of_ours_is_taken_for_a_platforms() -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("--date today", "--command: which one?"),
+        ("--date today", "--command is missing"),
         ("--command expire --older-than 1d", "'expire' is not one of them"),
         ("--command audit --dte today", "--dte is not an argument; did you mean --date?"),
         ("--command audit --json yes", "--json takes true or false, not 'yes'"),

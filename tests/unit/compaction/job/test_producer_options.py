@@ -31,6 +31,6 @@ def test_a_path_that_is_none_is_refused(expression: str, *, is_needed: bool) -> 
 
 def test_copies_cannot_be_left_out_without_an_id() -> None:
     """The id of the properties file is the consumer's, and is not used by itself."""
-    with pytest.raises(SettingsError, match="by what are they recognised") as caught:
+    with pytest.raises(SettingsError, match="--drop-producer-duplicates needs --event-id") as caught:
         event_id_path(None, is_needed=True)
     assert "--event-id event.id" in caught.value.next_step

@@ -35,8 +35,8 @@ def test_another_word_is_no_day(text: str) -> None:
 @pytest.mark.parametrize(
     ("request_", "sentence"),
     [
-        (AuditRequest(FILE), "which day?"),
-        (AuditRequest(FILE, date="today", first="today"), "--date is one day, and --from and --to are others"),
+        (AuditRequest(FILE), "no day is named"),
+        (AuditRequest(FILE, date="today", first="today"), "--date cannot be given with --from or --to"),
         (CompactRequest(FILE, first="today"), "--from needs --to"),
         (CompactRequest(FILE, last="today"), "--to needs --from"),
     ],
