@@ -20,7 +20,7 @@ from tests.corpus.model import Corpus, make_segment
 Remake = Callable[[], LocalShardGroups]
 
 
-class LosingDealer(LocalGroupSource):
+class LosingSource(LocalGroupSource):
     """Ids are collected once more from the listing on, after `meanwhile`: what was shown before is still there."""
 
     def __init__(self, meanwhile: Callable[[], None]) -> None:
@@ -28,23 +28,23 @@ class LosingDealer(LocalGroupSource):
         self.meanwhile = meanwhile
 
     def scatter(self, items: Values) -> LocalShardGroups:
-        """Return buckets that know how to be made again."""
+        """Return groups that can be made again."""
         return Lost(self, super().scatter(items), lambda: LocalGroupSource.scatter(self, items))
 
 
 class Lost(LocalShardGroups):
-    """Buckets, and how to make them again."""
+    """Groups, and how to make them again."""
 
-    def __init__(self, source: LosingDealer, made: LocalShardGroups, again: Remake) -> None:
+    def __init__(self, source: LosingSource, made: LocalShardGroups, again: Remake) -> None:
         self.source, self.made, self.again = source, made, again
         super().__init__(in_process, made._values, shuffle_in_process)
 
     def repartition(
         self, work: Callable[[Values, Any], Iterable[GroupValue]], arguments: Mapping[int, Any], count: int
     ) -> "LocalShardGroups":
-        """Deal values on, now and again."""
-        dealt = self.made.repartition(work, arguments, count)
-        return Lost(self.source, dealt, lambda: self.again().repartition(work, arguments, count))
+        """Repartition the values, now and again."""
+        groups = self.made.repartition(work, arguments, count)
+        return Lost(self.source, groups, lambda: self.again().repartition(work, arguments, count))
 
     def union(self, other: LocalShardGroups, count: int) -> LocalShardGroups:
         """Put both together, now and again."""
@@ -82,7 +82,7 @@ def test_ids_of_another_listing_leave_nothing_out(tmp_path: Path, days_back: int
         late = make_segment(shard.shard_id, chosen.metadata.minute, [record], chosen.metadata.after, "late")
         open_storage(mill.archive).put_if_absent(late.key, late.body, late.fields, "application/gzip")
 
-    source = LosingDealer(meanwhile)
+    source = LosingSource(meanwhile)
     audit = AuditOptions(event_id="n", published=mill.out, drop_producer_duplicates=True)
     with pytest.raises(ObjectVanished, match="listed again"):
         mill.compact(audit=audit, group_sources=lambda _: source, sizes=TaskSizes(shards=2))

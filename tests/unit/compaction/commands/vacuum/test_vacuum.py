@@ -131,12 +131,12 @@ def test_what_lies_in_folders_of_the_current_generation_stays(desk: Desk) -> Non
     """It is about its files; a file beside them that no manifest names goes."""
     pointer = desk.publisher().current().pointer
     assert pointer is not None
-    inside, stray = put(
+    inside, unnamed = put(
         desk, [f"_gen-{pointer.generation}/_facts/f.parquet", f"_gen-{pointer.generation}/part-9.parquet"]
     )
     vacuum(desk)
     assert keys(desk) == {*named(desk), inside}
-    assert stray not in keys(desk)
+    assert unnamed not in keys(desk)
 
 
 def test_a_day_that_was_never_published_is_cleared(tmp_path: Path) -> None:
@@ -251,7 +251,7 @@ def test_three_days_are_enough() -> None:
 
 @pytest.mark.parametrize(
     ("table", "catalog", "why"),
-    [("raw", None, "not the name of a table"), (None, "lake", "--iceberg-catalog: which table")],
+    [("raw", None, "not the name of a table"), (None, "lake", "--iceberg-catalog needs --iceberg")],
 )
 def test_a_table_is_named_whole(table: str | None, catalog: str | None, why: str) -> None:
     """Before anything is asked or deleted."""
