@@ -1,7 +1,6 @@
-"""Python values as Arrow columns.
+"""Build Arrow columns from Python values by joining buffers.
 
-`pyarrow.array` would do, but imports pandas wherever it is installed: a second of start and 25 MB for every worker.
-Joining what Python holds already is as fast.
+`pyarrow.array` is no faster, and imports pandas where it is installed: a second of start and 25 MB in every worker.
 """
 
 import struct
@@ -15,12 +14,12 @@ import pyarrow as pa
 
 from minutebook.codec.columns import Texts
 
-_MOST_KEPT_BYTES: Final = 1 << 20
-"""The longest text of a column that is kept for the next one: about 4,000 lines of a segment's key."""
+_CACHED_BYTES: Final = 1 << 20
+"""Largest repeated text that is cached for the next column: about 4,000 lines of a segment's key."""
 
 
 def text_column(values: Sequence[str]) -> pa.StringArray:
-    """Return a column of texts. They must be encodable: no half surrogates."""
+    """Return a column of texts, which must not contain lone surrogates."""
     joined = "".join(values)
     if joined.isascii():
         return _column(pa.string(), joined.encode("ascii"), map(len, values), len(values))
@@ -28,19 +27,16 @@ def text_column(values: Sequence[str]) -> pa.StringArray:
 
 
 def constant_column(value: str, count: int) -> pa.StringArray:
-    """Return a column of one text, again and again.
-
-    The blocks of a segment have about as many lines each: columns of one text share what the first of them took.
-    """
+    """Return a column that repeats one text. Columns of similar length share cached buffers (blocks of a segment)."""
     text = value.encode()
     rows = 1 << max(count - 1, 1).bit_length()
-    repeated = _kept if len(text) * rows <= _MOST_KEPT_BYTES else _repeated
+    repeated = _repeated_cached if len(text) * rows <= _CACHED_BYTES else _repeated
     return pa.Array.from_buffers(pa.string(), count, [None, _even_offsets(len(text), rows), repeated(text, rows)])
 
 
 @lru_cache(maxsize=4)
 def _even_offsets(size: int, rows: int) -> pa.Buffer:
-    """Return the 32-bit offsets of texts of one size."""
+    """Return the 32-bit offsets of texts of equal size."""
     return pa.py_buffer(array("i", range(0, size * rows + 1, size)) if size else bytes(4 * (rows + 1)))
 
 
@@ -48,7 +44,7 @@ def _repeated(text: bytes, times: int) -> pa.Buffer:
     return pa.py_buffer(text * times)
 
 
-_kept = lru_cache(maxsize=4)(_repeated)
+_repeated_cached = lru_cache(maxsize=4)(_repeated)
 
 
 def bytes_column(values: Sequence[bytes]) -> pa.BinaryArray:
@@ -57,30 +53,30 @@ def bytes_column(values: Sequence[bytes]) -> pa.BinaryArray:
 
 
 def long_column(values: Iterable[int]) -> pa.Int64Array:
-    """Return a column of 64-bit integers. Raises OverflowError when one is larger."""
+    """Return a column of 64-bit integers; raise OverflowError if one is larger."""
     numbers = array("q", values)
     return pa.Array.from_buffers(pa.int64(), len(numbers), [None, pa.py_buffer(numbers)])
 
 
 def flag_column(flags: Sequence[int]) -> pa.BooleanArray:
-    """Return a column of truths: bytes of 0 and 1, or Python's."""
+    """Return a column of booleans, given as bytes of 0 and 1 or as bools."""
     return pa.Array.from_buffers(pa.uint8(), len(flags), [None, pa.py_buffer(bytes(flags))]).cast(pa.bool_())
 
 
 def with_gaps(column: pa.Array, is_there: Sequence[int]) -> pa.Array:
-    """Return the column with null wherever `is_there` is False, or 0; the values there must be empty."""
+    """Return the column with null where `is_there` is False or 0; the values there must be empty."""
     _, *others = column.buffers()
     return pa.Array.from_buffers(column.type, len(column), [flag_column(is_there).buffers()[1], *others])
 
 
 def column_of(kind: pa.DataType, content: Texts) -> pa.Array:
-    """Return a column of texts or bytes whose offsets are made already."""
+    """Return a column of texts or bytes from ready-made offsets and content."""
     rows = len(content.offsets) // 4 - 1
     return pa.Array.from_buffers(kind, rows, [None, pa.py_buffer(content.offsets), pa.py_buffer(content.content)])
 
 
 def column_of_longs(numbers: bytes) -> pa.Int64Array:
-    """Return a column of 64-bit integers that stand side by side."""
+    """Return a column of 64-bit integers from their bytes."""
     return pa.Array.from_buffers(pa.int64(), len(numbers) // 8, [None, pa.py_buffer(numbers)])
 
 

@@ -1,4 +1,4 @@
-"""What was counted while payloads were read: small values that travel from a task to the driver."""
+"""Counts of typed payloads: small values that a task returns to the driver."""
 
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
@@ -7,7 +7,7 @@ import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from compaction.columns.event_window import Days, summed
+from compaction.columns.event_window import Days, total_days
 from compaction.columns.misfits import Kind, Misfit
 from minutebook.format.position import Position
 
@@ -15,7 +15,7 @@ SAMPLES = 20
 
 
 class ColumnCount(NamedTuple):
-    """What became of a column's values: `filled`, `empty` (no value in the payload) and `unfit` are all rows."""
+    """The rows of a column by outcome: `filled`, `empty` (no value in the payload) and `unfit`."""
 
     name: str
     filled: int
@@ -24,7 +24,7 @@ class ColumnCount(NamedTuple):
 
 
 class First(NamedTuple):
-    """Where a column has its first value: compared by arrival (epoch milliseconds), shard and position."""
+    """The place of a column's first value, ordered by arrival (epoch ms), shard and position."""
 
     arrival_ms: int
     shard: str
@@ -32,7 +32,7 @@ class First(NamedTuple):
 
 
 class Sample(NamedTuple):
-    """Misfits of one kind in one column: how many rows, and where the first ones are."""
+    """Misfits of one kind in one column: the number of rows, and the first positions."""
 
     column: str
     kind: Kind
@@ -41,10 +41,9 @@ class Sample(NamedTuple):
 
 
 class TypedCounts(NamedTuple):
-    """The rows of a file, `unfit` those of them that do not fit, and the same for each column.
+    """Rows and unfit rows of a file, and of each column.
 
-    `firsts` are the columns' first values, None where there is none.
-    `events` are the rows by the day of their events, where those are asked for.
+    `firsts` holds each column's first value (None: no value); `events` counts rows by event day, with `--event-time`.
     """
 
     rows: int
@@ -56,7 +55,7 @@ class TypedCounts(NamedTuple):
 
 
 class StatedCounts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """`TypedCounts` as a document holds them: sequence numbers are larger than any integer of JSON's readers."""
+    """`TypedCounts` in JSON: sequence numbers are text, because they exceed JSON readers' integers."""
 
     rows: int
     unfit: int
@@ -67,7 +66,7 @@ class StatedCounts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @classmethod
     def of(cls, counts: TypedCounts) -> "StatedCounts":
-        """Return the document of these counts."""
+        """Return the JSON form of counts."""
         samples = tuple(
             (sample.column, sample.kind, sample.rows, tuple((shard, str(at)) for shard, at in sample.positions))
             for sample in counts.samples
@@ -76,7 +75,7 @@ class StatedCounts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return cls(counts.rows, counts.unfit, counts.columns, samples, firsts, counts.events)
 
     def counts(self) -> TypedCounts:
-        """Return the counts; raises FormatError where a position is none."""
+        """Return the counts; raise FormatError for an invalid position."""
         samples = tuple(
             Sample(column, kind, rows, tuple((shard, Position.parse(at)) for shard, at in positions))
             for column, kind, rows, positions in self.samples
@@ -89,77 +88,73 @@ class Samples:
     """Collects misfits by column and kind."""
 
     def __init__(self) -> None:
-        self._found: dict[tuple[str, Kind], tuple[int, list[tuple[str, Position]]]] = {}
+        self._misfits: dict[tuple[str, Kind], tuple[int, list[tuple[str, Position]]]] = {}
 
     def add(self, misfits: Iterable[tuple[str, Misfit]], lines: pa.Table, row: int) -> None:
         """Count the misfits of one row of lines."""
         for column, misfit in misfits:
-            count, positions = self._found.get((column, misfit.kind), (0, []))
+            count, positions = self._misfits.get((column, misfit.kind), (0, []))
             if len(positions) < SAMPLES:
                 positions.append(place(lines, row))
-            self._found[column, misfit.kind] = (count + 1, positions)
+            self._misfits[column, misfit.kind] = (count + 1, positions)
 
-    def found(self) -> tuple[Sample, ...]:
-        """Return them, by column and kind."""
+    def samples(self) -> tuple[Sample, ...]:
+        """Return the samples, sorted by column and kind."""
         return tuple(
             Sample(column, kind, count, tuple(positions))
-            for (column, kind), (count, positions) in sorted(self._found.items())
+            for (column, kind), (count, positions) in sorted(self._misfits.items())
         )
 
 
 class FirstValues:
-    """Keeps the first row with a value of so many columns. Lines of one arrival are taken in their order."""
+    """Keeps the first row with a value of each column. Lines of equal arrival count in their order."""
 
     def __init__(self, columns: int) -> None:
-        self._firsts: list[First | None] = [None] * columns
+        self.firsts: list[First | None] = [None] * columns
 
-    def look(self, lines: pa.Table, begin: int, arrays: Sequence[pa.Array]) -> None:
-        """Look at the columns of the lines that come after `begin`."""
+    def add(self, lines: pa.Table, begin: int, arrays: Sequence[pa.Array]) -> None:
+        """Read the columns of the lines from `begin` on."""
         if not arrays or not len(arrays[0]):
             return
         arrivals = _arrivals(lines, begin, len(arrays[0]))
         low = pc.min(arrivals).as_py()
         for index, array in enumerate(arrays):
-            known = self._firsts[index]
+            known = self.firsts[index]
             if array.null_count == len(array) or (known is not None and known.arrival_ms < low):
                 continue
             valid = arrivals if not array.null_count else pc.if_else(pc.is_valid(array), arrivals, None)
             first_ms = pc.min(valid).as_py()
-            found = First(first_ms, *place(lines, begin + pc.index(valid, first_ms).as_py()))
-            if known is None or found < known:
-                self._firsts[index] = found
-
-    def found(self) -> tuple[First | None, ...]:
-        """Return them, in the columns' order."""
-        return tuple(self._firsts)
+            first = First(first_ms, *place(lines, begin + pc.index(valid, first_ms).as_py()))
+            if known is None or first < known:
+                self.firsts[index] = first
 
 
 def total(parts: Sequence[TypedCounts]) -> TypedCounts:
-    """Return the sum; there must be one at least."""
+    """Return the sum of one or more counts."""
     columns = tuple(
         ColumnCount(
-            rows[0].name,
-            sum(row.filled for row in rows),
-            sum(row.empty for row in rows),
-            sum(row.unfit for row in rows),
+            counts[0].name,
+            sum(count.filled for count in counts),
+            sum(count.empty for count in counts),
+            sum(count.unfit for count in counts),
         )
-        for rows in zip(*(part.columns for part in parts), strict=True)
+        for counts in zip(*(part.columns for part in parts), strict=True)
     )
-    found: dict[tuple[str, Kind], Sample] = {}
+    samples: dict[tuple[str, Kind], Sample] = {}
     for sample in (sample for part in parts for sample in part.samples):
-        known = found.get((sample.column, sample.kind), sample._replace(rows=0, positions=()))
-        # In the order of shard and position, however the parts were cut: hours' come in another order than a day's.
+        known = samples.get((sample.column, sample.kind), sample._replace(rows=0, positions=()))
+        # Sorted by shard and position: the parts of hours come in another order than those of a day.
         places = tuple(sorted({*known.positions, *sample.positions})[:SAMPLES])
-        found[sample.column, sample.kind] = known._replace(rows=known.rows + sample.rows, positions=places)
+        samples[sample.column, sample.kind] = known._replace(rows=known.rows + sample.rows, positions=places)
     return TypedCounts(
         sum(part.rows for part in parts),
         sum(part.unfit for part in parts),
         columns,
-        tuple(found[key] for key in sorted(found)),
+        tuple(samples[key] for key in sorted(samples)),
         tuple(
             min(filter(None, firsts), default=None) for firsts in zip(*(part.firsts for part in parts), strict=True)
         ),
-        summed(part.events for part in parts),
+        total_days(part.events for part in parts),
     )
 
 
@@ -170,7 +165,7 @@ def place(lines: pa.Table, row: int) -> tuple[str, Position]:
 
 
 def _arrivals(lines: pa.Table, begin: int, count: int) -> pa.Array:
-    """Return the arrivals in milliseconds, of lines and of rows as a file has them."""
+    """Return arrivals in ms, of lines (`arrival_ms`) or of rows of a Parquet file (`arrival_time`)."""
     is_row = "arrival_time" in lines.schema.names
     part = lines["arrival_time" if is_row else "arrival_ms"].slice(begin, count).combine_chunks()
     return pc.divide(part.cast(pa.int64()), 1000) if is_row else part

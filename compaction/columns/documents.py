@@ -1,15 +1,15 @@
-"""Payloads as JSON values. They are hostile: depth and size are bounded, nothing is evaluated.
+"""Decode payloads as JSON. They are untrusted: depth and size are bounded, nothing is evaluated.
 
-msgspec decodes them. A payload that it refuses, or that may repeat a key, is decoded again by Python's own decoder,
-which says what is wrong with it:
+msgspec decodes them. A payload that it rejects, or that may repeat a key, is decoded again by Python's own decoder,
+which reports the problem:
 
-    "a":1  and  "a":2 in one object     the key stands for nothing
-    NaN, Infinity                       no JSON, and yet the rest of the row can be read
-    1e400, a number of 5000 digits      numbers of JSON that fit no type
+    "a":1  and  "a":2 in one object     the key has no value
+    NaN, Infinity                       not JSON, but the rest of the row is readable
+    1e400, a number of 5000 digits      JSON numbers that fit no type
 
-msgspec, as most decoders, keeps the last of two equal keys without a word. Each key of a text is followed by `":`, or
-by a blank and `:`. There can only be more of these ends than keys (strings hold some, too), and only fewer keys are
-decoded. Where both counts are equal, no key was lost.
+Like most decoders, msgspec silently keeps the last of two equal keys. In a text, `":` or a blank and `:` follow each
+key. There can only be more of these ends than keys (strings may contain them), and only fewer keys are decoded, so no
+key was lost if both counts are equal.
 """
 
 import json
@@ -26,26 +26,25 @@ import pyarrow.compute as pc
 from compaction.columns.misfits import Ambiguous, Misfit, NotANumber
 
 MAX_DEPTH: Final = 100
-"""Objects and lists in one another."""
+"""Levels of nested objects and lists."""
 MAX_BYTES: Final = 1 << 20
-"""Bytes of a payload. Decoded JSON takes up to twenty times as much."""
+"""Bytes of a payload. Decoded JSON takes up to twenty times as much memory."""
 _LONG_INTEGER: Final = 80
 _STRING: Final = re.compile(rb'"(?:[^"\\]|\\.)*(?:"|\\?\Z)', re.DOTALL)
-"""A string, or one without an end: were that no match, each quote in it would be tried as a beginning of its own."""
+"""A string, terminated or not: otherwise each quote of an unterminated one would be tried as another start."""
 _KEY_END: Final = b'":'
 _KEY_ENDS: Final = (_KEY_END, b" :", b"\t:", b"\n:", b"\r:")
 _HIDDEN: Final = re.compile(rb"\\u00(22|3[aA])")
-"""A quote or a colon in a string: once decoded, the string may hold the end of a key that its text does not."""
+"""An escaped quote or colon: the decoded string may contain the end of a key that the text does not."""
 _CONTAINERS: Final = frozenset({dict, list})
 _DOUBTFUL: Final = object()
 _encode_lines: Final = msgspec.json.Encoder(decimal_format="number").encode_lines
 
 
 class Documents(NamedTuple):
-    """The objects of some payloads, {} where there is none.
+    """The objects of payloads; {} for rows in `unread`, which cannot be decoded. `problems` holds errors by row.
 
-    `problems` says what is wrong with a payload itself, by row; rows in `unread` gave nothing at all. Rows in `apart`
-    were read by Python's decoder: values may be `Ambiguous` or `NotANumber`, numbers with a fraction are Decimal.
+    Rows in `apart` were read by Python's decoder: values may be `Ambiguous` or `NotANumber`, fractions are Decimal.
     """
 
     rows: list[Any]
@@ -55,7 +54,7 @@ class Documents(NamedTuple):
 
 
 def read_documents(data: pa.StringArray, *, exact: bool) -> Documents:
-    """Decode payloads; null ones are not UTF-8. `exact`: numbers with a fraction are Decimal, not float."""
+    """Decode payloads (null: not UTF-8). With `exact`, numbers with a fraction are Decimal, not float."""
     decode = msgspec.json.Decoder(float_hook=Decimal if exact else None).decode
     texts = _texts(data)
     rows = [_decoded(text, decode) for text in texts]
@@ -78,7 +77,7 @@ def read_documents(data: pa.StringArray, *, exact: bool) -> Documents:
 
 
 def _decoded(text: bytes | None, decode: Callable[[bytes], Any]) -> Any:  # noqa: ANN401 - any JSON value
-    """Decode a payload by msgspec; `_DOUBTFUL` where msgspec refuses it, or it is too long or too deep."""
+    """Decode a payload with msgspec; return `_DOUBTFUL` if msgspec rejects it, or if it is too long or too deep."""
     if text is None or len(text) > MAX_BYTES:
         return _DOUBTFUL
     try:
@@ -89,7 +88,7 @@ def _decoded(text: bytes | None, decode: Callable[[bytes], Any]) -> Any:  # noqa
 
 
 def key_count(value: Any) -> int | None:  # noqa: ANN401 - any JSON value
-    """Count the keys of all objects in a value; None: it nests deeper than `MAX_DEPTH`."""
+    """Count the keys of all objects in a value; None: it is nested deeper than `MAX_DEPTH`."""
     level, keys = [value] if type(value) in _CONTAINERS else [], 0
     for _ in range(MAX_DEPTH):
         keys += sum(len(each) for each in level if type(each) is dict)
@@ -105,7 +104,7 @@ def key_count(value: Any) -> int | None:  # noqa: ANN401 - any JSON value
 
 
 def _repeating(texts: Sequence[Any], rows: Sequence[Any], numbers: Sequence[int]) -> list[int]:
-    """Return which of these objects may repeat a key, by halves."""
+    """Return which of these objects may repeat a key, by bisection."""
     if _has_all_keys(b"".join(texts[number] for number in numbers), [rows[number] for number in numbers]):
         return []
     if len(numbers) == 1:
@@ -115,20 +114,20 @@ def _repeating(texts: Sequence[Any], rows: Sequence[Any], numbers: Sequence[int]
 
 
 def _has_all_keys(text: bytes, rows: Sequence[Any]) -> bool:
-    """Return whether objects surely have all keys of their text: written again, they have as many ends of keys.
+    """Return whether objects certainly have all keys of their text: re-encoded, they have as many ends of keys.
 
-    Both counts then hold the ends within strings, which a text with many strings of JSON is full of.
+    Both counts include the ends inside strings, which are many if strings contain JSON.
     """
     if b"\\u00" in text and _HIDDEN.search(text) is not None:
         return False
     try:
         return _encode_lines(rows).count(_KEY_END) == _key_ends(text)
-    except (msgspec.MsgspecError, TypeError, ValueError, OverflowError):  # what was decoded cannot be written
+    except (msgspec.MsgspecError, TypeError, ValueError, OverflowError):  # not everything decoded can be encoded
         return False
 
 
 def _key_ends(text: bytes) -> int:
-    return sum(text.count(end) for end in _KEY_ENDS if end[:1] in text)  # one byte is found sooner than two
+    return sum(text.count(end) for end in _KEY_ENDS if end[:1] in text)  # searching one byte is faster than two
 
 
 _KINDS: Final = {list: "a list", str: "a string", bool: "a boolean", type(None): "null"} | dict.fromkeys(
@@ -141,7 +140,7 @@ def _not_an_object(value: object) -> Misfit:
 
 
 def _read_carefully(text: bytes | None) -> tuple[Any, list[Misfit]]:
-    """Read a payload by Python's decoder; returns None where it cannot be read, and what is wrong with it."""
+    """Read a payload with Python's decoder; return its value (None: unreadable) and its problems."""
     if text is None:
         return None, [Misfit("not_utf8", "not UTF-8 text")]
     if len(text) > MAX_BYTES:
@@ -156,7 +155,7 @@ def _read_carefully(text: bytes | None) -> tuple[Any, list[Misfit]]:
 
 
 def _texts(data: pa.StringArray) -> list[bytes | None]:
-    """Return the payloads as bytes: half the time of `to_pylist`."""
+    """Return the payloads as bytes, in half the time of `to_pylist`."""
     if not len(data):
         return []
     offsets = memoryview(data.buffers()[1]).cast("i")[data.offset : data.offset + len(data) + 1]
@@ -174,7 +173,7 @@ def _opened(text: bytes) -> int:
 
 
 def _depth(text: bytes) -> int:
-    """Return how deep a text nests, exactly where that matters."""
+    """Return the nesting depth of a text; 0 if it cannot exceed `MAX_DEPTH`."""
     if _opened(text) <= MAX_DEPTH:
         return 0
     depth = deepest = 0
@@ -188,7 +187,7 @@ def _depth(text: bytes) -> int:
 
 
 def _load(text: bytes) -> tuple[Any, list[Misfit]]:
-    """Decode a text, and say what is wrong with its keys and numbers. Raises ValueError where it is no JSON."""
+    """Decode a text, and report bad keys and numbers; raise ValueError if it is not JSON."""
     problems: list[Misfit] = []
 
     def whole(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -213,7 +212,7 @@ def _load(text: bytes) -> tuple[Any, list[Misfit]]:
 
 
 def number_of(text: str) -> int | Decimal | NotANumber:
-    """Read the text of a number of JSON, with all its digits."""
+    """Read a JSON number with all its digits."""
     return _integer(text) if text.lstrip("-").isdigit() else _exactly(text)
 
 

@@ -1,9 +1,9 @@
-"""How far from its arrival an event may lie, row by row, and how many rows each day of events has.
+"""Reject event times far from their arrival, row by row, and count the rows of each event day.
 
-    event's day      arrival's day - window .. arrival's day + 1      it has its day
-                     any other (a clock of 1970, or of 2999)          null, and the row says why: no row is lost
+    event's day      arrival's day - window .. arrival's day + 1      kept
+                     any other (a clock of 1970, or of 2999)          null, with a reason in the row: no row is lost
 
-Without a bound one wrong clock would make a partition of each day that it dreams of.
+Without the bound, one wrong clock would create a partition for every day that it shows.
 """
 
 from collections import Counter
@@ -16,58 +16,54 @@ import pyarrow.compute as pc
 from compaction.columns.misfits import Misfit
 
 EARLY_DAYS: Final = 1
-"""Days after the arrival: clocks are wrong, and zones are taken for each other."""
+"""Days after the arrival that are accepted: clocks and time zones are wrong sometimes."""
 _DAY_US: Final = 86_400_000_000
 _EPOCH: Final = 719_162
-"""Days from 0001-01-01 to 1970: integers are divided towards zero, and must not be negative."""
+"""Days from 0001-01-01 to 1970. Arrow divides integers towards zero, so they must not be negative."""
 
 Days = tuple[tuple[int | None, int], ...]
-"""Rows by the day of their events, in days since 1970; None: rows without."""
+"""Rows by event day (days since 1970; None: no event time)."""
 
 
 def day_numbers(times: pa.Array) -> pa.Int64Array:
-    """Return the days since 1970 of timestamps in microseconds, null where they are."""
+    """Return the days since 1970 of timestamps in microseconds; null stays null."""
     since = pc.add(times.cast(pa.int64()), _EPOCH * _DAY_US)
     return pc.subtract(pc.divide(since, _DAY_US), _EPOCH)
 
 
 class EventWindow:
-    """Bounds a column of event times, and counts."""
+    """Bounds columns of event times, and counts rows by event day."""
 
     def __init__(self, days: int) -> None:
         self._days = days
-        self._counted: Counter[int | None] = Counter()
+        self._rows: Counter[int | None] = Counter()
 
     def bound(self, events: pa.TimestampArray, arrivals: pa.TimestampArray) -> tuple[pa.Array, dict[int, Misfit]]:
-        """Return the events with null for those that lie too far from their arrival, and why, by row."""
-        found = day_numbers(events)
-        late = pc.subtract(day_numbers(arrivals), found)
+        """Return the events, null where they lie too far from their arrival, and the reasons by row."""
+        numbers = day_numbers(events)
+        late = pc.subtract(day_numbers(arrivals), numbers)
         is_far = pc.fill_null(pc.or_(pc.greater(late, self._days), pc.less(late, -EARLY_DAYS)), False)
         misfits = dict(self._misfits(late, is_far)) if pc.any(is_far).as_py() else {}
         if misfits:
-            nothing = pa.scalar(None, events.type)
-            events, found = (
-                pc.if_else(is_far, nothing, events),
-                pc.if_else(is_far, pa.scalar(None, pa.int64()), found),
-            )
-        for each in pc.value_counts(found).to_pylist():
-            self._counted[each["values"]] += each["counts"]
+            events = pc.if_else(is_far, pa.scalar(None, events.type), events)
+            numbers = pc.if_else(is_far, pa.scalar(None, pa.int64()), numbers)
+        for each in pc.value_counts(numbers).to_pylist():
+            self._rows[each["values"]] += each["counts"]
         return events, misfits
 
-    def counted(self) -> Days:
-        """Return the rows of each day so far, those without one first."""
-        return tuple(sorted(self._counted.items(), key=lambda each: (each[0] is not None, each[0] or 0)))
+    def days(self) -> Days:
+        """Return the rows of each day so far; rows without an event time come first."""
+        return total_days([tuple(self._rows.items())])
 
     def _misfits(self, late: pa.Array, is_far: pa.Array) -> Iterator[tuple[int, Misfit]]:
         for row in pc.indices_nonzero(is_far).to_pylist():
             days = late[row].as_py()
             side, bound = ("before", self._days) if days > 0 else ("after", EARLY_DAYS)
-            said = f"{abs(days)} days {side} its arrival, more than {bound} are not taken"
-            yield row, Misfit("far_off", said)
+            yield row, Misfit("far_off", f"{abs(days)} days {side} its arrival, more than {bound} are not taken")
 
 
-def summed(parts: Iterable[Days]) -> Days:
-    """Return the sum of counts."""
+def total_days(parts: Iterable[Days]) -> Days:
+    """Return the sum of counts, sorted by day."""
     total: Counter[int | None] = Counter()
     for part in parts:
         total.update(dict(part))

@@ -1,8 +1,8 @@
-"""Values into a column, whatever they are: what fits becomes an array, and each value that does not gets its reason.
+"""Build a column from any JSON values: null and a reason for each value that does not fit.
 
-The judge is `arrays.build` alone, over whole columns. Where it refuses one, it is asked again without the values of a
-wrong type, and then for parts of it: in these the values that look wrong (`quick_check`) are judged one by one, and
-what is left by halves until each that does not fit is known. Four thousand good values therefore cost one call.
+Only `arrays.build` decides, on whole columns: four thousand good values cost one call. If it rejects a column, values
+of a wrong Python type are removed first. Then, in parts of 256 rows, values that look wrong (`quick_check`) are tried
+one by one, and the rest by bisection.
 """
 
 import re
@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple
 import pyarrow as pa
 
 from compaction.columns.arrays import PLAIN_DECIMAL, allowed, build, is_rounded
-from compaction.columns.misfits import Ambiguous, Misfit, NotANumber, shown
+from compaction.columns.misfits import Ambiguous, Misfit, NotANumber, is_unicode, shown
 from compaction.columns.types import ColumnType
 
 _TOGETHER: Final = 256
@@ -23,48 +23,48 @@ _INTEGERS: Final = frozenset({"int32", "int64"})
 
 
 class Fitted(NamedTuple):
-    """An array, null where a value does not fit, and why, by its number."""
+    """An array, null where a value does not fit, and the reasons by row."""
 
     array: pa.Array
     misfits: dict[int, Misfit]
 
 
 def fit(kind: ColumnType, values: Sequence[Any]) -> Fitted:
-    """Return values (None: null) as a column of a type. Never raises for a value of JSON."""
+    """Return values (None: null) as a column; never raises for JSON values."""
     try:
         return Fitted(build(kind, values), {})
     except _REFUSALS:
-        kept = list(values)
-    misfits = _of_wrong_types(kind, kept)
+        remaining = list(values)
+    misfits = _of_wrong_types(kind, remaining)
     if misfits:
         try:
-            return Fitted(build(kind, kept), misfits)
+            return Fitted(build(kind, remaining), misfits)
         except _REFUSALS:
-            pass  # others are of a right type, and do not fit
-    for begin in range(0, len(kept), _TOGETHER):
-        part = range(begin, min(begin + _TOGETHER, len(kept)))
-        if not _fits(kind, kept[part.start : part.stop]):
+            pass  # other values have a right type and still do not fit
+    for begin in range(0, len(remaining), _TOGETHER):
+        part = range(begin, min(begin + _TOGETHER, len(remaining)))
+        if not _fits(kind, remaining[part.start : part.stop]):
             for number in part:
-                if kept[number] is not None and not quick_check(kind, kept[number]):
-                    _judge(kind, kept, misfits, (number, number + 1))
-            _judge(kind, kept, misfits, (part.start, part.stop))
-    return Fitted(build(kind, kept), misfits)
+                if remaining[number] is not None and not quick_check(kind, remaining[number]):
+                    _judge(kind, remaining, misfits, (number, number + 1))
+            _judge(kind, remaining, misfits, (part.start, part.stop))
+    return Fitted(build(kind, remaining), misfits)
 
 
-def _of_wrong_types(kind: ColumnType, kept: list[Any]) -> dict[int, Misfit]:
-    """Replace the values whose Python type is wrong by None, and say why."""
+def _of_wrong_types(kind: ColumnType, remaining: list[Any]) -> dict[int, Misfit]:
+    """Replace values of a wrong Python type with None; return the reasons by row."""
     right = allowed(kind) | {type(None)}
     misfits = {}
-    for number in [number for number, found in enumerate(map(type, kept)) if found not in right]:
-        if (why := _by_type(kind, kept[number])) is not None:
-            misfits[number], kept[number] = why, None
+    for number in [number for number, of in enumerate(map(type, remaining)) if of not in right]:
+        if (why := _by_type(kind, remaining[number])) is not None:
+            misfits[number], remaining[number] = why, None
     return misfits
 
 
 def quick_check(kind: ColumnType, value: Any) -> bool:  # noqa: ANN401 - any JSON value
-    """Guess whether a value of a right Python type fits. It only decides which values are judged one by one.
+    """Guess whether a value of a right Python type fits, to choose the values that are tried one by one.
 
-    A wrong yes costs a search by halves, two dozen calls of Arrow; a wrong no costs one call.
+    A wrong yes costs a bisection (two dozen Arrow calls), a wrong no one call.
     """
     pattern = _decimal_pattern(kind) if kind.name == "decimal" else _PATTERNS.get(kind.text)
     if pattern is not None:
@@ -89,23 +89,23 @@ def _decimal_pattern(kind: ColumnType) -> re.Pattern[str]:
     return re.compile(rf"-?[0-9]{{1,{whole}}}" + (rf"(\.[0-9]{{1,{kind.scale}}})?" if kind.scale else ""))
 
 
-def _judge(kind: ColumnType, kept: list[Any], misfits: dict[int, Misfit], part: tuple[int, int]) -> None:
-    """Replace the values in the part [begin, end) that `build` refuses by None, and say why."""
+def _judge(kind: ColumnType, remaining: list[Any], misfits: dict[int, Misfit], part: tuple[int, int]) -> None:
+    """Replace the values in [begin, end) that `build` rejects with None, and record the reasons."""
     begin, end = part
     try:
-        build(kind, kept[begin:end])
+        build(kind, remaining[begin:end])
     except _REFUSALS:
         if end - begin == 1:
-            misfits[begin] = _explain(kind, kept[begin])
-            kept[begin] = None
+            misfits[begin] = _explain(kind, remaining[begin])
+            remaining[begin] = None
             return
         middle = (begin + end) // 2
-        _judge(kind, kept, misfits, (begin, middle))
-        _judge(kind, kept, misfits, (middle, end))
+        _judge(kind, remaining, misfits, (begin, middle))
+        _judge(kind, remaining, misfits, (middle, end))
 
 
 def _by_type(kind: ColumnType, value: object) -> Misfit | None:
-    """Judge a value by its Python type; None: it may fit."""
+    """Return why a value's Python type does not fit; None: it may fit."""
     if type(value) in allowed(kind):
         return None
     if isinstance(value, Ambiguous):
@@ -118,12 +118,12 @@ def _by_type(kind: ColumnType, value: object) -> Misfit | None:
 
 
 def _explain(kind: ColumnType, value: Any) -> Misfit:  # noqa: ANN401 - any JSON value
-    """Say why one value of a right Python type was refused."""
+    """Return why a value of a right Python type was rejected."""
     if kind.name in _EXPLAINED and (misfit := _EXPLAINED[kind.name](kind, value)) is not None:
         return misfit
     if isinstance(value, int):
         return Misfit("out_of_range", f"{shown(value)} is out of the range of {kind.text}")
-    if isinstance(value, str) and not _is_unicode(value):
+    if isinstance(value, str) and not is_unicode(value):
         return Misfit("invalid", f"{shown(value)} is not valid Unicode")
     return Misfit("invalid", f"{shown(value)} is not {kind.text}")
 
@@ -139,7 +139,7 @@ def _in_struct(kind: ColumnType, value: Mapping[str, Any]) -> Misfit | None:
 
 
 def _in_list(kind: ColumnType, value: Sequence[Any]) -> Misfit | None:
-    """Find the first element that does not fit by halves: a list may be as long as a payload."""
+    """Find the first element that does not fit by bisection: a list may be as long as a payload."""
     element, low, high = kind.fields[0], 0, len(value)
     if element.required and None in value:
         return Misfit("missing", "null, and required", f"[{value.index(None)}]")
@@ -154,7 +154,7 @@ def _in_list(kind: ColumnType, value: Sequence[Any]) -> Misfit | None:
 
 
 def _why(kind: ColumnType, value: object) -> Misfit | None:
-    """Say why one value within another does not fit; None: it does."""
+    """Return why a value inside another does not fit; None: it fits."""
     if (why := _by_type(kind, value)) is not None or _fits(kind, [value]):
         return why
     return _explain(kind, value)
@@ -183,7 +183,7 @@ def _not_a_double(_: ColumnType, value: float | Decimal) -> Misfit:
 
 
 def _not_a_decimal(kind: ColumnType, value: str | float | Decimal) -> Misfit:
-    """Tell a number with too many digits from a text that is no number."""
+    """Distinguish too many digits from text that is not a number."""
     if isinstance(value, str) and PLAIN_DECIMAL.fullmatch(value) is None:
         return Misfit("invalid", f"{shown(value)} is not {kind.text}")
     number = Decimal(value)
@@ -193,14 +193,6 @@ def _not_a_decimal(kind: ColumnType, value: str | float | Decimal) -> Misfit:
     if number.adjusted() < kind.precision - kind.scale and behind > kind.scale:
         return Misfit("lossy", f"{shown(value)} has more than {kind.scale} digits behind the point")
     return Misfit("out_of_range", f"{shown(value)} is out of the range of {kind.text}")
-
-
-def _is_unicode(text: str) -> bool:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 _EXPLAINED: Final[dict[str, Callable[[ColumnType, Any], Misfit | None]]] = {

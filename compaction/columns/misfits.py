@@ -1,4 +1,4 @@
-"""Why a payload does not fit its columns: kinds that are counted, and sentences for a person."""
+"""Reasons why a payload does not fit its columns: a kind to count, and a sentence for a person."""
 
 import json
 from collections.abc import Sequence
@@ -22,43 +22,52 @@ Kind = Literal[
     "far_off",
 ]
 PAYLOAD: Final = "payload"
-"""Stands for a column where the payload itself is wrong."""
+"""The column name of misfits that concern the payload itself."""
 _LONGEST: Final = 40
 _MOST: Final = 5
 
 
 class Misfit(NamedTuple):
-    """One value that does not fit. `path` leads to it from its column, as in `.zip` or `[3]`."""
+    """One value that does not fit; `path` is its place within the column, as in `.zip` or `[3]`."""
 
     kind: Kind
     what: str
     path: str = ""
 
     def below(self, step: str) -> "Misfit":
-        """Return it as seen from one level higher."""
+        """Return the misfit with `step` put before its path."""
         return self._replace(path=step + self.path)
 
 
 class Ambiguous:
-    """Stands for the value of a key that an object has several times."""
+    """The value of a key that occurs several times in an object."""
 
 
 class NotANumber:
-    """Stands for NaN, Infinity and -Infinity, which JSON does not know and Python's encoder writes."""
+    """NaN, Infinity or -Infinity: not JSON, but written by Python's encoder."""
 
     def __init__(self, text: str) -> None:
         self.text = text
 
 
 def reason(misfits: Sequence[tuple[str, Misfit]]) -> str:
-    """Return the text of `_unfit` for (column, misfit) of one row."""
-    said = [f"{column}{misfit.path}: {misfit.what}" for column, misfit in misfits[:_MOST]]
+    """Return the text of `_unfit` for the misfits (column, misfit) of one row."""
+    texts = [f"{column}{misfit.path}: {misfit.what}" for column, misfit in misfits[:_MOST]]
     more = len(misfits) - _MOST
-    return "; ".join([*said, f"and {more} more"] if more > 0 else said)
+    return "; ".join([*texts, f"and {more} more"] if more > 0 else texts)
+
+
+def is_unicode(text: str) -> bool:
+    """Return whether a text can be encoded: it has no lone surrogate."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def shown(value: object) -> str:
-    """Return a value as a reason shows it: short, in one line, whatever a producer wrote."""
+    """Return a value for a reason: short and on one line, whatever a producer wrote."""
     if isinstance(value, dict):
         return "an object"
     if isinstance(value, list):

@@ -1,6 +1,6 @@
-"""The rows that fit without a doubt, read by the archive's native codec; all others are left to `payload_columns`.
+"""Read the rows that certainly fit with the native codec; `payload_columns` reads the others.
 
-It never decides: a row that it takes is the one that Python's decoder and `arrays.build` would make.
+A row that it reads is the one that Python's decoder and `arrays.build` would make.
 """
 
 from collections.abc import Sequence
@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 from compaction.columns.arrays import EPOCH_UNITS, FIRST_DAY, LAST_DAY
 from compaction.columns.arrow_columns import column_of, flag_column, with_gaps
 from compaction.columns.columns import Column
+from compaction.columns.misfits import is_unicode
 from compaction.columns.types import ColumnType
 from minutebook.codec.columns import Texts
 from minutebook.codec.documents import (
@@ -25,13 +26,13 @@ from minutebook.codec.documents import (
 )
 
 _FEW: Final = 8
-"""One row in so many may be left. Otherwise both read the same rows, and the second alone is quicker."""
+"""If more than one row in so many is left over, Python's decoder alone is faster."""
 _ATTEMPTS: Final = 3
-"""Blocks in which more rows were left, after which no other is tried."""
+"""After so many blocks with more rows left over, the native codec is no longer tried."""
 
 
 class NativeRows(NamedTuple):
-    """The columns of a block of payloads; the rows of `left` are null in all of them."""
+    """The columns of a block of payloads; the rows in `left` were not read and are null in all columns."""
 
     arrays: list[pa.Array]
     left: list[int]
@@ -46,35 +47,34 @@ class NativeColumns:
         self._attempts = _ATTEMPTS
 
     def read(self, data: pa.StringArray) -> NativeRows | None:
-        """Read payloads; None: too many of them are not as usual, or too long."""
-        if data.null_count:  # what lies below a null is nobody's payload
+        """Read payloads; None: too many of them are unusual or too long."""
+        if data.null_count:  # the bytes below a null are no payload
             data = data.fill_null("")
         _, offsets, texts = data.buffers()
         if not self._attempts or texts is None or not len(data):
             return None
         ends = memoryview(offsets).cast("i")[data.offset : data.offset + len(data) + 1]
-        found = self._reader.read(ends, texts.address)
-        if found is None:
+        rows = self._reader.read(ends, texts.address)
+        if rows is None:
             return None
-        if len(found.left) * _FEW > len(data) >= _FEW:
+        if len(rows.left) * _FEW > len(data) >= _FEW:
             self._attempts -= 1
             return None
-        arrays = [_array(kind, column) for kind, column in zip(self._types, found.columns, strict=True)]
-        return NativeRows(arrays, found.left)
+        arrays = [_array(kind, column) for kind, column in zip(self._types, rows.columns, strict=True)]
+        return NativeRows(arrays, rows.left)
 
 
 def new_native_columns(
     columns: Sequence[Column], paths: Sequence[tuple[str, ...]], rows: int, text_bytes: int
 ) -> NativeColumns | None:
-    """Return what reads so many rows, of so many bytes, at once.
+    """Return a reader of blocks of at most `rows` and `text_bytes`.
 
-    None where there is no native codec, or a column is none of its kinds.
+    None: there is no native codec, or it does not support the type or path of a column.
     """
-    wanted = [_wanted(column, names) for column, names in zip(columns, paths, strict=True)]
-    known = [column for column in wanted if column is not None]
-    if len(known) < len(wanted):
+    supported = [_wanted(column, names) for column, names in zip(columns, paths, strict=True)]
+    if None in supported:
         return None
-    reader = new_columns_of_documents(known, rows, text_bytes)
+    reader = new_columns_of_documents([column for column in supported if column is not None], rows, text_bytes)
     return None if reader is None else NativeColumns(columns, reader)
 
 
@@ -82,19 +82,10 @@ def _wanted(column: Column, names: tuple[str, ...]) -> WantedColumn | None:
     is_list = column.type.name == "list"
     element = column.type.fields[0] if is_list else None
     values = _values(column.type if element is None else element.type)
-    if values is None or not all(_is_text(name) for name in names):
+    if values is None or not all(map(is_unicode, names)):
         return None
     is_element_required = element is not None and element.required
     return WantedColumn(names, values, column.required, is_list, is_element_required)
-
-
-def _is_text(name: str) -> bool:
-    """Tell whether a name has an encoding: half a surrogate pair has none."""
-    try:
-        name.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def _values(kind: ColumnType) -> WantedValues | None:
@@ -106,7 +97,7 @@ def _values(kind: ColumnType) -> WantedValues | None:
 
 
 def _units(kind: ColumnType) -> WantedValues | None:
-    """Return numbers of days, or of seconds and their parts; None: it is strptime's format."""
+    """Return how days or (parts of) seconds since 1970 are read; None: the type has a strptime format."""
     if kind.how == "days":
         return WantedValues(ValueKind.WHOLE, 4, low=FIRST_DAY, high=LAST_DAY)
     unit = EPOCH_UNITS.get(kind.how)
@@ -138,9 +129,9 @@ def _array(kind: ColumnType, column: FoundColumn) -> pa.Array:
 
 def _of_values(kind: ColumnType, values: FoundValues) -> pa.Array:
     if isinstance(values.content, Texts):
-        found: Any = column_of(kind.arrow, values.content)
+        array: Any = column_of(kind.arrow, values.content)
     elif kind.name == "bool":
-        found = flag_column(values.content)
+        array = flag_column(values.content)
     else:
-        found = pa.Array.from_buffers(kind.arrow, values.number, [None, pa.py_buffer(values.content)])
-    return with_gaps(found, values.there) if values.there else found
+        array = pa.Array.from_buffers(kind.arrow, values.number, [None, pa.py_buffer(values.content)])
+    return with_gaps(array, values.there) if values.there else array

@@ -1,8 +1,8 @@
-"""Where a column's values are in a payload. What a path finds is JSON, whatever its functions make of it.
+"""Find the values of columns by JMESPath, with exact numbers.
 
-jmespath takes Python's numbers for JSON's: `to_number('NaN')` is NaN, `to_number('1_000')` is 1000, a sum of doubles
-may be Infinity. And it knows no Decimal, which numbers with a fraction are here, so that none loses a digit on its
-way through a path. Its functions on numbers are therefore ours.
+jmespath reads numbers as Python does: `to_number('NaN')` is NaN, `to_number('1_000')` is 1000, a sum of doubles may
+be Infinity. It does not know Decimal, which keeps all digits of fractions here. So its functions on numbers are
+replaced.
 """
 
 import decimal
@@ -25,7 +25,7 @@ Names = tuple[str, ...]
 _FAULTS: Final = (
     jmespath.exceptions.JMESPathError,
     RecursionError,
-    # jmespath compares and counts what it finds without looking.
+    # jmespath compares and counts values without checking their types.
     ArithmeticError,
     AttributeError,
     LookupError,
@@ -35,25 +35,22 @@ _FAULTS: Final = (
 
 
 class ValuePath:
-    """The path of a column. Paths of names alone are followed by us, a dozen times as fast as by jmespath."""
+    """The path of a column.
+
+    A path of `names` alone is followed here, twelve times as fast as by jmespath. Other paths (`names` None) need
+    exact numbers.
+    """
 
     def __init__(self, expression: str) -> None:
         parsed = jmespath.compile(expression).parsed
         names = names_of(parsed)
-        self._names = None if names is None else tuple(names)
-        self._search: Callable[[Any], Any] | None = None if names is not None else _searching(parsed)
-
-    @property
-    def names(self) -> Names | None:
-        """Return the path's names; None where it is more than names: it then needs numbers that are exact."""
-        return self._names
+        self.names = None if names is None else tuple(names)
+        self._search = _searching(parsed)
 
     def values(self, documents: Documents) -> tuple[list[Any], dict[int, Misfit]]:
-        """Return a value for each row, None where there is none, and the rows in which the path itself fails."""
-        return self._searched(documents) if self._names is None else (_followed(self._names, documents.rows), {})
-
-    def _searched(self, documents: Documents) -> tuple[list[Any], dict[int, Misfit]]:
-        assert self._search is not None  # noqa: S101 - for the type checker: it is no path of names
+        """Return a value for each row (None: no value), and the rows on which the path itself fails."""
+        if self.names is not None:
+            return _followed(self.names, documents.rows), {}
         values, misfits = [], {}
         for row, document in enumerate(documents.rows):
             try:
@@ -71,18 +68,18 @@ def _followed(names: Names, values: list[Any]) -> list[Any]:
 
 
 def _end(value: object) -> Ambiguous | None:
-    """Return where a path ends early: below a key that is there several times everything is."""
+    """Return the value of a path that ends early: everything below an ambiguous key is ambiguous."""
     return value if isinstance(value, Ambiguous) else None
 
 
 def _searching(parsed: dict[str, Any]) -> Callable[[Any], Any]:
-    """Return jmespath's search with our functions, and with literals that compare with exact numbers."""
+    """Return jmespath's search with exact functions and literals."""
     tree, visit = _exact(parsed), TreeInterpreter(Options(custom_functions=_Exact())).visit
     return lambda document: visit(tree, document)
 
 
 def _exact(node: Any) -> Any:  # noqa: ANN401 - a tree of jmespath's
-    """Return a tree with its doubles as decimals: 0.1 is 0.1 in a payload, too."""
+    """Return a tree with Decimal in place of float, as in payloads."""
     if isinstance(node, dict):
         return {name: _exact(value) for name, value in node.items()}
     if isinstance(node, list):
@@ -96,10 +93,10 @@ _JSON_NUMBER: Final = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)
 _SUMS: Final = decimal.Context(
     prec=200, traps=[decimal.InvalidOperation, decimal.Overflow, decimal.Underflow, decimal.Inexact]
 )
-"""Sums are exact, or fail. An average may be cut, as any quotient: to what the widest decimal holds."""
+"""Sums are exact or fail. Averages are rounded to the digits of the widest decimal."""
 _QUOTIENTS: Final = decimal.Context(prec=38)
 _FURTHEST: Final = 400
-"""Exponents beyond it are not made whole numbers of: 1e999999999 has a billion digits."""
+"""Largest exponent that ceil and floor accept: 1e999999999 has a billion digits."""
 
 
 def _refuse(value: object) -> Any:  # noqa: ANN401 - never returns
@@ -110,11 +107,11 @@ _encode: Final = msgspec.json.Encoder(decimal_format="number", enc_hook=_refuse)
 
 
 class _Exact(Functions):  # type: ignore[misc]  # jmespath has no types
-    """jmespath's functions, where a number may be a Decimal."""
+    """jmespath's functions for numbers that may be Decimal."""
 
     @signature({"types": []})  # type: ignore[untyped-decorator]
     def _func_to_number(self, value: Any) -> Any:  # noqa: ANN401 - any JSON value
-        """Read JSON's numbers. What Python takes for one besides fits no column: NaN, 007, 1_000."""
+        """Read JSON numbers. What only Python accepts (NaN, 007, 1_000) fits no column."""
         if isinstance(value, str):
             if _JSON_NUMBER.fullmatch(value) is not None:
                 return number_of(value)

@@ -1,4 +1,4 @@
-"""Lines become wider: the typed columns of their payloads, and what does not fit, counted."""
+"""Add the typed columns of payloads to lines, and count values and misfits."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
@@ -18,14 +18,14 @@ from compaction.columns.paths import ValuePath
 
 _ROWS: Final = 4096
 _BYTES: Final = 1 << 20
-"""What is decoded at once: the values of JSON take up to twenty times the bytes of their text."""
+"""Limits of a block: decoded JSON takes up to twenty times the bytes of its text."""
 _EXACT: Final = frozenset({"decimal", "json"})
 _Reasons = defaultdict[int, list[tuple[str, Misfit]]]
-"""By row: (column, misfit)."""
+"""Row -> (column, misfit) pairs."""
 
 
 class PayloadColumns:
-    """Adds the columns of payloads to tables of lines, and counts."""
+    """Makes the columns of payloads for tables of lines, and counts."""
 
     def __init__(self, columns: Columns) -> None:
         self._columns = columns
@@ -52,54 +52,56 @@ class PayloadColumns:
         ]
 
     def counts(self) -> TypedCounts:
-        """Return what was counted so far."""
+        """Return the counts so far."""
         names = [column.name for column in self._columns.columns]
-        counted = zip(names, self._filled, self._empty, self._misfits, strict=True)
+        numbers = zip(names, self._filled, self._empty, self._misfits, strict=True)
         return TypedCounts(
             self._rows,
             self._unfit,
-            tuple(ColumnCount(*numbers) for numbers in counted),
-            self._samples.found(),
-            self._firsts.found(),
-            () if self._window is None else self._window.counted(),
+            tuple(ColumnCount(*column) for column in numbers),
+            self._samples.samples(),
+            tuple(self._firsts.firsts),
+            () if self._window is None else self._window.days(),
         )
 
     def _typed(self, lines: pa.Table, data: pa.StringArray, begin: int, end: int) -> list[pa.Array]:
         arrays, reasons = self._read(data[begin:end])
-        if self._window is not None:
-            arrivals = lines["arrival_time"].slice(begin, end - begin).combine_chunks()
-            arrays[-1] = self._near(self._window, arrays[-1], arrivals, reasons)
-        self._firsts.look(lines, begin, arrays)
+        count = end - begin
+        if self._window is not None:  # the last column is the event time
+            arrivals = lines["arrival_time"].slice(begin, count).combine_chunks()
+            arrays[-1], misfits = self._window.bound(arrays[-1], arrivals)
+            for row, misfit in misfits.items():
+                reasons[row].append((EVENT_TIME, misfit))
+            self._filled[-1] -= len(misfits)
+            self._misfits[-1] += len(misfits)
+        self._firsts.add(lines, begin, arrays)
         for row in sorted(reasons):
             self._samples.add(reasons[row], lines, begin + row)
-        self._rows += end - begin
+        self._rows += count
         self._unfit += len(reasons)
-        texts = [reason(reasons[row]) if row in reasons else "" for row in range(end - begin)] if reasons else []
-        unfit = (
-            with_gaps(text_column(texts), [row in reasons for row in range(end - begin)])
-            if texts
-            else pa.nulls(end - begin, pa.string())
-        )
-        return [*arrays, unfit]
+        if not reasons:
+            return [*arrays, pa.nulls(count, pa.string())]
+        texts = [reason(reasons[row]) if row in reasons else "" for row in range(count)]
+        return [*arrays, with_gaps(text_column(texts), [row in reasons for row in range(count)])]
 
     def _read(self, data: pa.StringArray) -> tuple[list[pa.Array], _Reasons]:
-        """Return the columns of payloads, and why rows do not fit."""
-        found = None if self._native is None else self._native.read(data)
-        if found is None:
-            return self._judged(data)
-        for index, array in enumerate(found.arrays):
+        """Return the columns of payloads, and the reasons of unfit rows."""
+        native = None if self._native is None else self._native.read(data)
+        if native is None:
+            return self._decode(data)
+        for index, array in enumerate(native.arrays):
             self._filled[index] += len(array) - array.null_count
-            self._empty[index] += array.null_count - len(found.left)
-        if not found.left:
-            return found.arrays, defaultdict(list)
-        arrays, reasons = self._judged(data.take(long_column(found.left)))
+            self._empty[index] += array.null_count - len(native.left)
+        if not native.left:
+            return native.arrays, defaultdict(list)
+        arrays, reasons = self._decode(data.take(long_column(native.left)))
         return (
-            [_put(array, of_left, found.left) for array, of_left in zip(found.arrays, arrays, strict=True)],
-            defaultdict(list, {found.left[row]: why for row, why in reasons.items()}),
+            [_put(array, of_left, native.left) for array, of_left in zip(native.arrays, arrays, strict=True)],
+            defaultdict(list, {native.left[row]: why for row, why in reasons.items()}),
         )
 
-    def _judged(self, data: pa.StringArray) -> tuple[list[pa.Array], _Reasons]:
-        """Return what `_read` does, each payload decoded, and each value that does not fit with its reason."""
+    def _decode(self, data: pa.StringArray) -> tuple[list[pa.Array], _Reasons]:
+        """Return the same from payloads decoded in Python."""
         documents = read_documents(data, exact=self._exact)
         reasons: _Reasons = defaultdict(list)
         for row, problems in documents.problems.items():
@@ -126,32 +128,17 @@ class PayloadColumns:
         self._misfits[index] += len(misfits) + len(documents.unread)
         return fitted.array
 
-    def _near(
-        self,
-        window: EventWindow,
-        events: pa.Array,
-        arrivals: pa.Array,
-        reasons: _Reasons,
-    ) -> pa.Array:
-        """Bound the last column, the time of events, by the time of their arrival."""
-        bounded, misfits = window.bound(events, arrivals)
-        for row, misfit in misfits.items():
-            reasons[row].append((EVENT_TIME, misfit))
-        self._filled[-1] -= len(misfits)
-        self._misfits[-1] += len(misfits)
-        return bounded
-
 
 def _put(array: pa.Array, others: pa.Array, rows: Sequence[int]) -> pa.Array:
-    """Return an array with other values in some rows, which ascend."""
-    places = [*range(len(array))]
-    for number, row in enumerate(rows, len(array)):
-        places[row] = number
-    return pa.concat_arrays([array, others]).take(long_column(places))
+    """Return an array with the values of some ascending rows replaced."""
+    indices = [*range(len(array))]
+    for index, row in enumerate(rows, len(array)):
+        indices[row] = index
+    return pa.concat_arrays([array, others]).take(long_column(indices))
 
 
 def _slices(data: pa.StringArray) -> Iterator[tuple[int, int]]:
-    """Yield the rows that are decoded together: [begin, end)."""
+    """Yield blocks of rows [begin, end) that are decoded together."""
     begin = 0
     while begin < len(data):
         end = min(begin + _ROWS, len(data))

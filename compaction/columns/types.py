@@ -1,10 +1,10 @@
-"""The types that a payload's column may have, and how they are written.
+"""The types of payload columns, and their syntax.
 
-string  bool  int32  int64  float64  json          json: the value's own JSON text
+string  bool  int32  int64  float64  json          json: the value's JSON text
 decimal(10,2)                                      a JSON number, or its text
 date            date(days)                         2026-11-20; days since 1970
 timestamp       timestamp(s|ms|us)                 2026-11-20T10:00:00Z, with a zone; a number since 1970, in UTC
-timestamp(%d/%m/%Y %H:%M:%S)                       strptime's, taken as UTC
+timestamp(%d/%m/%Y %H:%M:%S)                       a strptime format, in UTC
 local_timestamp  and with the same                 2026-11-20T10:00:00, without a zone
 list<int64>     struct<name: string, n: int64 not null>
 """
@@ -39,7 +39,7 @@ _ARGUMENT: Final = re.compile(r"\s*\(([^()]*)\)")
 
 
 class ColumnType(NamedTuple):
-    """A type. `how` is a unit of numbers or strptime's format; empty: ISO 8601. `fields` are a struct's."""
+    """A type. `how` is a unit of numbers or a strptime format (empty: ISO 8601)."""
 
     name: str
     precision: int = 0
@@ -49,39 +49,41 @@ class ColumnType(NamedTuple):
 
     @property
     def text(self) -> str:
-        """Return the type as it is written."""
+        """The type in its syntax."""
         if self.name == "decimal":
             return f"decimal({self.precision},{self.scale})"
         if self.name == "list":
             return f"list<{self.fields[0].type.text}{_not_null(self.fields[0])}>"
         if self.name == "struct":
-            return f"struct<{', '.join(f'{each.name}: {each.type.text}{_not_null(each)}' for each in self.fields)}>"
+            return (
+                f"struct<{', '.join(f'{field.name}: {field.type.text}{_not_null(field)}' for field in self.fields)}>"
+            )
         return f"{self.name}({self.how})" if self.how else self.name
 
     @property
     def arrow(self) -> pa.DataType:
-        """Return the type of the Parquet column. Everything may be null: a row that does not fit is."""
+        """The type of the Parquet column. Everything is nullable, because values that do not fit are null."""
         if self.name == "decimal":
             return pa.decimal128(self.precision, self.scale)
         if self.name == "list":
             return pa.list_(pa.field("element", self.fields[0].type.arrow))
         if self.name == "struct":
-            return pa.struct([pa.field(each.name, each.type.arrow) for each in self.fields])
+            return pa.struct([pa.field(field.name, field.type.arrow) for field in self.fields])
         return _ARROW[self.name]
 
     def leaves(self, path: str) -> Iterator[tuple[str, "ColumnType"]]:
-        """Yield the paths of the Parquet columns below `path`, with their types."""
+        """Yield the paths of the Parquet leaf columns below `path`, with their types."""
         if self.name == "list":
             yield from self.fields[0].type.leaves(f"{path}.list.element")
         elif self.name == "struct":
-            for each in self.fields:
-                yield from each.type.leaves(f"{path}.{each.name}")
+            for field in self.fields:
+                yield from field.type.leaves(f"{path}.{field.name}")
         else:
             yield path, self
 
 
 class Field(NamedTuple):
-    """A field of a struct, or the elements of a list. `required`: it must be there, and not null."""
+    """A field of a struct, or the element of a list. A `required` value must be present and not null."""
 
     name: str
     type: ColumnType
@@ -89,20 +91,16 @@ class Field(NamedTuple):
 
 
 def is_name(text: str) -> bool:
-    """Tell whether engines take a text as a column's name without quotes."""
+    """Return whether SQL engines accept a text as an unquoted column name."""
     return _NAME.fullmatch(text) is not None
 
 
 def parse_type(text: str) -> ColumnType:
-    """Read a type.
-
-    Raises:
-        SettingsError: it is none; the message says why.
-    """
+    """Parse a type; raise SettingsError if it is invalid."""
     parser = _Parser(text)
-    found = parser.type(0)
+    kind = parser.type(0)
     parser.end()
-    return found
+    return kind
 
 
 def _not_null(field: Field) -> str:
@@ -151,15 +149,15 @@ class _Parser:
         return ColumnType(name, how=how)
 
     def _fields(self, depth: int) -> tuple[Field, ...]:
-        found: list[Field] = []
+        fields: list[Field] = []
         while True:
             name = self._word("a field's name")
-            if any(each.name.lower() == name.lower() for each in found):
+            if any(field.name.lower() == name.lower() for field in fields):
                 raise self._error(f"{name!r} is there twice")
             self._symbol(":")
-            found.append(self._field(name, depth))
+            fields.append(self._field(name, depth))
             if self._peek() != ",":
-                return tuple(found)
+                return tuple(fields)
             self._symbol(",")
 
     def _field(self, name: str, depth: int) -> Field:
@@ -170,27 +168,27 @@ class _Parser:
         return Field(name, kind, required)
 
     def _argument(self) -> str | None:
-        found = _ARGUMENT.match(self._text, self._at)
-        if found is None:
+        match = _ARGUMENT.match(self._text, self._at)
+        if match is None:
             return None
-        self._at = found.end()
-        return found[1]
+        self._at = match.end()
+        return match[1]
 
     def _peek(self) -> str:
         return self._text[self._at :].lstrip()[:1]
 
     def _word(self, what: str) -> str:
-        found = _TOKEN.match(self._text, self._at)
-        if found is None or found[1] is None:
+        match = _TOKEN.match(self._text, self._at)
+        if match is None or match[1] is None:
             raise self._error(f"{what} is missing at {self._text[self._at :].strip()[:20]!r}")
-        self._at = found.end()
-        return found[1]
+        self._at = match.end()
+        return match[1]
 
-    def _symbol(self, wanted: str) -> None:
-        found = _TOKEN.match(self._text, self._at)
-        if found is None or found[2] != wanted:
-            raise self._error(f"{wanted!r} is missing at {self._text[self._at :].strip()[:20]!r}")
-        self._at = found.end()
+    def _symbol(self, symbol: str) -> None:
+        match = _TOKEN.match(self._text, self._at)
+        if match is None or match[2] != symbol:
+            raise self._error(f"{symbol!r} is missing at {self._text[self._at :].strip()[:20]!r}")
+        self._at = match.end()
 
     def _error(self, why: str) -> SettingsError:
         return SettingsError(f"type {self._text[:80]!r}: {why}", next_step="minutebook docs columns shows the types")

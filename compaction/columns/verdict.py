@@ -1,15 +1,12 @@
-"""What an audit says of the payloads' typed columns.
+"""The audit's part on typed columns: equations that must balance, and findings for misfits.
 
-    raw = unique + duplicates + removed + rejected      the rows of the files: the audit's own equation
     rows = fitted + unfit                               rows whose `_unfit` is null, and the others
     rows = filled + empty + unfit                       of each column
-    rows = on_time + late + early + without             with `--event-time`: the first three by the day of the event
+    rows = on_time + late + early + without             with `--event-time`: the first three by event day
     without = empty + unfit                             of the column `event_time`
 
-The three terms of a column are counted apart: values that the arrays hold, payloads without a value, and misfits.
-So are the two sides of the last line: where values are judged, and in the column that is written. Where they differ,
-a row would lie in a partition that is not its own, and the day is held back.
-Misfits are no defect of the archive: they are warnings, and a day is as clean or as unknown as without them.
+The terms of each equation are counted independently. If they do not balance, the day is held: a row could lie in a
+wrong partition. Misfits are no defect of the archive but warnings, and do not change the verdict.
 """
 
 from collections.abc import Sequence
@@ -36,7 +33,7 @@ class TypedResult(NamedTuple):
 
 
 def judge_columns(columns: Columns, counted: Sequence[TypedCounts | None], rows: int, day: Day) -> TypedResult:
-    """Sum up what the files of a day's rewrite have counted, which hold so many rows."""
+    """Sum the counts of a day's files, which hold `rows` rows."""
     known = [counts for counts in counted if counts is not None]
     counts = total(known) if known else TypedCounts(0, 0, ())
     numbers = _numbers(columns, counts, rows, _events(columns, counts, day))
@@ -63,17 +60,17 @@ def _numbers(columns: Columns, counts: TypedCounts, rows: int, events: Events | 
 
 
 def _events(columns: Columns, counts: TypedCounts, day: Day) -> Events | None:
-    """Sum up the rows by the day of their events; None without `--event-time`."""
+    """Sum the rows by event day; None without `--event-time`."""
     if columns.event is None:
         return None
     known = {number: rows for number, rows in counts.events if number is not None}
     without = sum(rows for number, rows in counts.events if number is None)
     column = counts.columns[-1] if counts.columns else None
     missing = 0 if column is None else column.empty + column.unfit
-    asked = columns.columns[-1]
+    time = columns.columns[-1]
     return Events(
-        path=asked.path,
-        type=asked.type.text,
+        path=time.path,
+        type=time.type.text,
         window_days=columns.event.window_days,
         on_time=known.get(day.number, 0),
         late=sum(rows for number, rows in known.items() if number < day.number),

@@ -1,10 +1,10 @@
-"""An Avro schema as columns: one for each field of its record. The payloads are JSON all the same.
+"""Make columns from an Avro schema, one for each field of its record. Payloads are JSON nevertheless.
 
 boolean, int, long, string, enum, fixed, bytes   bool, int32, int64, string
 float, double                                    float64
-decimal(p, s), date, timestamp-millis and -micros, local-timestamp-*      as they say
+decimal(p, s), date, timestamp-millis and -micros, local-timestamp-*      the same
 record, array, map                               struct, list, json
-["null", X]                                      X, which may be null; any other union: json
+["null", X]                                      nullable X; any other union: json
 """
 
 from collections.abc import Mapping
@@ -39,62 +39,58 @@ Named = dict[str, Mapping[str, Any]]
 
 
 def columns_of_record(document: Mapping[str, Any]) -> list[Column]:
-    """Return the columns of a record's fields.
-
-    Raises:
-        SettingsError: it is no Avro schema, or nests too deeply.
-    """
-    return [Column(each.name, quoted(each.name), each.type, each.required) for each in _fields(document, {}, 0)]
+    """Return the columns of a record's fields; raise SettingsError for an invalid or too deep schema."""
+    return [Column(field.name, quoted(field.name), field.type, field.required) for field in _fields(document, {}, 0)]
 
 
 def _fields(record: Mapping[str, Any], named: Named, depth: int) -> list[Field]:
-    name, said = record.get("name"), record.get("fields")
-    if not isinstance(said, list) or not all(isinstance(each, dict) and "name" in each for each in said):
+    name, schemas = record.get("name"), record.get("fields")
+    if not isinstance(schemas, list) or not all(isinstance(field, dict) and "name" in field for field in schemas):
         raise SettingsError(f"the Avro record {name!r} has no fields with names")
     if isinstance(name, str):
         named[name] = record
-    found = []
-    for each in said:
-        kind, nullable = _type(each.get("type"), named, depth + 1)
-        found.append(Field(str(each["name"]), kind, not nullable and "default" not in each))
-    return found
+    fields = []
+    for field in schemas:
+        kind, nullable = _type(field.get("type"), named, depth + 1)
+        fields.append(Field(str(field["name"]), kind, not nullable and "default" not in field))
+    return fields
 
 
-def _type(said: object, named: Named, depth: int) -> tuple[ColumnType, bool]:
-    """Return a type, and whether it takes null."""
+def _type(schema: object, named: Named, depth: int) -> tuple[ColumnType, bool]:
+    """Return a type, and whether it is nullable."""
     if depth > _MAX_DEPTH:
         raise SettingsError(f"the Avro schema nests deeper than {_MAX_DEPTH}", next_step="write it flatter")
-    if isinstance(said, list):
-        others = [each for each in said if each != "null"]
+    if isinstance(schema, list):
+        others = [branch for branch in schema if branch != "null"]
         if len(others) != 1:
-            return _JSON, "null" in said
-        return _type(others[0], named, depth + 1)[0], "null" in said
-    if isinstance(said, str):
-        if said not in _SIMPLE and said in named:
-            return _type(named[said], named, depth + 1)
-        if said not in _SIMPLE:
-            raise SettingsError(f"{said!r} is not a type of Avro, nor named before", next_step="correct the schema")
-        return _SIMPLE[said], False
-    if not isinstance(said, dict):
+            return _JSON, "null" in schema
+        return _type(others[0], named, depth + 1)[0], "null" in schema
+    if isinstance(schema, str):
+        if schema not in _SIMPLE and schema in named:
+            return _type(named[schema], named, depth + 1)
+        if schema not in _SIMPLE:
+            raise SettingsError(f"{schema!r} is not a type of Avro, nor named before", next_step="correct the schema")
+        return _SIMPLE[schema], False
+    if not isinstance(schema, dict):
         raise SettingsError("a field of the Avro schema has no type", next_step="correct the schema")
-    return _complex(said, named, depth), False
+    return _complex(schema, named, depth), False
 
 
-def _complex(said: Mapping[str, Any], named: Named, depth: int) -> ColumnType:
-    kind, logical = said.get("type"), said.get("logicalType")
-    if isinstance(said.get("name"), str):
-        named[said["name"]] = said
+def _complex(schema: Mapping[str, Any], named: Named, depth: int) -> ColumnType:
+    kind, logical = schema.get("type"), schema.get("logicalType")
+    if isinstance(schema.get("name"), str):
+        named[schema["name"]] = schema
     if kind in {"bytes", "fixed"} and logical == "decimal":
-        precision, scale = said.get("precision"), said.get("scale", 0)
+        precision, scale = schema.get("precision"), schema.get("scale", 0)
         if isinstance(precision, int) and isinstance(scale, int) and 0 <= scale <= precision <= MAX_PRECISION:
             return ColumnType("decimal", precision, scale)
         raise SettingsError(f"a decimal of {precision} digits, {scale} behind the point", next_step="at most 38")
     if isinstance(kind, str) and (kind, logical) in _LOGICAL:
         return _LOGICAL[kind, str(logical)]
     if kind == "record":
-        return ColumnType("struct", fields=tuple(_fields(said, named, depth)))
+        return ColumnType("struct", fields=tuple(_fields(schema, named, depth)))
     if kind == "array":
-        element, nullable = _type(said.get("items"), named, depth + 1)
+        element, nullable = _type(schema.get("items"), named, depth + 1)
         return ColumnType("list", fields=(Field("element", element, not nullable),))
     if kind == "map":
         return _JSON

@@ -1,4 +1,4 @@
-"""The file that names the columns: a mapping, a JSON Schema, or an Avro schema.
+"""Read the file of `--columns`: a mapping, a JSON Schema, or an Avro schema.
 
 *.toml, *.json     {"columns": {"price": {"path": "order.price", "type": "decimal(10,2)", "required": true}}}
 *.json             a JSON Schema: "properties" of an object
@@ -24,11 +24,7 @@ _NEXT_STEP: Final = "minutebook docs columns shows the three kinds of files; min
 
 
 def read_columns(path: Path, envelope: Sequence[str]) -> Columns:
-    """Read a file; `envelope` are the names that are taken.
-
-    Raises:
-        SettingsError: it cannot be read, is none of the three kinds, or names columns that cannot be.
-    """
+    """Read a file; `envelope` are reserved names. Raise SettingsError for an unreadable file or invalid columns."""
     source = f"--columns {path}"
     try:
         body = path.read_bytes()
@@ -40,7 +36,7 @@ def read_columns(path: Path, envelope: Sequence[str]) -> Columns:
 
 
 def parse_columns(body: bytes, source: str, envelope: Sequence[str], *, is_toml: bool) -> Columns:
-    """Read the content of a file; `source` names it in errors. Raises as `read_columns`."""
+    """Read the content of a file, which errors call `source`. Raises as `read_columns`."""
     if len(body) > MAX_FILE_BYTES:
         raise SettingsError(
             f"{source} has {len(body)} bytes; at most {MAX_FILE_BYTES} are read", next_step=_NEXT_STEP
@@ -57,18 +53,18 @@ def parse_columns(body: bytes, source: str, envelope: Sequence[str], *, is_toml:
 
 def _document(body: bytes, source: str, *, is_toml: bool) -> Mapping[str, Any]:
     try:
-        found = tomllib.loads(body.decode()) if is_toml else msgspec.json.decode(body)
+        document = tomllib.loads(body.decode()) if is_toml else msgspec.json.decode(body)
     except (ValueError, msgspec.MsgspecError, RecursionError) as exc:
         kind = "TOML" if is_toml else "JSON"
         raise SettingsError(f"{source} is not {kind}: {exc}", next_step=_NEXT_STEP) from exc
-    if not isinstance(found, dict):
+    if not isinstance(document, dict):
         raise SettingsError(f"{source} does not hold an object", next_step=_NEXT_STEP)
-    return found
+    return document
 
 
 def _columns(document: Mapping[str, Any]) -> list[Column]:
     if isinstance(document.get("columns"), dict):
-        return [_mapped(name, said) for name, said in document["columns"].items()]
+        return [_mapped(name, spec) for name, spec in document["columns"].items()]
     if document.get("type") == "record":
         return columns_of_record(document)
     if "properties" in document or "$schema" in document:
@@ -76,14 +72,14 @@ def _columns(document: Mapping[str, Any]) -> list[Column]:
     raise SettingsError("it is neither a mapping with columns, nor a JSON Schema, nor an Avro record")
 
 
-def _mapped(name: str, said: object) -> Column:
-    if isinstance(said, str):
-        said = {"type": said}
-    if not isinstance(said, dict):
+def _mapped(name: str, spec: object) -> Column:
+    if isinstance(spec, str):
+        spec = {"type": spec}
+    if not isinstance(spec, dict):
         raise SettingsError(f"column {name!r}: expected path, type and required")
-    if unknown := sorted(said.keys() - _KEYS):
+    if unknown := sorted(spec.keys() - _KEYS):
         raise SettingsError(f"column {name!r}: {unknown[0]!r} is not known; it takes path, type and required")
-    path, kind, required = said.get("path", quoted(name)), said.get("type"), said.get("required", False)
+    path, kind, required = spec.get("path", quoted(name)), spec.get("type"), spec.get("required", False)
     if not isinstance(path, str) or not isinstance(kind, str) or not isinstance(required, bool):
         raise SettingsError(f"column {name!r}: path and type are texts, required is true or false")
     try:

@@ -1,11 +1,11 @@
-"""A JSON Schema as columns: one for each property of the object that it describes.
+"""Make columns from a JSON Schema, one for each property of its object.
 
     string                       string; format date: date; format date-time: timestamp (with a zone)
     integer, number, boolean     int64, float64, bool
     array with items             list; object with properties: struct
     anything else                json: several types, maps, oneOf, no type
 
-`required` and null count; what else a schema may ask for (patterns, enumerations, ranges) is not checked here.
+`required` and null are respected; other constraints (patterns, enumerations, ranges) are not checked.
 """
 
 from collections.abc import Mapping
@@ -29,25 +29,21 @@ Schema = Mapping[str, Any]
 
 
 def columns_of_schema(document: Schema) -> list[Column]:
-    """Return the columns of a schema's properties.
-
-    Raises:
-        SettingsError: it describes no object, or refers to what is not in it.
-    """
+    """Return the columns of a schema's properties; raise SettingsError without properties or for a bad reference."""
     top = _resolved(document, document, 0)
     properties = top.get("properties")
     if not isinstance(properties, dict):
         raise SettingsError("the JSON Schema describes no object: it has no properties")
     required = _required(top)
-    found = []
+    columns = []
     for name, schema in properties.items():
         kind, nullable = _type(document, schema, 1)
-        found.append(Column(name, quoted(name), kind, name in required and not nullable))
-    return found
+        columns.append(Column(name, quoted(name), kind, name in required and not nullable))
+    return columns
 
 
 def _type(document: Schema, schema: object, depth: int) -> tuple[ColumnType, bool]:
-    """Return the type of a schema, and whether it takes null."""
+    """Return the type of a schema, and whether it is nullable."""
     schema = _resolved(document, schema, depth)
     choices = schema.get("anyOf", schema.get("oneOf"))
     if isinstance(choices, list):
@@ -84,18 +80,18 @@ def _struct(document: Schema, schema: Schema, depth: int) -> ColumnType:
 
 
 def _names(schema: Schema) -> tuple[bool, list[str]]:
-    said = schema.get("type", [])
-    names = [said] if isinstance(said, str) else [name for name in said if isinstance(name, str)]
+    types = schema.get("type", [])
+    names = [types] if isinstance(types, str) else [name for name in types if isinstance(name, str)]
     return "null" in names, [name for name in names if name != "null"]
 
 
 def _required(schema: Schema) -> frozenset[str]:
-    said = schema.get("required")
-    return frozenset(name for name in said if isinstance(name, str)) if isinstance(said, list) else frozenset()
+    names = schema.get("required")
+    return frozenset(name for name in names if isinstance(name, str)) if isinstance(names, list) else frozenset()
 
 
 def _resolved(document: Schema, schema: object, depth: int) -> Schema:
-    """Follow references within the file, and no others."""
+    """Follow references within the file; reject others."""
     for _ in range(_MAX_DEPTH):
         if depth > _MAX_DEPTH:
             break

@@ -1,7 +1,7 @@
-"""Proposing columns for payloads that somebody has seen a sample of. Pure.
+"""Propose columns for a sample of payloads. Pure.
 
-A type is proposed when every value of the sample fits it, by the same judge that a night uses. Nothing is proposed as
-required: a sample shows that a field may be missing, and never that it may not.
+A type is proposed if every value of the sample fits it, by the check that a run uses (`arrays.build`). No column is
+proposed as required: a sample cannot show that a field is never missing.
 """
 
 import json
@@ -21,18 +21,18 @@ _MAX_DEPTH: Final = 5
 
 
 class Proposal(NamedTuple):
-    """Columns for a sample of `rows` objects; `seen` counts the values of each."""
+    """Columns for a sample of `rows` objects, and the number of values of each."""
 
     rows: int
     columns: tuple[Column, ...]
-    seen: tuple[int, ...]
+    values: tuple[int, ...]
 
     def toml(self) -> str:
-        """Return the mapping as a file."""
+        """Return the columns as a TOML file."""
         lines = [f"# Proposed from {self.rows:,} payloads. Read it: a sample does not know what comes tomorrow."]
-        for column, seen in zip(self.columns, self.seen, strict=True):
+        for column, values in zip(self.columns, self.values, strict=True):
             name = column.name if column.name.isascii() else json.dumps(column.name, ensure_ascii=False)
-            lines += ["", f"[columns.{name}]  # in {seen:,} of {self.rows:,}"]
+            lines += ["", f"[columns.{name}]  # in {values:,} of {self.rows:,}"]
             if column.path != quoted(column.name):
                 lines.append(f"path = {_text(column.path)}")
             lines.append(f"type = {_text(column.type.text)}")
@@ -40,7 +40,7 @@ class Proposal(NamedTuple):
 
 
 def propose(documents: Sequence[Mapping[str, Any]], envelope: Sequence[str]) -> Proposal:
-    """Return columns for the keys of objects; names that the envelope has get `payload_` before them."""
+    """Return columns for the keys of objects; names of the envelope get the prefix `payload_`."""
     taken = {name.lower() for name in (*envelope, "dt", "_unfit")}
     columns, counts = [], []
     for key in list(dict.fromkeys(key for document in documents for key in document))[:MAX_COLUMNS]:
@@ -62,14 +62,14 @@ def _names(key: str) -> Iterator[str]:
 
 
 def _type(values: Sequence[Any], depth: int) -> ColumnType:
-    found = set(map(type, values))
-    if found == {dict} and depth < _MAX_DEPTH:
+    types = set(map(type, values))
+    if types == {dict} and depth < _MAX_DEPTH:
         return _struct(values, depth)
-    if found == {list} and depth < _MAX_DEPTH:
+    if types == {list} and depth < _MAX_DEPTH:
         inner = [element for value in values for element in value if element is not None]
         return ColumnType("list", fields=(Field("element", _type(inner, depth + 1)),))
-    names = _OTHERS[found.pop()] if len(found) == 1 and found <= _OTHERS.keys() else ()
-    if found == {int, float}:
+    names = _OTHERS[types.pop()] if len(types) == 1 and types <= _OTHERS.keys() else ()
+    if types == {int, float}:
         names = ("float64",)
     for name in names:
         kind = ColumnType(name)
@@ -96,7 +96,7 @@ def _struct(values: Sequence[Mapping[str, Any]], depth: int) -> ColumnType:
 
 
 def _text(value: str) -> str:
-    """Return a TOML string: a literal one where that reads better."""
+    """Return a TOML string, as a literal if that avoids escapes."""
     if '"' in value and "'" not in value and value.isprintable():
         return f"'{value}'"
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")

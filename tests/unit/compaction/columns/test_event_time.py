@@ -85,7 +85,7 @@ def test_the_window_is_in_days(late: int, second: int, taken: bool) -> None:  # 
     window = EventWindow(3)
     bounded, misfits = window.bound(events.cast(pa.timestamp("us", "UTC")), arrivals)
     assert (bounded[0].is_valid, list(misfits)) == (taken, [] if taken else [0])
-    assert dict(window.counted()) == ({None: 1, DAY.number - late: 1} if taken else {None: 2})
+    assert dict(window.days()) == ({None: 1, DAY.number - late: 1} if taken else {None: 2})
 
 
 def payload(number: int) -> bytes:
@@ -157,8 +157,8 @@ def test_counts_by_event_survive_in_a_document() -> None:
 
 def test_numbers_that_do_not_add_up_hold_the_day_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A row that is counted with no day would lie in a partition that nobody reckons with."""
-    counted = EventWindow.counted
-    monkeypatch.setattr(EventWindow, "counted", lambda self: counted(self)[1:])
+    days = EventWindow.days
+    monkeypatch.setattr(EventWindow, "days", lambda self: days(self)[1:])
     done = Desk(tmp_path, payload_day(DAY, 2, payload)).compact(columns=asked("ts"))
     assert done.result is not None
     assert (done.state, done.result.audit.verdict) == ("held", "defects")

@@ -29,5 +29,5 @@ def test_the_earliest_arrival_counts(parts: list[list[tuple[int, int]]], first: 
     firsts = FirstValues(2)
     for rows in parts:
         lines = part(*rows)
-        firsts.look(lines, 0, [pa.array(["x"] * len(rows)), pa.nulls(len(rows), pa.string())])
-    assert firsts.found() == (First(first[0], "s", Position(first[1])), None)
+        firsts.add(lines, 0, [pa.array(["x"] * len(rows)), pa.nulls(len(rows), pa.string())])
+    assert firsts.firsts == [First(first[0], "s", Position(first[1])), None]
