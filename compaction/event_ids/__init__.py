@@ -1,1 +1,1 @@
-"""Event ids within tasks: digests of them, which records repeat an event, and lines that are left out."""
+"""Event ids: their digests, the records that repeat an event, and the lines that are dropped."""

@@ -1,8 +1,7 @@
-"""Which records repeat an event: the rules of producer duplicates. Pure.
+"""Find the records that repeat an event (producer duplicates). Pure.
 
-A partition's rows are sorted and equal digests compared. Memory is bounded: more rows than a few MiB are dealt out
-once more, into files without a name. Of an event's records only two rows of each object are there, so what is said of
-copies is said by event and object.
+The rows of a partition are sorted, and equal digests compared. More rows than a few MiB are partitioned once more,
+into unnamed temporary files. An event has at most two rows in an object, so copies are reported by event and object.
 """
 
 import tempfile
@@ -14,26 +13,25 @@ from typing import IO, Final, NamedTuple
 from compaction.event_ids.rows import COUNTED, DIGEST_BYTES, ROW, ROW_BYTES, sorted_rows, stretches
 
 HELD_BYTES: Final = 32 << 20
-"""Bytes of a partition's rows that are compared at once; sorting takes about four times as much."""
+"""Bytes of rows that are compared at once; sorting takes about four times as much."""
 SAMPLES: Final = 20
 _PAIR: Final = 2
 _FILES: Final = 16
 
 
 class LineRef(NamedTuple):
-    """A record: the number of its raw object, and its line there, counted from 0."""
+    """A record: the number of its raw object, and its line in it, counted from 0."""
 
     number: int
     line: int
 
 
 class Layout(NamedTuple):
-    """What the numbers of objects mean.
+    """The meaning of object numbers, which follow the order of day, shard and position.
 
-    Numbers are in the order of day, shard and position. Those below `first_of_day` are of the day before. `shards`
-    holds the first number of each shard of the day, ascending. Raw objects in `excluded` take no part: their lines
-    are in doubt. `runs` holds the first numbers of what a task has read in one piece, ascending, and `tasks` which
-    one it is; none: nothing is left out.
+    Numbers below `first_of_day` are of the previous day. `shards`: first number of each shard, ascending. Objects in
+    `excluded` are ignored: their lines are in doubt. `runs`: first numbers of consecutive objects of one task,
+    ascending, and `tasks`: the group of that task; both empty: no line is dropped.
     """
 
     first_of_day: int
@@ -43,15 +41,15 @@ class Layout(NamedTuple):
     tasks: tuple[int, ...] = ()
 
     def writer(self, number: int) -> int | None:
-        """Return the group of the task that leaves copies out of an object; None: nobody does."""
+        """Return the group of the task that drops copies from an object; None: there is none."""
         return self.tasks[bisect_right(self.runs, number) - 1] if self.runs else None
 
 
 class EventCopies(NamedTuple):
-    """The copies of one event in one object, in the order of `first`, the line of the first copy.
+    """The copies of one event in one object, ordered by `first`, the first copy.
 
-    `total` lines of the object have the event. `kept` is the line that stays, None where the original is another
-    object's. `second` is the second line of the event in the object, None where there is only one.
+    `total`: lines of the object with the event. `kept`: the line that stays; None if the original is in another
+    object. `second`: the second line of the event in the object; None if there is only one.
     """
 
     first: LineRef
@@ -63,12 +61,12 @@ class EventCopies(NamedTuple):
 
     @property
     def copies(self) -> int:
-        """How many of the lines are copies."""
+        """Number of lines that are copies."""
         return self.total - (self.kept is not None)
 
     @property
     def lines(self) -> tuple[int, ...] | None:
-        """The lines of the copies; None where they are known by the digest alone: of more than two lines."""
+        """The lines of the copies; None if there are more than two lines, whose numbers are not known."""
         if self.total > _PAIR:
             return None
         if self.second is None or self.first.line == self.second:
@@ -77,17 +75,14 @@ class EventCopies(NamedTuple):
 
 
 class ShardTally(NamedTuple):
-    """The copies in one shard: how many, the first few by event and object, and the first few objects that hold one.
-
-    `numbers` are at most one more than `SAMPLES`.
-    """
+    """The copies in one shard: their number, the first few, and the first `SAMPLES` + 1 objects with copies."""
 
     records: int = 0
     samples: tuple[EventCopies, ...] = ()
     numbers: tuple[int, ...] = ()
 
     def plus(self, other: "ShardTally") -> "ShardTally":
-        """Return both together."""
+        """Return the sum of two tallies."""
         return ShardTally(
             self.records + other.records,
             tuple(sorted([*self.samples, *other.samples])[:SAMPLES]),
@@ -96,7 +91,7 @@ class ShardTally(NamedTuple):
 
 
 class Tallies:
-    """Counts copies by the number of their shard, as `Layout.shards` has it, and keeps the first few."""
+    """Counts copies by shard (index in `Layout.shards`), and keeps the first few."""
 
     def __init__(self, layout: Layout) -> None:
         self._starts = layout.shards
@@ -114,7 +109,7 @@ class Tallies:
             self._settle(shard)
 
     def shards(self) -> Iterator[tuple[int, ShardTally]]:
-        """Yield each shard that holds copies."""
+        """Yield the tally of each shard with copies."""
         for shard in self._records:
             self._settle(shard)
             yield shard, self._shards[shard]._replace(records=self._records[shard])
@@ -127,36 +122,36 @@ class Tallies:
 
 def find_copies(chunks: Iterable[bytes], layout: Layout, held_bytes: int = HELD_BYTES) -> Iterator[EventCopies]:
     """Yield the copies among the rows of one partition."""
-    for rows in _dealt(chunks, held_bytes):
+    for rows in _repartitioned(chunks, held_bytes):
         ordered = sorted_rows(rows)
         view = memoryview(ordered)
         for begin, end in stretches(ordered):
             yield from _copies(_Event(view, begin, end, layout))
 
 
-def _dealt(chunks: Iterable[bytes], held_bytes: int) -> Iterator[bytearray | bytes]:
-    """Yield the rows so that those of one digest come together: at once, or from one file after the other."""
-    held = bytearray()
+def _repartitioned(chunks: Iterable[bytes], held_bytes: int) -> Iterator[bytearray | bytes]:
+    """Yield sets of rows, each with all rows of its digests: all at once, or one file after the other."""
+    rows = bytearray()
     with ExitStack() as stack:
         files: list[IO[bytes]] = []
         for chunk in chunks:
-            held += chunk
-            if len(held) > held_bytes:
+            rows += chunk
+            if len(rows) > held_bytes:
                 files = files or [stack.enter_context(tempfile.TemporaryFile()) for _ in range(_FILES)]
-                _spread(held, files)
-                held.clear()
+                _spill(rows, files)
+                rows.clear()
         if not files:
-            yield held
+            yield rows
             return
-        _spread(held, files)
-        held.clear()
+        _spill(rows, files)
+        rows.clear()
         for file in files:
             file.seek(0)
             yield file.read()
 
 
-def _spread(rows: bytearray, files: Sequence[IO[bytes]]) -> None:
-    """Write each row to the file of its digest; partitions are cut by the first bytes, these by the last one."""
+def _spill(rows: bytearray, files: Sequence[IO[bytes]]) -> None:
+    """Write each row to a file by its digest's last byte; partitions are cut by the first bytes."""
     parts = [bytearray() for _ in files]
     for at in range(0, len(rows), ROW_BYTES):
         parts[rows[at + DIGEST_BYTES - 1] % _FILES] += rows[at : at + ROW_BYTES]
@@ -164,7 +159,7 @@ def _spread(rows: bytearray, files: Sequence[IO[bytes]]) -> None:
         file.write(part)
 
 
-class _Held(NamedTuple):
+class _Occurrence(NamedTuple):
     """The lines of an event in one object."""
 
     first: LineRef
@@ -174,7 +169,7 @@ class _Held(NamedTuple):
 
 
 class _Event:
-    """The objects that hold an event and take part, in the order of their numbers; read as often as one likes."""
+    """The occurrences of an event in objects that are not excluded, by number; iterable several times."""
 
     def __init__(self, view: memoryview, begin: int, end: int, layout: Layout) -> None:
         self._view = view
@@ -183,38 +178,37 @@ class _Event:
         self.layout = layout
         self.digest = bytes(view[ROW_BYTES * begin : ROW_BYTES * begin + DIGEST_BYTES])
 
-    def __iter__(self) -> Iterator[_Held]:
-        return (held for held in self._all() if held.first.number not in self.layout.excluded)
+    def __iter__(self) -> Iterator[_Occurrence]:
+        return (lines for lines in self._all() if lines.first.number not in self.layout.excluded)
 
-    def _all(self) -> Iterator[_Held]:
-        held: _Held | None = None
+    def _all(self) -> Iterator[_Occurrence]:
+        lines: _Occurrence | None = None
         for index in range(self._begin, self._end):
             _, number, line, last = ROW.unpack_from(self._view, ROW_BYTES * index)
-            if held is not None and last & COUNTED:
-                held = held._replace(total=last ^ COUNTED, second=line)
+            if lines is not None and last & COUNTED:
+                lines = lines._replace(total=last ^ COUNTED, second=line)
                 continue
-            if held is not None:
-                yield held
-            held = _Held(LineRef(number, line), last, 1, None)
-        if held is not None:
-            yield held
+            if lines is not None:
+                yield lines
+            lines = _Occurrence(LineRef(number, line), last, 1, None)
+        if lines is not None:
+            yield lines
 
     def original(self) -> LineRef | None:
-        """Return the record that stays; None when none takes part.
+        """Return the record that stays; None if all objects are excluded.
 
-        Any record of the day before; else, within each shard, the one at the lowest position, and among the shards
-        the one that arrived first (of two at the same time that of the first shard). Positions of different shards
-        cannot be compared, and within a shard arrival times may step back.
+        It is any record of the previous day; else, of the records at the lowest position of each shard, the one that
+        arrived first (of equal times, that of the first shard). Positions of different shards cannot be compared, and
+        within a shard arrival times may step back.
         """
-        best: _Held | None = None
+        best: _Occurrence | None = None
         shard = -1
-        for held in self:
-            if held.first.number < self.layout.first_of_day:
-                return held.first
-            its = bisect_right(self.layout.shards, held.first.number)
-            if its != shard and (best is None or held.arrival_ms < best.arrival_ms):
-                best = held
-            shard = its
+        for lines in self:
+            if lines.first.number < self.layout.first_of_day:
+                return lines.first
+            previous, shard = shard, bisect_right(self.layout.shards, lines.first.number)
+            if shard != previous and (best is None or lines.arrival_ms < best.arrival_ms):
+                best = lines
         return None if best is None else best.first
 
 
@@ -222,11 +216,11 @@ def _copies(event: _Event) -> Iterator[EventCopies]:
     original = event.original()
     if original is None:
         return
-    for held in event:
-        if held.first.number < event.layout.first_of_day:
+    for lines in event:
+        if lines.first.number < event.layout.first_of_day:
             continue
-        if held.first != original:
-            yield EventCopies(held.first, event.digest, held.total, None, held.second, original)
-        elif held.second is not None:
-            first = LineRef(held.first.number, held.second)
-            yield EventCopies(first, event.digest, held.total, held.first.line, held.second, original)
+        if lines.first != original:
+            yield EventCopies(lines.first, event.digest, lines.total, None, lines.second, original)
+        elif lines.second is not None:
+            first = LineRef(lines.first.number, lines.second)
+            yield EventCopies(first, event.digest, lines.total, lines.first.line, lines.second, original)

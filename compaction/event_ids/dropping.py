@@ -1,9 +1,9 @@
-"""Lines that a task leaves out: the copies that were found, as they come to the task that reads their objects.
+"""The lines that a task drops (copies), packed for the task that reads their objects.
 
-    object, 4 bytes | line, 4 | digest, 16        zeros: this line; else all lines of the event but this one
+    object, 4 bytes | line, 4 | digest, 16        zeros: drop this line; else all lines of the event but this one
 
-Nearly all are lines by number. An event that an object holds more than twice is named by its digest, so that the
-task looks for ids in that object once more.
+Nearly all are lines by number. If an object holds an event more than twice, the task drops by digest and evaluates
+the ids of that object again.
 """
 
 import struct
@@ -25,13 +25,13 @@ _NO_LINE: Final = (1 << 32) - 1
 
 
 class Drops(NamedTuple):
-    """What is left out of one object: lines, ascending, and events by digest, each with the line that stays."""
+    """What is dropped from one object: lines, ascending, and events by digest with the line that stays, if any."""
 
     lines: Sequence[int] = ()
     events: Mapping[bytes, int | None] = {}
 
     def test(self, expression: str) -> Callable[[int, bytes], bool]:
-        """Return what tells whether a line with this number and payload is left out."""
+        """Return a test of whether a line with this number and payload is dropped."""
         text, lines = PayloadPath(expression).text, frozenset(self.lines)
 
         def is_dropped(number: int, payload: bytes) -> bool:
@@ -45,24 +45,24 @@ class Drops(NamedTuple):
 
 
 class DroppedLines(NamedTuple):
-    """What a task leaves out, by the key of the object; `expression` is the path of the ids."""
+    """What a task drops, by the key of the object; `expression` is the path of the ids."""
 
     expression: str = ""
     objects: Mapping[str, Drops] = {}
 
     @property
     def digest(self) -> str:
-        """Return a name of what is left out; empty where nothing is."""
+        """The digest of what is dropped; empty if nothing is."""
         if not self.objects:
             return ""
-        named = blake2b(self.expression.encode(), digest_size=DIGEST_BYTES)
+        hashed = blake2b(self.expression.encode(), digest_size=DIGEST_BYTES)
         for key, drops in sorted(self.objects.items()):
             events = sorted((digest.hex(), -1 if line is None else line) for digest, line in drops.events.items())
-            named.update(repr((key, list(drops.lines), events)).encode())
-        return named.hexdigest()
+            hashed.update(repr((key, list(drops.lines), events)).encode())
+        return hashed.hexdigest()
 
-    def kept(self, lines: pa.Table, begin: int, key: str) -> pa.Table:
-        """Return the lines of an object that stay; `begin` is the number of the first."""
+    def remaining(self, lines: pa.Table, begin: int, key: str) -> pa.Table:
+        """Return the lines of an object that are not dropped; `begin` is the number of the first."""
         drops = self.objects.get(key)
         if drops is None:
             return lines
@@ -74,7 +74,7 @@ class DroppedLines(NamedTuple):
 
 
 def payloads(lines: pa.Table | pa.RecordBatch) -> list[bytes]:
-    """Return the payloads of lines or of rows, as the producer wrote them."""
+    """Return the payloads of lines or rows, as the producer wrote them."""
     texts: list[bytes] = lines["data"].cast(pa.binary()).to_pylist()
     others = lines["data_bytes"]
     if others.null_count == lines.num_rows:
@@ -83,7 +83,7 @@ def payloads(lines: pa.Table | pa.RecordBatch) -> list[bytes]:
 
 
 def without(lines: pa.Table, begin: int, dropped: Sequence[int]) -> pa.Table:
-    """Return lines without those that are dropped; `begin` is the number of the first, `dropped` ascends."""
+    """Return lines without the `dropped` numbers, which ascend; `begin` is the number of the first line."""
     low, high = bisect_left(dropped, begin), bisect_left(dropped, begin + lines.num_rows)
     if low == high:
         return lines
@@ -94,7 +94,7 @@ def without(lines: pa.Table, begin: int, dropped: Sequence[int]) -> pa.Table:
 
 
 def pack_drops(copies: EventCopies) -> bytes:
-    """Return what the task that writes the object is told."""
+    """Return copies packed for the task that writes the object."""
     number = copies.first.number
     if copies.lines is not None:
         return b"".join(_DROP.pack(number, line, _BY_LINE) for line in copies.lines)
@@ -102,7 +102,7 @@ def pack_drops(copies: EventCopies) -> bytes:
 
 
 def unpack_drops(chunks: Iterable[bytes], keys: Mapping[int, str]) -> dict[str, Drops]:
-    """Return what is left out of objects; `keys` holds their keys by number."""
+    """Return what is dropped, by object key; `keys` maps numbers to keys."""
     lines: dict[int, array[int]] = {}
     events: dict[int, dict[bytes, int | None]] = {}
     for chunk in chunks:

@@ -1,10 +1,10 @@
-"""Event ids that an hour's task keeps for the night, so that it need not read the hour's lines again.
+"""Event ids that an hour's task stores, so that the night need not read the hour's lines again.
 
-    dt=D/_hours/HH/_gen-G/_ids/<task>-<random>.parquet    object | digest | line | last, as in `ids.rows`
+    dt=D/_hours/HH/_gen-G/_ids/<task>-<random>.parquet    object | digest | line | last, as in `event_ids.rows`
 
-`object` is a place among the task's objects: which numbers these have is known at night. Facts of the task name the
-file, its path of the id, its rows and the digest of its bytes (`compaction.tasks.finished`): what does not fit is not
-looked at, and the lines are read.
+`object` is an index among the task's objects, whose numbers are known only at night. The task's facts name the file,
+the path of the id, the rows and the digest of the file (`compaction.tasks.finished`); if anything differs, the lines
+are read.
 """
 
 import hashlib
@@ -30,19 +30,19 @@ from minutebook.store.storage import ObjectChanged, Sink
 
 IDS_FOLDER: Final = "_ids/"
 _VERSION: Final = "ids-1"
-"""Of the file, and of what counts as an id (`minutebook.format.payload`)."""
+"""Version of the file format, and of what counts as an id (`minutebook.format.payload`)."""
 _SCHEMA: Final = pa.schema(
     [("object", pa.int32()), ("digest", pa.binary(DIGEST_BYTES)), ("line", pa.uint32()), ("last", pa.int64())]
 )
 GROUP_BYTES: Final = 8 << 20
-"""Bytes of rows of a row group."""
+"""Bytes of rows in a row group."""
 _WORDS: Final = ROW_BYTES // 4
 _NUMBER, _LINE, _LAST = 4, 5, 3
-"""Where a row has its number and line, in words of 4 bytes, and its last field, in words of 8."""
+"""The index of a row's number and line, in words of 4 bytes, and of its last field, in words of 8."""
 
 
 class CachedIds(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A file of ids. `without` counts the lines without an id, of each of the task's objects."""
+    """A file of ids. `without`: number of lines without an id, for each object of the task."""
 
     version: str
     expression: str
@@ -59,7 +59,7 @@ class Keeper(NamedTuple):
     file: "IdsFile"
 
     def close(self) -> CachedIds:
-        """Finish the file; returns what names it."""
+        """Finish the file and return its description."""
         return self.file.close(self.collector.finish())
 
 
@@ -67,7 +67,7 @@ class Keeper(NamedTuple):
 def keeping_ids(
     out: RetryingStorage, folder: str, task: Task, expression: str, group_bytes: int = GROUP_BYTES
 ) -> Iterator[Keeper | None]:
-    """Keep the ids of a task within a block; None: nobody asks for ids. A block that fails leaves no file."""
+    """Store the ids of a task that are collected in the block (None: no `expression`). On errors no file is left."""
     if not expression:
         yield None
         return
@@ -76,13 +76,13 @@ def keeping_ids(
     keys = [raw_object.key for raw_object in task.objects]
     try:
         yield Keeper(IdCollector(IdOrder(expression, 0, 1), keys, keep=file.add), file)
-    except BaseException:  # whatever ends it
+    except BaseException:  # also KeyboardInterrupt
         file.abort()
         raise
 
 
 class IdsFile:
-    """A file of ids that grows by the rows of one object after the other; memory is one row group."""
+    """A file of ids that grows object by object; memory is one row group."""
 
     def __init__(self, sink: Sink, key: str, expression: str, group_bytes: int) -> None:
         self._sink = sink
@@ -101,13 +101,13 @@ class IdsFile:
         )
 
     def add(self, rows: Rows) -> None:
-        """Append rows, whose numbers are places of objects."""
+        """Append rows, whose numbers are indexes of objects."""
         self._rows += rows
         if len(self._rows) >= self._group_bytes:
             self._write()
 
     def close(self, without: Sequence[int]) -> CachedIds:
-        """Finish the file; returns what names it."""
+        """Finish the file and return its description."""
         self._write()
         self._writer.close()
         self._sink.close()
@@ -115,9 +115,9 @@ class IdsFile:
         return CachedIds(_VERSION, self._expression, self._key, self._count, digest, tuple(without))
 
     def abort(self) -> None:
-        """Give the file up: nothing of it stays."""
+        """Discard the file: nothing is stored."""
         self._sink.abort()
-        self._writer.is_open = False  # else it writes a footer when it is collected
+        self._writer.is_open = False  # otherwise it writes a footer when it is garbage-collected
 
     def _write(self) -> None:
         table = _table(self._rows)
@@ -128,7 +128,7 @@ class IdsFile:
 
 
 class _Hashing:
-    """A sink whose bytes are hashed on their way."""
+    """A sink that hashes the bytes written to it."""
 
     def __init__(self, sink: Sink, digest: "hashlib._Hash") -> None:
         self._sink = sink
@@ -144,16 +144,15 @@ class _Hashing:
         """Do nothing."""
 
     def close(self) -> None:
-        """Leave the sink open: whoever opened it closes it."""
+        """Leave the sink open; `IdsFile` closes it."""
         self.closed = True
 
 
 def take_ids(out: RetryingStorage, kept: CachedIds, ids: IdCollector, keys: Sequence[str], expression: str) -> bool:
-    """Collect the ids that an hour's task has kept of its objects; False: none, its lines are to be read.
+    """Collect the ids that an hour's task has stored; return False if there are none and the lines must be read.
 
     Raises:
-        FormatError: some were collected, and the rest is not what its digest says.
-        StoreUnavailable, StoreRefused: the store.
+        FormatError: some ids were collected, and the rest of the file is invalid.
     """
     if (kept.version, kept.expression, len(kept.without)) != (_VERSION, expression, len(keys)):
         return False
@@ -183,7 +182,7 @@ def _collect(file: IO[bytes], kept: CachedIds, ids: IdCollector, keys: Sequence[
 
 
 def _table(rows: bytearray) -> pa.Table:
-    """Return rows as columns; each is a step through their bytes, of which none is looked at here."""
+    """Return rows as columns, by strided copies of their bytes."""
     count = len(rows) // ROW_BYTES
     words, doubles = memoryview(rows).cast("I"), memoryview(rows).cast("Q")
     digests = bytearray(count * DIGEST_BYTES)
@@ -201,7 +200,7 @@ def _table(rows: bytearray) -> pa.Table:
 
 
 def _rows(table: pa.Table) -> Iterator[tuple[int, bytearray]]:
-    """Yield each object's rows, by its place; their numbers are still to be said."""
+    """Yield each object's index and rows, without their numbers."""
     digests, lines, last = (_bytes_of(table[name]) for name in ("digest", "line", "last"))
     begin = 0
     for run in pc.value_counts(table["object"].combine_chunks()).to_pylist():
@@ -225,7 +224,7 @@ def _bytes_of(column: pa.ChunkedArray) -> pa.Buffer:
 
 
 def _swapped(data: bytes | pa.Buffer, code: str) -> pa.Buffer:
-    """Return numbers of rows, which are big-endian, as the machine has them; and the other way round."""
+    """Convert numbers between big-endian, as in rows, and the machine's byte order."""
     numbers = array(code)
     numbers.frombytes(data)
     if sys.byteorder == "little":

@@ -1,4 +1,4 @@
-"""Event ids of lines: while they pass from a segment to a Parquet file, or from the files of a published day."""
+"""Collect the event ids of lines, on their way from a segment to a Parquet file, or from a published day's files."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -16,10 +16,7 @@ _ROWS: Final = 10_000
 
 
 class LineFilter:
-    """Collects the ids of lines, leaves out those that are dropped, and hands the others on to the Parquet file.
-
-    A task that is not asked for producer duplicates does without it, and pays nothing.
-    """
+    """Collects the ids of lines, drops lines, and passes the others on to the Parquet file."""
 
     def __init__(self, part: ParquetPart | None, ids: IdCollector | None, dropped: DroppedLines) -> None:
         self._part = part
@@ -28,10 +25,10 @@ class LineFilter:
         self._lines: dict[str, int] = {}
 
     def add(self, lines: pa.Table, segment: str | pa.StringArray) -> None:
-        """Take the next lines of a segment; or lines that were merged, with the segment of each.
+        """Add the next lines of a segment, or merged lines with the segment of each.
 
-        Of merged lines no id counts: those of an object that is merged are in doubt. What is dropped of them was
-        dropped before they were merged.
+        The ids of merged lines are not collected, because their objects are in doubt, and their copies were dropped
+        before the merge.
         """
         if not isinstance(segment, str):
             if self._part is not None:
@@ -43,22 +40,15 @@ class LineFilter:
             return
         begin = self._lines.get(segment, 0)
         self._lines[segment] = begin + lines.num_rows
-        kept = self._dropped.kept(lines, begin, segment)
-        if kept.num_rows:
-            self._part.add(kept, segment)
+        remaining = self._dropped.remaining(lines, begin, segment)
+        if remaining.num_rows:
+            self._part.add(remaining, segment)
 
 
 def read_published_ids(storage: RetryingStorage, keys: Sequence[str], ids: IdCollector) -> None:
-    """Collect the ids of a day whose raw objects are expired, from its Parquet files. Memory is one row group.
-
-    Raises:
-        ObjectChanged, StoreUnavailable, StoreRefused: the store.
-    """
+    """Collect the ids of a day whose raw objects have expired, from its Parquet files. Memory is one row group."""
     for key in keys:
         with local_copy(storage, key) as file:
             for batch in pq.ParquetFile(file).iter_batches(_ROWS, columns=["data", "data_bytes", "arrival_time"]):
-                ids.add(
-                    payloads(batch),
-                    batch["arrival_time"].cast(pa.timestamp("ms", "UTC")).cast(pa.int64()).to_pylist(),
-                    key,
-                )
+                arrivals_ms = batch["arrival_time"].cast(pa.timestamp("ms", "UTC")).cast(pa.int64()).to_pylist()
+                ids.add(payloads(batch), arrivals_ms, key)

@@ -1,13 +1,11 @@
-"""Event ids of a day's records as rows of 32 bytes: what a task keeps of a record, and deals out by digest. Pure.
+"""Event ids of records as rows of 32 bytes, partitioned by digest. Pure.
 
-A task evaluates the user's path on each payload. The payload stays where it is. Rows of equal digests come into one
-partition:
+A task evaluates the user's path on each payload, and makes a row. Rows of equal digests go to one partition:
 
     digest, 16 bytes | object, 4 | line, 4 | arrival, epoch ms, 8        big-endian: sorted bytes are sorted numbers
 
-Raw objects are numbered in the order of day, shard and position, so the order of lines is that of the stream. An
-event that an object holds more than once leaves two rows, however often it is there, so that an id that all records
-have makes as many rows as there are objects:
+Raw objects are numbered in the order of day, shard and position, so lines are in the order of the stream. An event
+that an object holds several times makes only two rows, so that an id shared by all records makes two rows an object:
 
     digest, 16 bytes | object, 4 | first line, 4 | its arrival, 8
     digest, 16 bytes | object, 4 | second line, 4 | 2^63 + how many lines, 8
@@ -29,15 +27,15 @@ from minutebook.errors import SafetyRefusal
 from minutebook.format.payload import PayloadPath
 
 DIGEST_BYTES: Final = 16
-"""At a billion ids, the chance that any two are mistaken for one another is below 1 in 10^20."""
+"""With a billion ids, the probability of any collision is below 1 in 10^20."""
 ROW: Final = struct.Struct(">16sIIQ")
 ROW_BYTES: Final = ROW.size
 COUNTED: Final = 1 << 63
-"""Marks a second row: its last field is a count of lines."""
+"""Flag of a second row, whose last field is a count of lines."""
 NUMBERS: Final = 1 << 32
-"""Numbers that objects can have: four bytes of a row."""
+"""Upper limit of object numbers: four bytes of a row."""
 RUN_BYTES: Final = 16 << 20
-"""Bytes of rows that a task holds; of more, sorted runs go into a file without a name."""
+"""Bytes of rows that a task holds in memory; more are spilled as sorted runs to an unnamed temporary file."""
 _NUMBER_BYTES: Final = 4
 _PREFIX_BITS: Final = 32
 _PREFIX_BYTES: Final = _PREFIX_BITS // 8
@@ -47,10 +45,9 @@ Rows = bytes | bytearray | memoryview
 
 
 class IdOrder(NamedTuple):
-    """What a task is asked: the path, its first object's number, and in how many partitions ids are dealt out.
+    """How a task collects ids: their path, the number of its first object, and the number of partitions.
 
-    `room` are the numbers that are the task's: those behind them are another one's. `numbers` are those of all its
-    objects, where they do not just follow the first one.
+    `room`: how many numbers belong to the task. `numbers`: those of all its objects, if they are not consecutive.
     """
 
     expression: str
@@ -60,25 +57,23 @@ class IdOrder(NamedTuple):
     numbers: Sequence[int] = ()
 
     def of(self, numbers: Sequence[int]) -> "IdOrder":
-        """Return the same with the numbers of the task's objects, which ascend; none: they stay."""
+        """Return the order with the ascending numbers of the task's objects; empty: unchanged."""
         if not numbers:
             return self
-        is_run = numbers[-1] - numbers[0] + 1 == len(numbers)
-        own = () if is_run else array("Q", numbers)
+        is_consecutive = numbers[-1] - numbers[0] + 1 == len(numbers)
+        own = () if is_consecutive else array("Q", numbers)
         return self._replace(first_number=numbers[0], room=len(numbers), numbers=own)
 
     def number_at(self, place: int) -> int:
-        """Return the number of the object at a place in the task."""
+        """Return the number of the object at an index in the task."""
         return self.numbers[place] if self.numbers else self.first_number + place
 
 
 class IdCollector:
-    """Takes the lines of a task's objects, one object after the other, block by block, and collects their ids.
+    """Collects the ids of a task's lines, object by object and block by block.
 
-    With `keep` rows go there instead, object by object.
-
-    Raises:
-        SafetyRefusal: objects have no numbers of their own.
+    `keep`: called with the rows of each object in place of collecting them. Raises SafetyRefusal if the order has too
+    few numbers for the objects.
     """
 
     def __init__(
@@ -123,24 +118,24 @@ class IdCollector:
         self.pass_over(key, missing)
 
     def take(self, key: str, rows: bytearray) -> None:
-        """Take all rows of the object at `key`, as another collector has kept them."""
+        """Add all rows of the object at `key`, as another collector passed them to `keep`."""
         count = len(rows) // ROW_BYTES
         for place, byte in enumerate(self._numbers[key].to_bytes(_NUMBER_BYTES, "big"), start=DIGEST_BYTES):
             rows[place::ROW_BYTES] = bytes([byte]) * count
         self._hold(rows)
 
     def pass_over(self, key: str, missing: int) -> None:
-        """Count lines of the object at `key` that have no id."""
+        """Count lines of the object at `key` without an id."""
         if missing:
             self._missing[key] = self._missing.get(key, 0) + missing
 
     def finish(self) -> list[int]:
-        """Keep the rows of the last object; returns how many lines of each object have no id."""
+        """End the last object; return the number of lines without an id, for each object."""
         self._end_object()
         return [self._missing.get(key, 0) for key in self._numbers]
 
     def missing(self) -> dict[str, int]:
-        """Return how many lines have no id, by the key of their object."""
+        """Return the number of lines without an id, by object key."""
         return self._missing
 
     def rows(self) -> Iterator[tuple[int, bytes]]:
@@ -163,10 +158,10 @@ class IdCollector:
 
 
 class _Runs:
-    """Sorted rows on disk, and where in the file each partition's are."""
+    """Sorted rows on disk, and the slices of each partition in the file."""
 
     def __init__(self, partitions: int) -> None:
-        # The least prefix of each partition but the first.
+        # The smallest prefix of each partition except the first.
         self._bounds = [-(-(part << _PREFIX_BITS) // partitions) for part in range(1, partitions)]
         self._files = ExitStack()
         self._file: IO[bytes] | None = None
@@ -182,7 +177,7 @@ class _Runs:
             self._file.write(chunk)
 
     def drain(self, rows: bytearray) -> Iterator[tuple[int, bytes]]:
-        """Yield what was written, and the rows that were not."""
+        """Yield spilled rows, then `rows`."""
         with self._files:
             if self._file is not None:
                 self._file.seek(0)
@@ -206,7 +201,7 @@ class _Runs:
 
 
 def id_digest(event_id: str) -> bytes:
-    """Return the digest of an id, as `PayloadPath.text` gives it."""
+    """Return the digest of an id, given as `PayloadPath.text` returns it."""
     return blake2b(event_id.encode(), digest_size=DIGEST_BYTES).digest()
 
 
@@ -217,7 +212,7 @@ def sorted_rows(rows: bytes | bytearray) -> pa.Buffer:
 
 
 def stretches(ordered: pa.Buffer, key_bytes: int = DIGEST_BYTES) -> list[tuple[int, int]]:
-    """Return the stretches [begin, end) of sorted rows that begin with the same bytes and are longer than one."""
+    """Return the ranges [begin, end) of two or more sorted rows that begin with the same bytes."""
     whole = pa.Array.from_buffers(pa.binary(ROW_BYTES), ordered.size // ROW_BYTES, [None, ordered])
     keys = pc.binary_slice(whole, 0, key_bytes)
     groups: list[tuple[int, int]] = []
@@ -230,16 +225,16 @@ def stretches(ordered: pa.Buffer, key_bytes: int = DIGEST_BYTES) -> list[tuple[i
 
 
 def first_two(rows: bytearray) -> Rows:
-    """Return the rows of one object with two rows at most for an event, the second of which counts its lines."""
+    """Return the sorted rows of one object, at most two for an event; the second one counts the event's lines."""
     ordered = sorted_rows(rows)
     groups = stretches(ordered)
     if not groups:
         return memoryview(ordered)
-    view, kept, done = memoryview(ordered), bytearray(), 0
+    view, shortened, done = memoryview(ordered), bytearray(), 0
     for begin, end in groups:
-        kept += view[ROW_BYTES * done : ROW_BYTES * (begin + 1)]
+        shortened += view[ROW_BYTES * done : ROW_BYTES * (begin + 1)]
         digest, number, line, _ = ROW.unpack_from(view, ROW_BYTES * (begin + 1))
-        kept += ROW.pack(digest, number, line, COUNTED | (end - begin))
+        shortened += ROW.pack(digest, number, line, COUNTED | (end - begin))
         done = end
-    kept += view[ROW_BYTES * done :]
-    return kept
+    shortened += view[ROW_BYTES * done :]
+    return shortened

@@ -1,1 +1,1 @@
-"""Lines of segments as rows of Parquet files: planned, read, sorted and written. Knows no task."""
+"""Plan, read, sort and write the lines of segments as rows of Parquet files; imports nothing of `tasks`."""

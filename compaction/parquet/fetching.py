@@ -1,4 +1,7 @@
-"""Fetching: bodies of objects in order, the next ones on their way while the caller reads; or one file to disk."""
+"""Fetch objects from the store: in order and ahead of the reader, or one file to local disk.
+
+Every function retries until the outcome is known, and raises StoreUnavailable or StoreRefused.
+"""
 
 import functools
 import tempfile
@@ -14,25 +17,25 @@ from minutebook.store.retrying import RetryingStorage
 from minutebook.store.storage import ObjectChanged, Storage
 
 FETCHES: Final = 8
-"""Requests at once."""
+"""Concurrent requests."""
 _AHEAD_BYTES: Final = 6 << 20
-"""Compressed bytes that are fetched ahead of the reader; the next object always is, however large."""
+"""Compressed bytes fetched ahead of the reader; the next object is fetched whatever its size."""
 
 
 class FetchedBody(NamedTuple):
-    """An object's user metadata and its bytes, which are let go as they are read."""
+    """An object's user metadata and its bytes, which are released as they are read."""
 
     metadata: Mapping[str, str]
     chunks: deque[bytes]
 
     def drain(self) -> Iterator[bytes]:
-        """Yield the bytes; they can be read once."""
+        """Yield the bytes, once."""
         while self.chunks:
             yield self.chunks.popleft()
 
 
 class Fetched(NamedTuple):
-    """An object and its body; None when it is another one by now."""
+    """An object and its body; None: the object has changed."""
 
     raw_object: RawObject
     body: FetchedBody | None
@@ -41,11 +44,7 @@ class Fetched(NamedTuple):
 def fetch_ahead(
     pool: ThreadPoolExecutor, storage: RetryingStorage, objects: Sequence[RawObject]
 ) -> Iterator[Fetched]:
-    """Yield bodies in the order of `objects`.
-
-    Raises:
-        StoreUnavailable, StoreRefused: the store.
-    """
+    """Yield bodies in the order of `objects`."""
     waiting = deque(objects)
     in_flight: deque[tuple[RawObject, Future[FetchedBody | None]]] = deque()
     ahead = 0
@@ -69,10 +68,7 @@ def fetch_ahead(
 
 
 def fetch(storage: RetryingStorage, raw_object: RawObject) -> FetchedBody | None:
-    """Read one object (None: it is another one by now), again and again while the outcome is unknown.
-
-    A read may be repeated at will: the ETag makes sure that all attempts see the same bytes.
-    """
+    """Read one object; None if it has changed. The ETag guarantees that all attempts read the same bytes."""
 
     def attempt() -> FetchedBody | None:
         try:
@@ -86,10 +82,9 @@ def fetch(storage: RetryingStorage, raw_object: RawObject) -> FetchedBody | None
 
 @contextmanager
 def local_copy(storage: RetryingStorage, key: str) -> Iterator[IO[bytes]]:
-    """Fetch a stored file to local disk, and forget it with the block. Memory is what a reader takes of it at once.
+    """Copy a stored file to local disk for the block, so that memory is only what a reader takes at once.
 
-    Raises:
-        ObjectChanged, StoreUnavailable, StoreRefused: the store.
+    Raises ObjectChanged if the file is gone.
     """
     with tempfile.TemporaryFile() as file:
         fetch = functools.partial(_copy, storage.storage, key, file)
@@ -99,7 +94,7 @@ def local_copy(storage: RetryingStorage, key: str) -> Iterator[IO[bytes]]:
 
 
 def _copy(storage: Storage, key: str, file: IO[bytes]) -> None:
-    """Copy an object into a file, from its beginning: safe to repeat."""
+    """Copy an object into a file from its start, so that a retry is safe."""
     file.seek(0)
     file.truncate()
     for chunk in storage.open_read(key, None).chunks:

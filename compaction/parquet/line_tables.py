@@ -1,8 +1,7 @@
-"""Lines as Arrow tables, every one of them checked.
+"""Turn lines into Arrow tables; every line is checked, none is skipped.
 
-The quickest way is the archive's native codec, for lines of one shard as they are written. What it leaves is decoded
-by Python's, block by block, and whole columns are checked; a block that this does not take is read again line by
-line, which says what is wrong with which line. Nothing is ever skipped.
+The native codec reads the usual lines of one shard. Other blocks are decoded in Python and checked column by column;
+a block that fails this is decoded line by line, to report which line is invalid and why.
 """
 
 from collections.abc import Sequence
@@ -36,10 +35,10 @@ LINE_SCHEMA: Final = pa.schema(
         ("data_bytes", pa.binary()),
     ]
 )
-"""`data` holds the payloads that are valid UTF-8, `data_bytes` the others: one of them is null in each row."""
+"""`data` holds payloads that are valid UTF-8, `data_bytes` the others; one of the two is null in each row."""
 _LONGEST_NUMBER: Final = 129
 _LATEST_MS: Final = ((1 << 63) - 1) // 1000
-"""The Parquet files count microseconds in 64 bits."""
+"""Parquet files hold microseconds in 64 bits."""
 
 
 class Block(NamedTuple):
@@ -50,7 +49,7 @@ class Block(NamedTuple):
 
 
 def table_of_columns(columns: BlockColumns, shard_id: str) -> pa.Table:
-    """Return the lines that the native codec read, which are all of one shard."""
+    """Return lines of one shard that the native codec read."""
     texts = column_of(pa.string(), columns.texts)
     blobs = pa.nulls(columns.rows, pa.binary())
     if columns.blobs is not None:
@@ -71,10 +70,10 @@ def table_of_columns(columns: BlockColumns, shard_id: str) -> pa.Table:
 
 
 def table_of_block(block: Block, lines_before: int) -> pa.Table:
-    """Return the lines of a block, before which the segment has `lines_before`.
+    """Return the lines of a block; `lines_before` lines of the segment precede it.
 
     Raises:
-        FormatError: a line is not ours; the message begins with its number.
+        FormatError: a line is invalid; the message begins with its number.
     """
     lines = decode_block(*block)
     table = None if lines is None else _table(lines)
@@ -82,17 +81,17 @@ def table_of_block(block: Block, lines_before: int) -> pa.Table:
 
 
 def _table(lines: Sequence[Line]) -> pa.Table | None:
-    """Turn lines into columns; None when a line breaks a rule that `decode_line` knows."""
+    """Turn lines into columns; None if a line breaks a rule of `decode_line`."""
     sequences = text_column([line.sequence_number for line in lines])
     arrivals = [line.arrival_ms for line in lines]
     payloads = _payloads(lines)
     if payloads is None or not _are_sequence_numbers(sequences) or not _are_arrivals(arrivals):
         return None
     shards = [line.shard_id for line in lines]
-    is_one = shards.count(shards[0]) == len(shards)
+    is_one_shard = shards.count(shards[0]) == len(shards)
     return pa.Table.from_arrays(
         [
-            constant_column(shards[0], len(shards)) if is_one else text_column(shards),
+            constant_column(shards[0], len(shards)) if is_one_shard else text_column(shards),
             sequences,
             long_column([line.sub_sequence_number for line in lines]),
             text_column([line.partition_key for line in lines]),
@@ -109,7 +108,7 @@ def _payloads(lines: Sequence[Line]) -> tuple[pa.Array, pa.Array] | None:
     if blobs.count(msgspec.UNSET) == len(blobs):
         try:
             return text_column(texts), pa.nulls(len(lines), pa.binary())  # type: ignore[arg-type]  # raises if not
-        except TypeError:  # a line without any payload
+        except TypeError:  # a line without payload
             return None
     pairs = [[value for value in pair if value is not msgspec.UNSET] for pair in zip(texts, blobs, strict=True)]
     if any(len(pair) != 1 for pair in pairs):
@@ -118,11 +117,11 @@ def _payloads(lines: Sequence[Line]) -> tuple[pa.Array, pa.Array] | None:
 
 
 def _payload_columns(payloads: Sequence[str | bytes]) -> tuple[pa.Array, pa.Array]:
-    """Return the columns of text and of bytes: what is valid UTF-8 is text, however it was written."""
-    read = [_text_if_valid(payload) if isinstance(payload, bytes) else payload for payload in payloads]
-    is_text = [isinstance(payload, str) for payload in read]
-    texts = text_column([payload if isinstance(payload, str) else "" for payload in read])
-    blobs = bytes_column([b"" if isinstance(payload, str) else payload for payload in read])
+    """Return the columns of text and of bytes: valid UTF-8 is text, whichever field of the line held it."""
+    decoded = [_text_if_valid(payload) if isinstance(payload, bytes) else payload for payload in payloads]
+    is_text = [isinstance(payload, str) for payload in decoded]
+    texts = text_column([payload if isinstance(payload, str) else "" for payload in decoded])
+    blobs = bytes_column([b"" if isinstance(payload, str) else payload for payload in decoded])
     return with_gaps(texts, is_text), with_gaps(blobs, [not text for text in is_text])
 
 
@@ -138,7 +137,7 @@ def _are_arrivals(times_ms: Sequence[int]) -> bool:
 
 
 def _are_sequence_numbers(texts: pa.StringArray) -> bool:
-    """Tell whether all are what `Position` takes; `0` is left to the slow way: Kinesis never gives it."""
+    """Return whether `Position` accepts all; `0`, which Kinesis never issues, is left to the slow path."""
     return (
         pc.all(pc.ascii_is_decimal(texts)).as_py()
         and not pc.any(pc.starts_with(texts, "0")).as_py()
@@ -160,7 +159,7 @@ def _parse_slowly(block: bytes, lines_before: int) -> pa.Table:
 
 
 def table_of_records(records: Sequence[tuple[str, Record]]) -> pa.Table:
-    """Return records with their shard ids as lines; there must be one at least."""
+    """Return one or more records, each with its shard id, as lines."""
     shards, values = zip(*records, strict=True)
     return pa.Table.from_arrays(
         [

@@ -1,7 +1,7 @@
-"""The plan: which task reads which segments. Pure and deterministic: the same inventory gives the same plan.
+"""Plan which task reads which segments. Pure and deterministic: the same inventory gives the same plan.
 
-Segments of one shard lie in position order in consecutive tasks, so the payload is never sorted or shuffled: each
-task writes one sorted file. Tasks are cut by compressed bytes (docs/decisions/0032-a-large-day.md).
+Consecutive tasks hold the segments of a shard in position order, and each task writes one sorted file, so payloads
+are never sorted or shuffled. Tasks are cut by compressed bytes (docs/decisions/0032-a-large-day.md).
 """
 
 from collections import defaultdict
@@ -15,12 +15,12 @@ from minutebook.format.position import Position
 
 
 class TaskSizes(NamedTuple):
-    """How large tasks are, and so their Parquet files: they grow with the day.
+    """The sizes of tasks, and so of their Parquet files, which grow with the day.
 
-    `least_bytes`: compressed bytes of a task of a small day, about 256 MB of lines. `files`: about so many a large
-    day is cut into, so that a reader opens thousands and not tens of thousands; `most_bytes`: but no task is larger,
-    so a day of more than 2 TB (compressed) has more files, and not larger ones. `segments` bounds the requests of a
-    task on a stream of tiny segments. `shards` are judged together: of a busy day 11,520 segments, some 60 MB.
+    `least_bytes`: compressed bytes of a task of a small day, about 256 MB of lines. `files`: target number of files
+    of a large day, so that a reader opens thousands, not tens of thousands. `most_bytes`: upper limit of a task; days
+    above 2 TB (compressed) get more files, not larger ones. `segments` bounds the requests of a task on a stream of
+    tiny segments. `shards`: shards that are judged together, on a busy day 11,520 segments or some 60 MB.
     """
 
     least_bytes: int = 64 << 20
@@ -30,7 +30,7 @@ class TaskSizes(NamedTuple):
     shards: int = 8
 
     def bytes_for(self, size: int) -> int:
-        """Return the compressed bytes of one task of a day of `size` compressed bytes."""
+        """Return the compressed bytes of one task, for a day of `size` compressed bytes."""
         return min(max(self.least_bytes, -(-size // self.files)), self.most_bytes)
 
 
@@ -38,7 +38,7 @@ SIZES: Final = TaskSizes()
 
 
 class RawObject(NamedTuple):
-    """One object to read. `modified_ms` is when it was written, by its listing; 0: not known."""
+    """One object to read. `modified_ms` is LastModified of its listing; 0: unknown."""
 
     key: str
     etag: str
@@ -50,17 +50,17 @@ class RawObject(NamedTuple):
 
 
 class RestoredLines(NamedTuple):
-    """Lines that come back from an object of `_duplicates`, by their positions."""
+    """Lines, by position, that are restored from an object of `_duplicates`."""
 
     key: str
     positions: tuple[Position, ...]
 
 
 class MergeGroup(NamedTuple):
-    """Raw objects that are written together. `merge`: their lines are sorted and each position is kept once.
+    """Raw objects that are written together. With `merge` their lines are sorted and each position is kept once.
 
-    `unsorted` are the keys of those whose own lines are out of order. `restored` are lines that are sorted in
-    between; none of the objects holds them.
+    `unsorted`: keys of objects whose own lines are out of order. `restored`: lines that none of the objects holds,
+    to be merged in.
     """
 
     objects: tuple[RawObject, ...]
@@ -75,7 +75,7 @@ class MergeGroup(NamedTuple):
 
 
 class Task(NamedTuple):
-    """What one Spark task reads and writes, in this order."""
+    """The groups that one Spark task reads and writes, in order."""
 
     number: int
     groups: tuple[MergeGroup, ...]
@@ -94,30 +94,27 @@ class Task(NamedTuple):
 def plan_tasks(
     groups: Iterable[MergeGroup], *, sizes: TaskSizes = SIZES, first_number: int = 0, day_bytes: int | None = None
 ) -> list[Task]:
-    """Cut groups into tasks, in the order of shard and position. A group is never divided.
+    """Cut groups into tasks, in the order of shard and position. A group is never split.
 
-    A large shard takes many tasks, and many small ones share one. `day_bytes` is the size of the day that the groups
-    are a part of; None: they are all of it.
+    A large shard takes many tasks, many small shards share one. `day_bytes`: compressed bytes of the whole day; None:
+    the groups are the whole day.
     """
     groups = sorted_groups(groups)
     task_bytes = sizes.bytes_for(sum(group.size for group in groups) if day_bytes is None else day_bytes)
-    tasks: list[Task] = []
-    batch: list[MergeGroup] = []
+    batches: list[list[MergeGroup]] = []
     size = count = 0
     for group in groups:
-        if batch and (size + group.size > task_bytes or count + len(group.objects) > sizes.segments):
-            tasks.append(Task(first_number + len(tasks), tuple(batch)))
-            batch, size, count = [], 0, 0
-        batch.append(group)
+        if not batches or size + group.size > task_bytes or count + len(group.objects) > sizes.segments:
+            batches.append([])
+            size = count = 0
+        batches[-1].append(group)
         size += group.size
         count += len(group.objects)
-    if batch:
-        tasks.append(Task(first_number + len(tasks), tuple(batch)))
-    return tasks
+    return [Task(number, tuple(batch)) for number, batch in enumerate(batches, start=first_number)]
 
 
 def raw_objects(rows: Iterable[ListedSegment]) -> list[RawObject]:
-    """Return what can be read of a day: every object whose key is a segment's."""
+    """Return every object of a day whose key is that of a segment."""
     return [
         RawObject(
             row.key,
@@ -139,7 +136,7 @@ def single_groups(objects: Iterable[RawObject]) -> list[MergeGroup]:
 
 
 class LineSpan(NamedTuple):
-    """What the lines of an object really cover, within what its metadata says; `is_sorted` False: out of order."""
+    """Position range of an object's lines, clipped to the range in its metadata; `is_sorted`: the lines ascend."""
 
     raw_object: RawObject
     low: Position
@@ -150,62 +147,61 @@ class LineSpan(NamedTuple):
 def spans_of(
     rows: Iterable[ListedSegment], described: ClassifiedObjects, facts: Mapping[str, SegmentFacts]
 ) -> list[LineSpan]:
-    """Return what goes into the Parquet files: members that were read to their end and hold at least one line.
+    """Return the spans of objects to write: segments that were read to their end and hold at least one line.
 
-    A line outside the span of its object's metadata is a defect of that object alone: one low position would else
-    touch every segment before it, and draw a whole day into one group.
+    A line outside its object's metadata range is a defect of that object alone: unclipped, one low position would
+    overlap every earlier segment and merge the whole day into one group.
     """
-    members = {segment.key: segment.metadata.span for segment in described.segments}
+    stated = {segment.key: segment.metadata.span for segment in described.segments}
     spans = []
     for raw_object in raw_objects(rows):
         read = facts.get(raw_object.key)
-        said = members.get(raw_object.key)
-        if said is not None and read is not None and not read.problem and read.low and read.high:
-            low, high = (min(max(end, said.first), said.last) for end in (read.low, read.high))
+        span = stated.get(raw_object.key)
+        if span is not None and read is not None and not read.problem and read.low and read.high:
+            low, high = (min(max(end, span.first), span.last) for end in (read.low, read.high))
             spans.append(LineSpan(raw_object, low, high, read.is_sorted))
     return spans
 
 
 def group_overlaps(spans: Sequence[LineSpan]) -> list[MergeGroup]:
-    """Join objects of a shard whose spans touch each other into groups to merge; the others stay single.
+    """Join objects of a shard whose spans overlap into groups to merge; other objects get a group each.
 
-    The groups are the connected parts: sorted by `low`, an object that begins at or before the greatest `high` so far
-    belongs to the group.
+    Sorted by `low`, an object that begins at or before the greatest `high` so far belongs to the group.
     """
     by_shard: dict[str, list[LineSpan]] = defaultdict(list)
     for span in spans:
         by_shard[span.raw_object.shard_id].append(span)
     groups: list[MergeGroup] = []
     for _, shard in sorted(by_shard.items()):
-        touching: list[LineSpan] = []
-        reached = None
+        overlapping: list[LineSpan] = []
+        highest = None
         for span in sorted(shard, key=lambda span: (span.low, span.high, span.raw_object.key)):
-            if reached is None or span.low > reached:
-                if touching:
-                    groups.append(_group(touching))
-                touching, reached = [], span.high
-            touching.append(span)
-            reached = max(reached, span.high)
-        groups.append(_group(touching))
+            if highest is None or span.low > highest:
+                if overlapping:
+                    groups.append(_group(overlapping))
+                overlapping, highest = [], span.high
+            overlapping.append(span)
+            highest = max(highest, span.high)
+        groups.append(_group(overlapping))
     return groups
 
 
 def with_restored(
     groups: Iterable[MergeGroup], objects: Iterable[RawObject], restored: Mapping[str, RestoredLines]
 ) -> list[MergeGroup]:
-    """Return groups into which lines come back; `restored` holds them by the object that they were dropped from.
+    """Return groups with restored lines added; `restored` maps an object's key to the lines dropped from it.
 
-    An object whose lines were all dropped is in no group: it gets one.
+    An object whose lines were all dropped is in no group yet and gets its own.
     """
-    found = []
-    placed: set[str] = set()
+    changed = []
+    grouped: set[str] = set()
     for group in groups:
         keys = [raw_object.key for raw_object in group.objects]
-        placed.update(keys)
+        grouped.update(keys)
         lines = tuple(restored[key] for key in keys if key in restored)
-        found.append(group._replace(merge=True, restored=lines) if lines else group)
-    empty = [raw_object for raw_object in objects if raw_object.key in restored and raw_object.key not in placed]
-    return [*found, *(MergeGroup((each,), merge=True, restored=(restored[each.key],)) for each in empty)]
+        changed.append(group._replace(merge=True, restored=lines) if lines else group)
+    empty = [raw_object for raw_object in objects if raw_object.key in restored and raw_object.key not in grouped]
+    return [*changed, *(MergeGroup((each,), merge=True, restored=(restored[each.key],)) for each in empty)]
 
 
 def _group(spans: Sequence[LineSpan]) -> MergeGroup:
@@ -220,5 +216,5 @@ def sorted_groups(groups: Iterable[MergeGroup]) -> list[MergeGroup]:
 
 
 def order_of_objects(raw_object: RawObject) -> tuple[str, Position, int, str]:
-    """Return what objects are sorted by: shard and position."""
+    """Return the sort key of objects: shard and position."""
     return raw_object.shard_id, raw_object.first, raw_object.minute, raw_object.key

@@ -1,4 +1,4 @@
-"""Reading a segment: its body to blocks of whole lines to Arrow tables, and what they show."""
+"""Read a segment: its body as blocks of whole lines, these as Arrow tables, and the facts about its lines."""
 
 import itertools
 from collections.abc import Iterable, Iterator
@@ -18,15 +18,14 @@ from minutebook.format.position import Position
 from minutebook.format.segment import MAX_LINE_BYTES, inflate_blocks
 
 BLOCK_BYTES: Final = 1 << 20
-"""Bytes of lines that are parsed at once: what the processor's cache holds."""
+"""Bytes of lines that are parsed at once: they fit into the processor's cache."""
 _SAMPLES: Final = 20
 
 
 class SegmentReader:
-    """Yields a segment's lines as tables of `LINE_SCHEMA` and collects what they show.
+    """Yields a segment's lines as tables of `LINE_SCHEMA`, and collects facts about them.
 
-    A problem ends the reading: the tables that were given out before it must then be thrown away. `native` False: all
-    of it is read by the codec of Python.
+    A problem ends the reading: the caller must then discard the tables before it. `native` False: use Python's codec.
     """
 
     def __init__(self, raw_object: RawObject, block_bytes: int = BLOCK_BYTES, *, native: bool = True) -> None:
@@ -45,23 +44,23 @@ class SegmentReader:
         self._problem = ""
 
     def tables(self, chunks: Iterable[bytes]) -> Iterator[pa.Table]:
-        """Yield the lines of a body that arrives in chunks."""
+        """Yield the lines of a body that is read in chunks."""
         try:
             blocks = inflate_blocks(chunks, compression_of(self._object.key), self._block_bytes)
             for block in _whole_lines(blocks, self._block_bytes):
                 columns = None if self._columns is None else self._columns.read(*block)
                 if columns is None:
                     table = table_of_block(block, self._lines)
-                    self._look_at(table, block.size)
+                    self._note_table(table, block.size)
                 else:
                     table = table_of_columns(columns, self._object.shard_id)
-                    self._look_at_columns(columns, table, block.size)
+                    self._note_columns(columns, table, block.size)
                 yield table
         except FormatError as exc:
             self._problem = str(exc)
 
     def facts(self, metadata: dict[str, str]) -> SegmentFacts:
-        """Return what was seen so far."""
+        """Return the facts so far."""
         low, high = self._arrivals or (0, 0)
         return SegmentFacts(
             self._object.key,
@@ -81,25 +80,27 @@ class SegmentReader:
             problem=self._problem,
         )
 
-    def _look_at(self, table: pa.Table, raw_bytes: int) -> None:
+    def _note_table(self, table: pa.Table, raw_bytes: int) -> None:
         sequences, subs = _positions(table)
         first, last = position_at(sequences, subs, 0), position_at(sequences, subs, len(sequences) - 1)
-        self._follow(first, last, table, raw_bytes, ascends=is_ascending(sequences, subs))
+        self._note_positions(first, last, table, raw_bytes, ascends=is_ascending(sequences, subs))
         self._payload_bytes += payload_bytes(table)
-        found = pc.min_max(table["arrival_ms"]).as_py()
-        self._arrival(table["arrival_ms"], found["min"], found["max"])
+        arrivals = pc.min_max(table["arrival_ms"]).as_py()
+        self._note_arrivals(table["arrival_ms"], arrivals["min"], arrivals["max"])
         if pc.unique(table["shard_id"]).to_pylist() != [self._object.shard_id]:
             self._wrong_shard += table.num_rows - pc.sum(pc.equal(table["shard_id"], self._object.shard_id)).as_py()
 
-    def _look_at_columns(self, columns: BlockColumns, table: pa.Table, raw_bytes: int) -> None:
-        """Take what was seen while the block was read; all its lines are of this shard."""
-        self._follow(*_ends(columns), table, raw_bytes, ascends=columns.ascends)
+    def _note_columns(self, columns: BlockColumns, table: pa.Table, raw_bytes: int) -> None:
+        """Use the facts of the native codec, which reads lines of this shard only."""
+        self._note_positions(*_ends(columns), table, raw_bytes, ascends=columns.ascends)
         self._payload_bytes += columns.payload_bytes
-        self._arrival(table["arrival_ms"], columns.arrival_min_ms, columns.arrival_max_ms)
+        self._note_arrivals(table["arrival_ms"], columns.arrival_min_ms, columns.arrival_max_ms)
 
-    def _follow(self, first: Position, last: Position, table: pa.Table, raw_bytes: int, *, ascends: bool) -> None:
+    def _note_positions(
+        self, first: Position, last: Position, table: pa.Table, raw_bytes: int, *, ascends: bool
+    ) -> None:
         if self._last is not None and first <= self._last:
-            self._note(first, self._last)
+            self._note_disorder(first, self._last)
         low, high = (first, last) if ascends else self._disorder(table)
         self._low = low if self._low is None else min(self._low, low)
         self._high = high if self._high is None else max(self._high, high)
@@ -109,15 +110,15 @@ class SegmentReader:
         self._raw_bytes += raw_bytes
 
     def _disorder(self, table: pa.Table) -> tuple[Position, Position]:
-        """Note each step back, and return the lowest and the highest position."""
+        """Count the steps back; return the lowest and the highest position."""
         numbers, subs = (column.to_pylist() for column in _positions(table))
         positions = [Position(int(number), sub) for number, sub in zip(numbers, subs, strict=True)]
         for before, position in itertools.pairwise(positions):
             if position <= before:
-                self._note(position, before)
+                self._note_disorder(position, before)
         return min(positions), max(positions)
 
-    def _note(self, position: Position, before: Position) -> None:
+    def _note_disorder(self, position: Position, before: Position) -> None:
         if position == before:
             self._repeated += 1
         else:
@@ -125,7 +126,7 @@ class SegmentReader:
         if len(self._samples) < _SAMPLES:
             self._samples.append(str(position))
 
-    def _arrival(self, arrivals: pa.ChunkedArray, low: int, high: int) -> None:
+    def _note_arrivals(self, arrivals: pa.ChunkedArray, low: int, high: int) -> None:
         if low < self._opens or high >= self._opens + MINUTE_MS:
             inside = pc.and_(pc.greater_equal(arrivals, self._opens), pc.less(arrivals, self._opens + MINUTE_MS))
             self._wrong_minute += len(arrivals) - pc.sum(inside).as_py()
@@ -141,7 +142,7 @@ def _ends(columns: BlockColumns) -> tuple[Position, Position]:
 
 
 def _positions(table: pa.Table) -> tuple[pa.StringArray, pa.Int64Array]:
-    """Return the two columns of which positions are made."""
+    """Return the two columns that make a position."""
     return table["sequence_number"].combine_chunks(), table["sub_sequence_number"].combine_chunks()
 
 
@@ -151,10 +152,7 @@ def position_at(sequences: pa.StringArray, subs: pa.Int64Array, index: int) -> P
 
 
 def is_ascending(sequences: pa.StringArray, subs: pa.Int64Array) -> bool:
-    """Tell whether positions strictly ascend. Numbers of one length compare as text; else they are compared as such.
-
-    All of a shard's numbers have the same length in practice; nothing promises it.
-    """
+    """Return whether positions strictly ascend. Sequence numbers of equal length (the usual case) compare as text."""
     if len(sequences) < 2:  # noqa: PLR2004 - a pair
         return True
     lengths = pc.min_max(pc.binary_length(sequences)).as_py()
@@ -175,12 +173,12 @@ def payload_bytes(table: pa.Table) -> int:
 
 
 def _whole_lines(chunks: Iterable[bytes], block_bytes: int) -> Iterator[Block]:
-    """Gather chunks and cut them at line breaks: blocks of about `block_bytes`, each valid until the next.
+    """Cut chunks into blocks of whole lines, about `block_bytes` each.
 
-    All blocks of a segment use one buffer, one after the other: it stays in the processor's cache.
+    All blocks share one buffer, which stays in the processor's cache: a block is valid until the next one.
     """
     buffer = bytearray(block_bytes)
-    size = begun = 0  # what the buffer holds, and how much of it is the line that has no end yet
+    size = begun = 0  # bytes in the buffer, and bytes of its last, unfinished line
     for chunk in chunks:
         _overwrite(buffer, size, chunk)
         size += len(chunk)
@@ -199,9 +197,9 @@ def _whole_lines(chunks: Iterable[bytes], block_bytes: int) -> Iterator[Block]:
 
 
 def _overwrite(buffer: bytearray, at: int, data: bytes | bytearray) -> None:
-    """Put the data there; the buffer grows if it must."""
+    """Write data at an offset; the buffer grows if needed."""
     missing = at + len(data) - len(buffer)
     if missing > 0:
         buffer.extend(bytes(missing))
-    with memoryview(buffer) as view:  # slices of a bytearray would take a copy of the data
+    with memoryview(buffer) as view:  # assigning to a slice of the bytearray would copy the data first
         view[at : at + len(data)] = data

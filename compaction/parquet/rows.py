@@ -1,7 +1,7 @@
-"""The Parquet files: how lines become rows of the published columns (`minutebook.published.schema`).
+"""Write lines as rows of the published columns (`minutebook.published.schema`) into Parquet files.
 
-Pages are PLAIN or dictionaries: what every reader takes into vectors (docs/decisions/0033-tasks.md). A file says by
-which columns its rows are sorted, where they are. That is checked, row group by row group: readers rely on it.
+Pages are PLAIN or dictionary-encoded, which every vectorized reader supports (docs/decisions/0033-tasks.md). A file
+declares its sort order, and each row group is checked against it, because readers rely on it.
 """
 
 import inspect
@@ -21,10 +21,10 @@ from minutebook.store.retrying import RetryingStorage
 from minutebook.store.storage import Sink, Tail
 
 ROW_GROUP_BYTES: Final = 64 << 20
-"""Least bytes of lines in a row group, but for the last: what a task holds in memory, and a reader reads at once."""
+"""Least bytes of lines in a row group except the last. A task holds one in memory, a reader reads one at once."""
 ZSTD_LEVEL: Final = 1
 PARQUET_TYPE: Final = "application/vnd.apache.parquet"
-"""The content type of what is stored."""
+"""The content type of stored files."""
 
 _ORDER: Final = ("shard_id", "sequence_number", "sub_sequence_number")
 _BLOOM: Final = "bloom_filter_options" in inspect.signature(pq.ParquetWriter).parameters
@@ -32,7 +32,7 @@ _BLOOM: Final = "bloom_filter_options" in inspect.signature(pq.ParquetWriter).pa
 
 
 class NotSorted(Exception):  # noqa: N818 - the name says what happened, as in minutebook.errors
-    """Rows do not ascend by the columns that the file, which is begun, says it is sorted by."""
+    """Rows are out of order in a file whose first row groups have declared a sort order."""
 
 
 _BOUNDED: Final = ("shard_id", "sequence_number", "sub_sequence_number", "arrival_time", "segment")
@@ -40,7 +40,7 @@ _FOOTER_BYTES: Final = 64 << 10
 
 
 def read_footer(out: RetryingStorage, key: str) -> Tail:
-    """Return a file's footer as a file of its own, which pyarrow reads as one without rows; and the whole size."""
+    """Return a file's footer as a Parquet file of its own, for pyarrow, and the size of the whole file."""
     tail = out.read_tail(key, _FOOTER_BYTES)
     footer = int.from_bytes(tail.data[-8:-4], "little") + 8
     data = tail.data if footer <= len(tail.data) else out.read_tail(key, footer).data
@@ -48,14 +48,14 @@ def read_footer(out: RetryingStorage, key: str) -> Tail:
 
 
 def schema_with(columns: Columns | None) -> pa.Schema:
-    """Return the schema of the files: the envelope, and the columns of the payloads behind it."""
+    """Return the schema of the files: the envelope, followed by the typed columns."""
     return SCHEMA if columns is None else pa.schema([*SCHEMA, *columns.fields])
 
 
 class ParquetPart:
     """A Parquet file that grows by tables of lines; memory is one row group.
 
-    `columns` are those of the payloads. `is_sorted` False: nothing is said of an order.
+    `columns` are typed columns of the payloads. `is_sorted` False: the file declares no sort order.
     """
 
     def __init__(
@@ -82,10 +82,10 @@ class ParquetPart:
         self.rows = 0
 
     def add(self, lines: pa.Table, segment: str | pa.StringArray) -> None:
-        """Append lines in their order: of one segment, or of the segment that each one's row names.
+        """Append lines of one segment, or of the segment that each row names.
 
         Raises:
-            NotSorted: the file says that its rows are sorted, and these are not.
+            NotSorted: the file has declared a sort order, and these rows break it.
         """
         self._pending.append(lines)
         self._segments.append(constant_column(segment, lines.num_rows) if isinstance(segment, str) else segment)
@@ -96,7 +96,7 @@ class ParquetPart:
 
     @property
     def typed(self) -> TypedCounts | None:
-        """What became of the payloads, where they have columns: complete once the file is closed."""
+        """The counts of the typed columns, if there are any; complete once the file is closed."""
         return None if self._payload_columns is None else self._payload_columns.counts()
 
     @property
@@ -105,7 +105,7 @@ class ParquetPart:
         return self._sink.size
 
     def close(self) -> None:
-        """Write what is left and finish the file: only now it exists. Raises as `add`."""
+        """Write pending rows and finish the file, which exists only from now on. Raises as `add`."""
         if self._pending or self._writer is None:
             self._write()
         if self._writer is not None:
@@ -113,10 +113,10 @@ class ParquetPart:
         self._sink.close()
 
     def abort(self) -> None:
-        """Give the file up: nothing of it stays."""
+        """Discard the file: nothing is stored."""
         self._sink.abort()
         if self._writer is not None:
-            self._writer.is_open = False  # else it writes a footer when it is collected
+            self._writer.is_open = False  # otherwise it writes a footer when it is garbage-collected
 
     def _write(self) -> None:
         table = _rows(pa.concat_tables([LINE_SCHEMA.empty_table(), *self._pending]), self._segments)
@@ -136,9 +136,9 @@ class ParquetPart:
         self._writer.write_table(table, row_group_size=max(1, table.num_rows))
 
     def _ascends(self, table: pa.Table) -> bool:
-        """Tell whether rows ascend, as text, from the last one of the row group before.
+        """Return whether rows ascend as text, from the last row of the previous row group on.
 
-        Numbers of one length do, and a shard's have one length in practice; where they differ nothing is claimed.
+        Sequence numbers of different lengths do not; in practice a shard's have one length.
         """
         if not table.num_rows:
             return True
@@ -153,7 +153,7 @@ class ParquetPart:
             order = [(name, "ascending") for name in _ORDER]
             more["sorting_columns"] = pq.SortingColumn.from_ordering(self._schema, order)
         if _BLOOM:
-            # The filters of all row groups have one size: what the keys of the first one call for.
+            # The filters of all row groups have one size, chosen for the keys of the first.
             keys = max(1, pc.count_distinct(first["partition_key"]).as_py())
             more["bloom_filter_options"] = {"partition_key": {"ndv": keys, "fpp": 0.01}}
         return pq.ParquetWriter(
@@ -170,12 +170,12 @@ class ParquetPart:
 
 
 def _is_ascending(columns: list[pa.Array]) -> bool:
-    """Tell whether rows ascend by these columns, or stay the same."""
+    """Return whether rows ascend by these columns, or are equal."""
     if len(columns[0]) < 2:  # noqa: PLR2004 - a pair
         return True
     first, second, *_ = columns
     if pc.all(pc.equal(first, first[0])).as_py() and pc.all(pc.greater(second[1:], second[:-1])).as_py():
-        return True  # one shard, as a rule: half of the comparisons
+        return True  # the usual case of one shard, with half of the comparisons
     result: pa.Array | None = None
     for column in reversed(columns):
         before, after = column[:-1], column[1:]

@@ -1,7 +1,7 @@
-"""Sorting the lines of an object that is out of order, in the memory of a few blocks.
+"""Sort the lines of an object in the memory of a few blocks.
 
-Lines are sorted in runs of a few MiB. One run is the answer; of more, each goes into a file of its own, and the files
-are read side by side, a few hundred KiB of each. They have no name: they are gone with the task, however it ends.
+Lines are sorted in runs of a few MiB. If there are several, each is written to an unnamed temporary file, and the
+files are merged, a few hundred KiB of each in memory.
 """
 
 import heapq
@@ -15,14 +15,14 @@ import pyarrow as pa
 from minutebook.format.position import Position
 
 RUN_BYTES: Final = 8 << 20
-"""Bytes of lines that are sorted at once; Python's positions of short lines take as much again."""
+"""Bytes of lines that are sorted at once; Python's positions of short lines take the same again."""
 BATCH_BYTES: Final = 256 << 10
-"""Bytes of each run that lie in memory while the runs are merged."""
+"""Bytes of each run in memory while runs are merged."""
 _ROWS: Final = 4_096
 
 
 class SortedLine(NamedTuple):
-    """A line: a row of a table."""
+    """A line: its position, table and row."""
 
     position: Position
     table: pa.Table
@@ -30,14 +30,14 @@ class SortedLine(NamedTuple):
 
 
 class RowBuffer:
-    """Rows of several tables, gathered in their order until they are worth a table of their own."""
+    """Rows of several tables, gathered in order into one table."""
 
     def __init__(self) -> None:
         self._clear()
 
     def _clear(self) -> None:
         self._tables: dict[int, tuple[pa.Table, int, float]] = {}
-        self._held = 0
+        self._table_rows = 0
         self._rows: list[int] = []
         self._bytes = 0.0
 
@@ -46,21 +46,21 @@ class RowBuffer:
 
     @property
     def is_full(self) -> bool:
-        """Tell whether it is time to take what was gathered."""
+        """Whether the rows should be taken now."""
         return len(self._rows) >= _ROWS or self._bytes >= RUN_BYTES
 
     def add(self, table: pa.Table, row: int) -> None:
         """Append a row."""
         known = self._tables.get(id(table))
         if known is None:
-            known = self._tables[id(table)] = table, self._held, table.nbytes / table.num_rows
-            self._held += table.num_rows
+            known = self._tables[id(table)] = table, self._table_rows, table.nbytes / table.num_rows
+            self._table_rows += table.num_rows
         _, begin, row_bytes = known
         self._rows.append(begin + row)
         self._bytes += row_bytes
 
     def take(self) -> pa.Table:
-        """Return the rows as one table, and begin anew. There must be one at least."""
+        """Return one or more rows as one table, and start over."""
         whole = pa.concat_tables([table for table, _, _ in self._tables.values()]).combine_chunks()
         rows = pa.array(self._rows, pa.int64())
         self._clear()
@@ -75,7 +75,7 @@ def positions_of(table: pa.Table) -> Iterator[Position]:
 
 
 def sorted_tables(tables: Iterator[pa.Table], run_bytes: int = RUN_BYTES) -> Iterator[pa.Table]:
-    """Yield lines in the order of positions; those of one position stay in the order in which they came."""
+    """Yield lines in the order of positions; the sort is stable."""
     with ExitStack() as files:
         spilled: list[IO[bytes]] = []
         for run, is_only in _runs(tables, run_bytes):
@@ -88,17 +88,17 @@ def sorted_tables(tables: Iterator[pa.Table], run_bytes: int = RUN_BYTES) -> Ite
 
 
 def _runs(tables: Iterator[pa.Table], run_bytes: int) -> Iterator[tuple[pa.Table, bool]]:
-    """Yield sorted runs, and whether there is only this one."""
-    held: list[pa.Table] = []
+    """Yield sorted runs, each with whether it is the only one."""
+    run: list[pa.Table] = []
     size = count = 0
     for table in tables:
-        if held and size + table.nbytes > run_bytes:
-            yield _sorted(held), False
-            held, size, count = [], 0, count + 1
-        held.append(table)
+        if run and size + table.nbytes > run_bytes:
+            yield _sorted(run), False
+            run, size, count = [], 0, count + 1
+        run.append(table)
         size += table.nbytes
-    if held:
-        yield _sorted(held), count == 0
+    if run:
+        yield _sorted(run), count == 0
 
 
 def _sorted(tables: Sequence[pa.Table]) -> pa.Table:
@@ -116,7 +116,7 @@ def _spill(run: pa.Table, file: IO[bytes]) -> None:
 
 def _merged(files: Sequence[IO[bytes]]) -> Iterator[pa.Table]:
     buffer = RowBuffer()
-    # Runs come in the order of the lines, so of equal positions `merge` takes that of the earlier run first.
+    # Runs are in the order of the lines, and of equal positions `merge` takes that of the earlier run first.
     for row in heapq.merge(*map(_rows, files), key=lambda row: row.position):
         buffer.add(row.table, row.row)
         if buffer.is_full:

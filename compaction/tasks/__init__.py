@@ -1,1 +1,1 @@
-"""What runs in Spark's workers: raw lines to Parquet rows. Imports `inventory`, `stream` and `verdict`."""
+"""The tasks that run in Spark's workers: raw lines to Parquet rows."""

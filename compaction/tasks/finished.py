@@ -1,20 +1,19 @@
-"""What a finished task leaves beside its part, so that a later run need not do it again.
+"""Facts that a finished task stores beside its part, so that a later run can reuse it.
 
     dt=D/_gen-G/_facts/<fingerprint>-<digest>.parquet   one row per object of the task; the footer names the part
 
-A run whose driver was killed leaves parts that nobody names. The next run of the same generation cuts the same tasks
-and finds, by their fingerprints, what each of them has shown: it takes over those that are whole, and reads the rest.
-Nothing is believed because it lies there. All of this must hold, or the task is done as if nothing lay there:
+A killed run leaves parts that no manifest names. The next run of the generation cuts the same tasks, finds their
+facts by fingerprint, reuses whole parts and reads the rest. All of this must hold to reuse a part:
 
-    its digest is that in its name ......... no byte was lost or changed
-    its footer's fingerprint is the task's,
-    and so are its rows .................... the objects, in order: key, ETag, size
-    the lines that it left out are those
-    that are to be left out ................ copies of producers', by their digest; mostly none
-    the part that it names ................. lies in the generation's own folder, has the size, the ETag and the rows
-                                             that it says, and these are as many as its objects have lines
+    the facts' digest is that in their name ... no byte was lost or changed
+    their footer has the task's fingerprint,
+    and their rows are the task's objects ..... in order: key, ETag, size
+    they left out the lines to be left out .... producer copies, by their digest; mostly none
+    the part that they name ................... lies in the generation's folder, has the stated size, ETag and rows,
+                                                and as many rows as its objects have lines
 
-A day takes over what the tasks of its hours have left, by the same rules: the part is copied (`copy_from`).
+A day reuses the tasks of its hours by the same rules, and copies their parts (`copy_from`). Functions that call the
+store raise StoreUnavailable or StoreRefused.
 """
 
 import hashlib
@@ -42,13 +41,13 @@ from minutebook.store.retrying import RetryingStorage
 
 FACTS_FOLDER: Final = "_facts/"
 MOST_COPIED: Final = 5 << 30
-"""What S3 copies in one request."""
+"""The largest object that S3 copies in one request."""
 YOUNG_MS: Final = 24 * 3_600_000
-"""How old a task's facts may be to be taken over. The sweep spares what is younger than three days: a run that takes
-them over has two days left until another one's sweep could remove the part."""
+"""Maximum age of facts to be reused. The sweep deletes parts after three days, so a run that reuses one has two days
+left before another run's sweep could delete it."""
 _FORMAT: Final = "facts-2"
 """2: with the ETag of the part."""
-_STATED: Final = b"minutebook"
+_FOOTER_KEY: Final = b"minutebook"
 _DIGITS: Final = 32
 _POSITIONS: Final = ("first", "last", "low", "high")
 _COUNTS: Final = (
@@ -66,7 +65,7 @@ _SCHEMA: Final = pa.schema([*((name, pa.string()) for name in _TEXTS), *((name, 
 
 
 class Part(NamedTuple):
-    """A Parquet file that exists. `segments` counts the objects in it, `typed` what fits its columns."""
+    """A Parquet file that exists. `segments`: number of objects in it; `typed`: counts of its typed columns."""
 
     key: str
     rows: int
@@ -77,9 +76,9 @@ class Part(NamedTuple):
 
 
 class FinishedTask(NamedTuple):
-    """What a task has shown, and its part. `left_out` names the lines that the part lacks; empty: none.
+    """The facts of a task, and its part. `left_out`: digest of the lines that the part lacks; empty: none.
 
-    `key` is that of its facts, where they are stored; `ids` names the file of event ids that an hour has kept.
+    `key` is the key of the stored facts; `ids` names the file of event ids that an hour has stored.
     """
 
     part: Part
@@ -89,11 +88,8 @@ class FinishedTask(NamedTuple):
     ids: CachedIds | None = None
 
 
-class _Stated(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """The footer's word: whose facts these are, and which part goes with them.
-
-    Earlier versions know neither `left_out` nor `ids`, and take over what says nothing of them.
-    """
+class _Footer(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """The task of these facts, and its part. Earlier versions know neither `left_out` nor `ids`."""
 
     format: str
     task: str
@@ -107,10 +103,9 @@ class _Stated(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defa
 
 
 def fingerprint(task: Task) -> str:
-    """Return the name of what a task reads and how its part is written: the same work, the same name.
+    """Return a digest of a task's objects and of the format of its part.
 
-    With the time at which one of its objects was last written: a copy onto itself changes an object's metadata, and
-    neither its ETag nor its size.
+    It includes the newest LastModified: copying an object onto itself changes its metadata, not its ETag or size.
     """
     objects = ((raw_object.key, raw_object.etag, raw_object.size) for raw_object in task.objects)
     newest_ms = max((raw_object.modified_ms for raw_object in task.objects), default=0)
@@ -118,26 +113,19 @@ def fingerprint(task: Task) -> str:
 
 
 def find_facts(out: RetryingStorage, folder: str, since_ms: int) -> dict[str, tuple[str, ...]]:
-    """Return the keys of the facts below a generation's folder that were stored since then, by fingerprint.
-
-    Raises:
-        StoreUnavailable, StoreRefused: the store.
-    """
-    found: dict[str, list[str]] = defaultdict(list)
+    """Return the keys of facts in a generation's folder stored at or after `since_ms`, by fingerprint."""
+    by_task: dict[str, list[str]] = defaultdict(list)
     for row in out.list_objects(f"{folder}{FACTS_FOLDER}"):
         name = row.key.removeprefix(f"{folder}{FACTS_FOLDER}")
         if row.last_modified_ms >= since_ms and name.endswith(".parquet"):
-            found[name.partition("-")[0]].append(row.key)
-    return {task: tuple(keys) for task, keys in found.items()}
+            by_task[name.partition("-")[0]].append(row.key)
+    return {task: tuple(keys) for task, keys in by_task.items()}
 
 
 def keep_facts(out: RetryingStorage, folder: str, task: Task, finished: FinishedTask) -> str:
-    """Store what a task has shown, in one PUT, after its part is there; returns the key.
+    """Store the facts of a task, in one PUT, after its part exists; return the key.
 
-    Not where an object of it could not be read to its end: a second reading may find it whole. Empty then.
-
-    Raises:
-        StoreUnavailable, StoreRefused: the store.
+    Nothing is stored (and "" returned) if an object could not be read to its end: a retry may find it whole.
     """
     if any(read.problem for read in finished.facts):
         return ""
@@ -151,12 +139,9 @@ def keep_facts(out: RetryingStorage, folder: str, task: Task, finished: Finished
 def reuse(
     out: RetryingStorage, folder: str, task: Task, keys: Iterable[str], left_out: str = ""
 ) -> FinishedTask | None:
-    """Return what an earlier run of the task has left, if it is whole; None: the task is still to be done.
+    """Return what an earlier run of the task left, if it is whole; None: the task must run.
 
-    `left_out` names the lines that are to be left out.
-
-    Raises:
-        StoreUnavailable, StoreRefused: the store.
+    `left_out`: digest of the lines to be left out.
     """
     name = fingerprint(task)
     for key in keys:
@@ -170,22 +155,19 @@ def reuse(
 
 
 def copy_from(out: RetryingStorage, folder: str, task: Task, taken: CachedTask, new_key: str) -> FinishedTask | None:
-    """Return what a task of an hour has left, with a copy of its part in the day's folder; None: read the lines.
+    """Return what a task of an hour left, with its part copied to the day's folder; None: read the lines.
 
-    The store copies the part that was looked at and no other one, and the copy's footer is read back. The copy is the
-    day's own from then on: who removes the hour's files takes nothing from it.
-
-    Raises:
-        StoreUnavailable, StoreRefused: the store.
+    The copy is conditional on the part's ETag, and its footer is read back. It belongs to the day: deleting files of
+    the hour does not affect it.
     """
-    found = reuse(out, taken.folder, task, [taken.facts])
-    if found is None or found.part.size > MOST_COPIED or not out.copy(found.part.key, new_key, found.part.etag):
+    hour = reuse(out, taken.folder, task, [taken.facts])
+    if hour is None or hour.part.size > MOST_COPIED or not out.copy(hour.part.key, new_key, hour.part.etag):
         return None
     try:
-        etag = check_footer(out, found.part._replace(key=new_key))
+        etag = check_footer(out, hour.part._replace(key=new_key))
     except FormatError:
         return None
-    copied = found._replace(part=found.part._replace(key=new_key, etag=etag))
+    copied = hour._replace(part=hour.part._replace(key=new_key, etag=etag))
     return copied._replace(key=keep_facts(out, folder, task, copied))
 
 
@@ -207,10 +189,10 @@ def _is_whole(out: RetryingStorage, folder: str, finished: FinishedTask) -> bool
 
 
 def check_footer(out: RetryingStorage, part: Part) -> str:
-    """Read the file's footer back: what will be published is what is stored, not what was meant; returns its ETag.
+    """Read a stored file's footer back and return its ETag, so that only what is really stored gets published.
 
     Raises:
-        FormatError: the file has another size, holds other rows or other misfits, or is no Parquet file.
+        FormatError: the file has another size, other numbers of rows or misfits, or is no Parquet file.
     """
     tail = read_footer(out, part.key)
     if tail.size != part.size:
@@ -227,42 +209,40 @@ def check_footer(out: RetryingStorage, part: Part) -> str:
 
 
 def _unfit(stored: pq.FileMetaData) -> int:
-    """Count the rows that say why they do not fit, as the file itself does."""
-    groups = [
-        stored.row_group(number) for number in range(stored.num_row_groups) if stored.row_group(number).num_rows
-    ]
+    """Count the rows with a text in `_unfit`, the last column, from the file's statistics."""
+    groups = [group for group in map(stored.row_group, range(stored.num_row_groups)) if group.num_rows]
     last = stored.num_columns - 1
     return sum(group.num_rows - group.column(last).statistics.null_count for group in groups)
 
 
 def encode_facts(name: str, objects: Sequence[RawObject], finished: FinishedTask) -> bytes:
-    """Return the file: a row per object, in the task's order."""
+    """Return the file of facts: one row per object, in the task's order."""
     part, facts, left_out = finished.part, finished.facts, finished.left_out
     typed = None if part.typed is None else StatedCounts.of(part.typed)
-    stated = _Stated(_FORMAT, name, part.key, part.rows, part.size, part.etag, typed, left_out, finished.ids)
+    footer = _Footer(_FORMAT, name, part.key, part.rows, part.size, part.etag, typed, left_out, finished.ids)
     rows = [_row(raw_object, read) for raw_object, read in zip(objects, facts, strict=True)]
     columns = [_texts([row[field] for row in rows]) for field in _TEXTS]
     columns += [long_column(row[field] for row in rows) for field in _NUMBERS]
-    schema = _SCHEMA.with_metadata({_STATED: msgspec.json.encode(stated)})
+    schema = _SCHEMA.with_metadata({_FOOTER_KEY: msgspec.json.encode(footer)})
     sink = io.BytesIO()
     pq.write_table(pa.Table.from_arrays(columns, schema=schema), sink, compression="zstd")
     return sink.getvalue()
 
 
 def _decoded(body: bytes, name: str, objects: Sequence[RawObject]) -> FinishedTask | None:
-    """Read the file; None when it is not one of ours, or of another task."""
+    """Read a file of facts; None if it is invalid or belongs to another task."""
     try:
         table = pq.ParquetFile(pa.BufferReader(body)).read()
-        stated = msgspec.json.decode((table.schema.metadata or {}).get(_STATED, b""), type=_Stated)
-        if (stated.format, stated.task) != (_FORMAT, name) or not table.schema.equals(_SCHEMA):
+        footer = msgspec.json.decode((table.schema.metadata or {}).get(_FOOTER_KEY, b""), type=_Footer)
+        if (footer.format, footer.task) != (_FORMAT, name) or not table.schema.equals(_SCHEMA):
             return None
         rows = table.to_pylist()
-        known = [(raw_object.key, raw_object.etag, raw_object.size) for raw_object in objects]
-        if [(row["key"], row["etag"], row["size"]) for row in rows] != known:
+        expected = [(raw_object.key, raw_object.etag, raw_object.size) for raw_object in objects]
+        if [(row["key"], row["etag"], row["size"]) for row in rows] != expected:
             return None
-        typed = None if stated.typed is None else stated.typed.counts()
-        part = Part(stated.part, stated.rows, stated.size, len(rows), typed, stated.etag)
-        return FinishedTask(part, tuple(_facts(row) for row in rows), stated.left_out, ids=stated.ids)
+        typed = None if footer.typed is None else footer.typed.counts()
+        part = Part(footer.part, footer.rows, footer.size, len(rows), typed, footer.etag)
+        return FinishedTask(part, tuple(map(_facts, rows)), footer.left_out, ids=footer.ids)
     except (pa.ArrowException, OSError, msgspec.MsgspecError, FormatError):
         return None
 
@@ -286,12 +266,11 @@ def _row(raw_object: RawObject, read: SegmentFacts) -> dict[str, Any]:
 
 
 def _facts(row: Mapping[str, Any]) -> SegmentFacts:
-    given = {name: row[name] for name in _COUNTS}
-    given |= {name: None if row[name] is None else Position.parse(row[name]) for name in _POSITIONS}
+    fields = {name: row[name] for name in _COUNTS}
+    fields |= {name: None if row[name] is None else Position.parse(row[name]) for name in _POSITIONS}
+    metadata = msgspec.json.decode(row["metadata"], type=dict[str, str])
     disorder = Disorder(row["stepped_back"], row["repeated"], tuple(row["samples"].split()))
-    return SegmentFacts(
-        row["key"], msgspec.json.decode(row["metadata"], type=dict[str, str]), disorder=disorder, **given
-    )
+    return SegmentFacts(row["key"], metadata, disorder=disorder, **fields)
 
 
 def _texts(values: Sequence[Any]) -> pa.Array:

@@ -1,9 +1,8 @@
-"""Merging suspicious segments: their lines in the order of positions, each position once, and what was there twice.
+"""Merge overlapping segments: their lines in the order of positions, each position once, and the repeats.
 
-The segments are read side by side, block by block, and each is opened when the merge reaches the position where it
-begins: two writers whose cuts interleave for a whole day have two or three segments open at any time, and memory is a
-few blocks, not the day, also where their lines alternate. The survivor is deterministic: the line in the lowest key,
-and there the first.
+Segments are read block by block, and each is opened when the merge reaches the position where it begins. Even if two
+writers overlap for a whole day, two or three segments are open at any time, and memory is a few blocks. Of the lines
+of a position, the first one of the lowest key is kept.
 """
 
 import hashlib
@@ -22,10 +21,10 @@ _SAMPLES: Final = 20
 
 
 class Repeat(NamedTuple):
-    """Positions that more than one line of the same objects has.
+    """Positions that several lines of the same objects share.
 
-    `surplus` is the number of lines too many, `positions` at most 20 samples as text, `differing` the number of
-    positions whose lines do not say the same.
+    `surplus`: number of extra lines; `positions`: at most 20 samples as text; `differing`: number of positions whose
+    lines have different content.
     """
 
     shard_id: str
@@ -37,7 +36,7 @@ class Repeat(NamedTuple):
 
 
 class MergeSource(NamedTuple):
-    """Lines of one object, in order. `tables` opens it; nothing is opened before the merge reaches `low`."""
+    """Lines of one object, in order. `tables` opens it, when the merge reaches `low`."""
 
     raw_object: RawObject
     low: Position
@@ -45,58 +44,61 @@ class MergeSource(NamedTuple):
 
 
 class MergedRun(NamedTuple):
-    """Lines that come next; `keys` holds the key of each one's segment."""
+    """The next lines, with the key of each line's segment."""
 
     lines: pa.Table
     keys: pa.StringArray
 
 
 class Merge:
-    """The merge of some objects of one shard: take all `runs`, then ask for `repeats`."""
+    """The merge of objects of one shard: consume `runs`, then call `repeats`."""
 
     def __init__(self, sources: Sequence[MergeSource]) -> None:
         self._sources = sources
         self._tallies: dict[tuple[str, ...], _Tally] = {}
 
     def runs(self) -> Iterator[MergedRun]:
-        """Yield the rows that stay, in the order of positions."""
+        """Yield the lines that are kept, in the order of positions."""
         buffer, keys = RowBuffer(), list[str]()
-        event: _SamePosition | None = None
+        same: _SamePosition | None = None
         for line in _in_order(self._sources):
-            if event is not None and event.kept.position == line.position:
-                event.add(line)
+            if same is not None and same.first.position == line.position:
+                same.add(line)
                 continue
-            self._count(event)
-            event = _SamePosition(line)
+            self._count(same)
+            same = _SamePosition(line)
             if buffer.is_full:
                 yield MergedRun(buffer.take(), text_column(keys))
                 keys.clear()
             buffer.add(line.table, line.row)
             keys.append(self._sources[line.source].raw_object.key)
-        self._count(event)
+        self._count(same)
         if len(buffer):
             yield MergedRun(buffer.take(), text_column(keys))
 
     def repeats(self) -> tuple[Repeat, ...]:
-        """Return what was repeated, by the objects that share positions."""
-        found = []
-        for keys, tally in sorted(self._tallies.items()):
-            about = tally.raw_object
-            found.append(
-                Repeat(about.shard_id, about.minute, keys, tally.surplus, tuple(tally.positions), tally.differing)
+        """Return the repeats, one for each set of objects that share positions."""
+        return tuple(
+            Repeat(
+                tally.raw_object.shard_id,
+                tally.raw_object.minute,
+                keys,
+                tally.surplus,
+                tuple(tally.positions),
+                tally.differing,
             )
-        return tuple(found)
+            for keys, tally in sorted(self._tallies.items())
+        )
 
-    def _count(self, event: "_SamePosition | None") -> None:
-        if event is None or not event.surplus:
+    def _count(self, same: "_SamePosition | None") -> None:
+        if same is None or not same.surplus:
             return
-        keys = tuple(dict.fromkeys(self._sources[number].raw_object.key for number in event.sources))
-        raw_object = self._sources[event.kept.source].raw_object
-        tally = self._tallies.setdefault(keys, _Tally(raw_object))
-        tally.surplus += event.surplus
-        tally.differing += event.differs
+        keys = tuple(dict.fromkeys(self._sources[number].raw_object.key for number in same.sources))
+        tally = self._tallies.setdefault(keys, _Tally(self._sources[same.first.source].raw_object))
+        tally.surplus += same.surplus
+        tally.differing += same.differs
         if len(tally.positions) < _SAMPLES:
-            tally.positions.append(str(event.kept.position))
+            tally.positions.append(str(same.first.position))
 
 
 class _Line(NamedTuple):
@@ -107,7 +109,7 @@ class _Line(NamedTuple):
 
 
 class _Tally:
-    """What some objects share."""
+    """The positions that a set of objects shares."""
 
     def __init__(self, raw_object: RawObject) -> None:
         self.raw_object = raw_object
@@ -116,22 +118,22 @@ class _Tally:
 
 
 class _SamePosition:
-    """The lines of one position: the one that is kept, and what is worth knowing of the others."""
+    """The lines of one position: the first one, which is kept, and a summary of the others."""
 
-    def __init__(self, kept: _Line) -> None:
-        self.kept = kept
-        self.sources = {kept.source: None}
+    def __init__(self, first: _Line) -> None:
+        self.first = first
+        self.sources = {first.source: None}
         self.surplus = 0
         self.differs = False
 
     def add(self, line: _Line) -> None:
         self.sources[line.source] = None
         self.surplus += 1
-        self.differs = self.differs or _digest(line) != _digest(self.kept)
+        self.differs = self.differs or _digest(line) != _digest(self.first)
 
 
 def _in_order(sources: Sequence[MergeSource]) -> Iterator[_Line]:
-    """Yield the lines of all sources by position, then key; a source waits at `low` until it is its turn."""
+    """Yield the lines of all sources by position, then key; a source is opened at its `low`."""
     waiting = [(source.low, source.raw_object.key, number) for number, source in enumerate(sources)]
     heapify(waiting)
     opened: dict[int, tuple[Iterator[_Line], _Line]] = {}

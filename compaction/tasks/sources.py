@@ -1,4 +1,4 @@
-"""Where the lines of a merge come from: its objects, and lines that come back from `_duplicates`."""
+"""The sources of a merge: its objects, and lines restored from `_duplicates`."""
 
 from collections.abc import Iterator
 from functools import partial
@@ -20,18 +20,17 @@ from minutebook.store.retrying import RetryingStorage
 
 
 def merge_sources(storage: RetryingStorage, group: MergeGroup, dropped: DroppedLines) -> list[MergeSource]:
-    """Return what a merge takes: the group's objects, less the lines that are dropped, and its restored lines.
+    """Return the sources of a merge: the group's objects without dropped lines, and its restored lines.
 
-    Objects are opened by the merge; those out of order are sorted then. Restored lines were dropped as copies of a
-    record that is not archived, and are read here.
+    The merge opens the objects, and sorts those that are out of order. Restored lines were dropped as copies of a
+    record that is not archived; they are read here.
 
     Raises:
-        ObjectVanished, FormatError: an object of restored lines is not what it was when the day was looked at.
-        StoreUnavailable, StoreRefused: the store.
+        ObjectVanished, FormatError: an object of restored lines has changed since the audit read it.
     """
 
     def source(raw_object: RawObject) -> MergeSource:
-        lines = partial(_lines_again, storage, raw_object, dropped)
+        lines = partial(_reread, storage, raw_object, dropped)
         if raw_object.key not in group.unsorted:
             return MergeSource(raw_object, raw_object.first, lines)
         return MergeSource(raw_object, raw_object.first, lambda: sorted_tables(lines()))
@@ -46,21 +45,21 @@ def merge_sources(storage: RetryingStorage, group: MergeGroup, dropped: DroppedL
 
 
 def changed(raw_object: RawObject) -> ObjectVanished:
-    """Return the error of an object that was read before and is another one by now."""
+    """Return the error for an object that has changed since it was first read."""
     return ObjectVanished(
         f"{raw_object.key} changed while the day was rewritten",
         next_step="find out who writes below the prefix; then run the command again",
     )
 
 
-def _lines_again(storage: RetryingStorage, raw_object: RawObject, dropped: DroppedLines) -> Iterator[pa.Table]:
-    """Yield the lines of an object that was read before, less those that are dropped."""
+def _reread(storage: RetryingStorage, raw_object: RawObject, dropped: DroppedLines) -> Iterator[pa.Table]:
+    """Yield the lines of an object that was read before, without dropped ones."""
     body = fetch(storage, raw_object)
     if body is None:
         raise changed(raw_object)
     reader, begin = SegmentReader(raw_object), 0
     for table in reader.tables(body.drain()):
-        yield dropped.kept(table, begin, raw_object.key)
+        yield dropped.remaining(table, begin, raw_object.key)
         begin += table.num_rows
     problem = reader.facts({}).problem
     if problem:
@@ -71,12 +70,12 @@ def _restored(storage: RetryingStorage, restored: RestoredLines) -> pa.Table:
     stored = storage.get(restored.key)
     if stored is None:
         raise ObjectVanished(f"{restored.key} is gone", next_step="find out who deletes objects under the prefix")
-    wanted = set(restored.positions)
-    found = {
+    positions = set(restored.positions)
+    records = {
         record.position: (shard_id, record)
         for shard_id, record, _ in map(decode_dropped_line, inflate([stored.body], compression_of(restored.key)))
-        if record.position in wanted
+        if record.position in positions
     }
-    if len(found) != len(wanted):
+    if len(records) != len(positions):
         raise FormatError(f"{restored.key} does not read the same again", next_step="run the command again")
-    return table_of_records([found[position] for position in sorted(found)])
+    return table_of_records([records[position] for position in sorted(records)])

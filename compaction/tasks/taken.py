@@ -1,7 +1,7 @@
-"""Which objects of a day an hour's tasks have read already: the night cuts the same tasks of them. Pure.
+"""Find the objects of a day that tasks of hours have read already; the night reuses these tasks. Pure.
 
-A task of an hour is a run of its objects in the order of shard and position, so the first object of each run tells
-where all others belong.
+A task of an hour holds consecutive objects in the order of shard and position, so its first object is enough to find
+the task of any object.
 """
 
 from bisect import bisect_left, bisect_right
@@ -16,11 +16,11 @@ from minutebook.store.storage import Address
 
 NOT_TAKEN: Final = -1
 Place = tuple[str, Position, int, str]
-"""Where an object comes in the order of shard and position."""
+"""An object's place in the order of shard and position."""
 
 
 class CachedTask(NamedTuple):
-    """What an hour's task has left at `out`: its facts, and the folder that its part lies in."""
+    """What an hour's task left at `out`: the key of its facts, and the folder of its part."""
 
     folder: str
     facts: str
@@ -28,10 +28,9 @@ class CachedTask(NamedTuple):
 
 
 class TakenHour(NamedTuple):
-    """An hour whose objects are those that it was published from. Its tasks, in order, by their first objects.
+    """An hour whose objects are unchanged since it was published: its tasks, in order, by their first objects.
 
-    `numbers` are those of the day's tasks that take them over; `NOT_TAKEN`: what it read is read again. `facts` are
-    keys, of the same tasks.
+    `numbers`: the day's tasks that reuse them; `NOT_TAKEN`: the objects are read again. `facts`: the tasks' keys.
     """
 
     first_minute: int
@@ -41,17 +40,17 @@ class TakenHour(NamedTuple):
     facts: tuple[str, ...]
 
     def number_of(self, raw_object: RawObject) -> int:
-        """Return the number of the day's task that takes an object of the hour over, or `NOT_TAKEN`."""
+        """Return the number of the day's task that reuses an object of the hour, or `NOT_TAKEN`."""
         at = bisect_right(self.firsts, order_of_objects(raw_object)) - 1
         return NOT_TAKEN if at < 0 else self.numbers[at]
 
     def parts(self, out: Address) -> dict[int, CachedTask]:
-        """Return what the day's tasks take over at `out`, by their numbers."""
+        """Return the hour's tasks at `out` that the day reuses, by the number of the day's task."""
         pairs = zip(self.numbers, self.facts, strict=True)
         return {number: CachedTask(self.folder, facts, out) for number, facts in pairs if number != NOT_TAKEN}
 
     def within(self, low: str | None, high: str | None) -> "TakenHour":
-        """Return the tasks that may hold objects of shards from `low` to before `high` (None: no bound)."""
+        """Return only tasks that may hold objects of shards in [low, high) (None: no bound)."""
         begin = 0 if low is None else max(0, bisect_left(self.firsts, low, key=lambda place: place[0]) - 1)
         end = len(self.firsts) if high is None else bisect_left(self.firsts, high, key=lambda place: place[0])
         part = slice(begin, end)
@@ -61,7 +60,7 @@ class TakenHour(NamedTuple):
 def split_taken(
     objects: Iterable[RawObject], hours: Sequence[TakenHour]
 ) -> tuple[Mapping[int, list[RawObject]], list[RawObject]]:
-    """Return the objects that hours' tasks have read, by the day's task that takes them over; and the others."""
+    """Return the objects that hours have read, by the day's task that reuses them, and the other objects."""
     by_hour = {hour.first_minute // MINUTES_AN_HOUR: hour for hour in hours}
     taken: dict[int, list[RawObject]] = defaultdict(list)
     left = list[RawObject]()

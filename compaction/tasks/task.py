@@ -1,7 +1,7 @@
-"""What one Spark task does: read its segments, check every line, and write one Parquet file.
+"""The work of one Spark task: read its segments, check every line, and write one Parquet file.
 
-Plain Python that takes a value and returns one; Spark only carries it to a worker. A task that is run twice (a retry,
-speculation) writes a file of another name; only the file that a returned row names counts, so nothing is doubled.
+Plain Python; Spark only carries orders and results. A task that runs twice (retry, speculation) writes files of
+different names, and only the one that the returned result names counts, so no row is doubled.
 """
 
 from collections.abc import Iterable, Mapping
@@ -30,16 +30,14 @@ from minutebook.store.storage import Address
 
 
 class Order(NamedTuple):
-    """A task and where it reads and writes; `out` None: only read. Keys of parts begin with `folder`.
+    """A task and its options. It reads from `archive`, and writes below `folder` of `out` (None: only reads).
 
-    `ids` asks for the event ids of all lines. `dropped` says which lines are not written; `numbers` are those of the
-    task's objects among all whose ids were collected, where copies are to be left out. `published` are Parquet files
-    below `archive` that are read for their ids instead.
-    `is_sorted` False: the file does not say that its rows are sorted. `columns` are written beside the envelope.
-    `keeps` asks for its facts beside its part (`compaction.tasks.finished`), and `earlier` are the keys of those that
-    earlier runs have left of the same task; `taken` is what an hour's run has left of it. An hour's run is asked for
-    the ids under the path `keeps_ids`, for the night.
-    `is_again`: its objects were read and judged before, so that one which is another by now is an error.
+    `ids`: collect the event ids of all lines. `dropped`: lines that are not written. `numbers`: the numbers of the
+    task's objects among all whose ids were collected, if copies are left out. `published`: Parquet files in `archive`
+    to read for their ids instead of objects. `is_sorted` False: the file declares no sort order. `columns`: typed
+    columns. `keeps`: store facts beside the part (`compaction.tasks.finished`). `earlier`: keys of facts of earlier
+    runs of the task. `taken`: the same task of an hour. `keeps_ids`: path of the ids that an hour's run stores for
+    the night. `is_again`: its objects were read before, so a changed object is an error.
     """
 
     task: Task
@@ -60,18 +58,17 @@ class Order(NamedTuple):
     is_again: bool = False
 
 
-class _ReadsOtherwiseError(Exception):
-    """What an earlier run has left of a task does not say what its lines say now; it never leaves this module."""
+class _FactsDifferError(Exception):
+    """The facts of an earlier run differ from the lines read now. Caught in this module."""
 
 
 class TaskResult(NamedTuple):
-    """What a task returns: facts of single objects, repeats of merged ones, and its file.
+    """The result of a task: facts of single objects, repeats of merged ones, and its part.
 
-    `without_id` counts the lines that have no event id, by the key of their object, where ids were asked for.
-    `is_earlier`: an earlier run has made the part, and nothing was written again; `is_taken`: an hour's run.
-    `first` is the key of its first object, and `kept` that of its facts, where it has left any. `starts` is told the
-    driver instead of facts, where ids were asked for: each shard, and the number of its first object in the task.
-    `read` counts the objects whose lines were read.
+    `without_id`: number of lines without an event id, by object key. `is_earlier`: the part is of an earlier run;
+    `is_taken`: of an hour's run. `first`: key of the first object. `kept`: key of the stored facts. `starts`: each
+    shard with the number of its first object in the task; sent to the driver in place of facts if ids are collected.
+    `read`: number of objects whose lines were read.
     """
 
     number: int
@@ -88,32 +85,27 @@ class TaskResult(NamedTuple):
 
 
 def run(order: Order) -> TaskResult:
-    """Do the work of one task.
-
-    Raises:
-        StoreUnavailable, StoreRefused: the store.
-        FormatError: an object that was read before does not read the same again.
-    """
+    """Run a task; raise FormatError or ObjectVanished if an object that was read before has changed."""
     return run_collecting(order)[0]
 
 
 def leaving_out(order: Order, chunks: Iterable[bytes]) -> Order:
-    """Return an order that leaves copies out."""
+    """Return an order that drops copies; `chunks` are packed drops."""
     keys = {number: raw_object.key for number, raw_object in zip(order.numbers, order.task.objects, strict=True)}
     return order._replace(dropped=DroppedLines(order.dropped.expression, unpack_drops(chunks, keys)))
 
 
 def run_collecting(order: Order) -> tuple[TaskResult, IdCollector | None]:
-    """Do the work of one task; returns the ids of its lines, too, when they are asked for. Raises as `run`.
+    """Run a task; also return the ids of its lines if the order has `ids`. Raises as `run`.
 
-    Where rows turn out not to be sorted, the file is made anew: it has said that they are. And what an earlier run
-    has left is left alone where the lines, read again for their ids, say something else.
+    If rows turn out to be unsorted, the file is written again without a declared order. If the facts of an earlier
+    run differ from the lines, the task runs as if there were none.
     """
     try:
         return _run_once(order)
     except NotSorted:
         return _run_once(order._replace(is_sorted=False))
-    except _ReadsOtherwiseError:
+    except _FactsDifferError:
         return run_collecting(order._replace(earlier=(), taken=None))
 
 
@@ -131,7 +123,7 @@ def _run_once(order: Order) -> tuple[TaskResult, IdCollector | None]:
 def _run(order: Order, ids: IdCollector | None) -> TaskResult:
     storage = open_in_task(order.archive)
     if order.out is None:
-        return _shown(order, ids) or _read_for_ids(order, storage, ids)
+        return _taken_facts(order, ids) or _read_for_ids(order, storage, ids)
     out = open_in_task(order.out)
     left_out = order.dropped.digest
     done = reuse(out, order.folder, order.task, order.earlier, left_out) if order.keeps else None
@@ -145,8 +137,8 @@ def _run(order: Order, ids: IdCollector | None) -> TaskResult:
 
 
 def _write(order: Order, storage: RetryingStorage, out: RetryingStorage, ids: IdCollector | None) -> TaskResult:
-    """Read the lines, and write the part; and the ids, where they are kept for the night."""
-    key = _new_key(order)  # not the copy's: one whose answer was lost may still land there
+    """Read the lines, and write the part, and the ids if they are stored for the night."""
+    key = _new_key(order)  # not the key of the copy: if its response was lost, the copy may still be written
     sink = out.open_write(key, PARQUET_TYPE)
     part = ParquetPart(sink, order.columns, zstd_level=order.zstd_level, is_sorted=order.is_sorted)
     with keeping_ids(out, order.folder, order.task, order.keeps_ids) as keeper:
@@ -155,7 +147,7 @@ def _write(order: Order, storage: RetryingStorage, out: RetryingStorage, ids: Id
             filtered = LineFilter(part, collector, order.dropped) if collector or order.dropped.objects else part
             result = _read_groups(order, storage, filtered)
             part.close()
-        except BaseException:  # whatever ends the task: nothing of an upload may stay behind
+        except BaseException:  # also KeyboardInterrupt: an upload must not be left behind
             part.abort()
             raise
         kept_ids = None if keeper is None else keeper.close()
@@ -164,52 +156,51 @@ def _write(order: Order, storage: RetryingStorage, out: RetryingStorage, ids: Id
     if not order.keeps:
         return result._replace(part=written)
     finished = FinishedTask(written, result.facts, order.dropped.digest, ids=kept_ids)
-    kept = keep_facts(out, order.folder, order.task, finished)
-    return result._replace(part=written, first=order.task.objects[0].key, kept=kept)
+    facts_key = keep_facts(out, order.folder, order.task, finished)
+    return result._replace(part=written, first=order.task.objects[0].key, kept=facts_key)
 
 
 def _new_key(order: Order) -> str:
     return f"{order.folder}part-{order.task.number:05d}-{new_id()[:12]}.parquet"
 
 
-def _shown(order: Order, ids: IdCollector | None) -> TaskResult | None:
-    """Return what an hour's run has shown of a task that only reads, if it has kept its ids; None: read the lines."""
+def _taken_facts(order: Order, ids: IdCollector | None) -> TaskResult | None:
+    """Return the facts of an hour's run for a task that only reads, if its ids are stored; None: read the lines."""
     if order.taken is None or ids is None:
         return None
     out = open_in_task(order.taken.out)
     done = reuse(out, order.taken.folder, order.task, [order.taken.facts])
-    if done is None or not _has_kept_ids(order, out, done, ids):
+    if done is None or not _take_stored_ids(order, out, done, ids):
         return None
-    return _of(order, done)._replace(part=None, is_taken=True)
+    return _result_of(order, done)._replace(part=None, is_taken=True)
 
 
 def _reused(order: Order, storage: RetryingStorage, done: FinishedTask, ids: IdCollector | None) -> TaskResult:
-    """Return what another run has done. Ids that it has not kept come from lines; nothing is written."""
-    if ids is not None and order.out is not None and not _has_kept_ids(order, open_in_task(order.out), done, ids):
-        again = _read_for_ids(order, storage, ids)
-        if again.facts != done.facts:
-            raise _ReadsOtherwiseError
-        return _of(order, done)._replace(read=again.read)
-    return _of(order, done)
+    """Return the result of another run. Ids that it did not store are read from lines; nothing is written."""
+    if ids is not None and order.out is not None and not _take_stored_ids(order, open_in_task(order.out), done, ids):
+        reread = _read_for_ids(order, storage, ids)
+        if reread.facts != done.facts:
+            raise _FactsDifferError
+        return _result_of(order, done)._replace(read=reread.read)
+    return _result_of(order, done)
 
 
-def _has_kept_ids(order: Order, out: RetryingStorage, done: FinishedTask, ids: IdCollector) -> bool:
-    """Collect the ids that an hour's run has kept of a task; False: there are none to be had."""
+def _take_stored_ids(order: Order, out: RetryingStorage, done: FinishedTask, ids: IdCollector) -> bool:
+    """Collect the ids that an hour's run has stored for a task; return False if there are none."""
     if done.ids is None or order.ids is None:
         return False
     keys = [raw_object.key for raw_object in order.task.objects]
     try:
         return take_ids(out, done.ids, ids, keys, order.ids.expression)
     except FormatError as exc:
-        raise _ReadsOtherwiseError from exc
+        raise _FactsDifferError from exc
 
 
 def _read_for_ids(order: Order, storage: RetryingStorage, ids: IdCollector | None) -> TaskResult:
     return _read_groups(order, storage, None if ids is None else LineFilter(None, ids, DroppedLines()))
 
 
-def _of(order: Order, done: FinishedTask) -> TaskResult:
-    """Return what another run has shown, and left, of a task."""
+def _result_of(order: Order, done: FinishedTask) -> TaskResult:
     return TaskResult(order.task.number, done.facts, (), done.part, first=order.task.objects[0].key, kept=done.key)
 
 

@@ -89,7 +89,7 @@ def lines_of(copies: EventCopies, raw_object: Sequence[Sent]) -> list[int]:
     drops = unpack_drops([pack_drops(copies)], {copies.first.number: "key"})
     rows = [{"partition_key": str(line), "data": payload(sent).decode()} for line, sent in enumerate(raw_object)]
     table = pa.Table.from_pylist(rows, schema=LINE_SCHEMA)
-    kept = DroppedLines("id", drops).kept(table, 0, "key")["partition_key"].to_pylist()
+    kept = DroppedLines("id", drops).remaining(table, 0, "key")["partition_key"].to_pylist()
     return [line for line in range(len(raw_object)) if str(line) not in kept]
 
 

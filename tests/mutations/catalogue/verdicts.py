@@ -52,7 +52,7 @@ VERDICTS: Final = (
         "a line outside its object's span draws others in",
         Change(
             "compaction.parquet.plan:spans_of",
-            "(min(max(end, said.first), said.last) for end in (read.low, read.high))",
+            "(min(max(end, span.first), span.last) for end in (read.low, read.high))",
             "(read.low, read.high)",
         ),
         tests=("test_a_line_outside_its_objects_span_draws_no_other_object_in",),

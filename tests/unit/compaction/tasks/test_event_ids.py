@@ -63,8 +63,8 @@ def test_an_id_that_all_records_have_leaves_two_rows() -> None:
     assert (found.total, found.copies, found.kept, found.lines) == (5000, 4999, 0, None)
     drops = unpack_drops([pack_drops(found)], {0: "a"})
     table = pa.Table.from_pylist([{"data": '{"id":1}'}] * 10 + [{"data": '{"id":2}'}], schema=LINE_SCHEMA)
-    assert DroppedLines("id", drops).kept(table, 0, "a")["data"].to_pylist() == ['{"id":1}', '{"id":2}']
-    assert DroppedLines("id", drops).kept(table, 5, "a")["data"].to_pylist() == ['{"id":2}']
+    assert DroppedLines("id", drops).remaining(table, 0, "a")["data"].to_pylist() == ['{"id":1}', '{"id":2}']
+    assert DroppedLines("id", drops).remaining(table, 5, "a")["data"].to_pylist() == ['{"id":2}']
 
 
 def test_rows_that_do_not_fit_into_memory_lie_on_disk() -> None:
@@ -86,7 +86,7 @@ def test_rows_that_do_not_fit_into_memory_lie_on_disk() -> None:
 def test_other_objects_lose_nothing() -> None:
     """What is dropped of one is there in another."""
     table = pa.Table.from_pylist([{"data": "x"}], schema=LINE_SCHEMA)
-    assert DroppedLines("id", {"a": Drops([0])}).kept(table, 0, "b") is table
+    assert DroppedLines("id", {"a": Drops([0])}).remaining(table, 0, "b") is table
 
 
 def test_payloads_are_those_of_the_producer() -> None:
