@@ -8,7 +8,7 @@ from compaction.inventory.checkpoints import Checkpoints
 from compaction.inventory.neighbours import LOOKBACK_DAYS
 from compaction.parquet.plan import SIZES, TaskSizes
 from compaction.shard_groups.local import LocalGroupSource
-from compaction.shard_groups.port import GroupSource
+from compaction.shard_groups.port import GroupSource, Spread
 from compaction.stream.kinesis import ArchivedStream, ListedShards
 from compaction.tables.commit import DayTable
 from compaction.tasks.task import Order, TaskResult
@@ -61,14 +61,6 @@ Engine = Callable[[Sequence[Order]], list[TaskResult]]
 """Runs tasks, by Spark or a loop, and returns their results in order."""
 Shuffle = Callable[[Sequence[Order]], Shuffled]
 """Runs tasks that return ids, all in the same number of partitions."""
-
-
-class Spread(Protocol):
-    """Runs `work` for each item, in tasks, and returns the results in order."""
-
-    def __call__(self, work: Callable[[T], U], items: Sequence[T]) -> list[U]:
-        """Return `work(item)` for every item."""
-        ...
 
 
 def in_turn(work: Callable[[T], U], items: Sequence[T]) -> list[U]:

@@ -14,10 +14,19 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Protocol, TypeVar
 
 T = TypeVar("T")
+U = TypeVar("U")
 Values = Sequence[Any]
 GroupValue = tuple[int, Any]
 """A group, and a value for it."""
 DRIVER_GROUP = 0
+
+
+class Spread(Protocol):
+    """Runs `work(item)` for every item, in tasks or in a loop; returns the results in order."""
+
+    def __call__(self, work: Callable[[T], U], items: Sequence[T]) -> list[U]:
+        """Run them."""
+        ...
 
 
 class Distribute(Protocol):

@@ -1,1 +1,1 @@
-"""The day as an Iceberg table: the only room that imports pyiceberg."""
+"""Published days as an Iceberg table: the only room that imports pyiceberg."""

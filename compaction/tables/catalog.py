@@ -1,11 +1,11 @@
-"""Which Iceberg table `--iceberg` means: pyiceberg's own configuration, and what our settings add to it.
+"""Open the catalog and table of `--iceberg`: pyiceberg's configuration, completed by our settings.
 
     --iceberg-catalog NAME            `catalog.NAME` of `.pyiceberg.yaml`, or PYICEBERG_CATALOG__NAME__*
     (no name)                         pyiceberg's default catalog, when it is configured
     (no name, none, --out a folder)   a SQLite file in the folder: `<out>_iceberg/catalog.sqlite`
 
-Files are read and written with the region, the endpoint and the credentials of the job itself, unless the catalog's
-configuration has its own, or the catalog hands out its own with the table.
+Files are read and written with the job's region, endpoint and credentials, unless the catalog's configuration or the
+catalog itself (vended credentials) provides others.
 """
 
 import contextlib
@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Final
 from minutebook.aws.clients import aws_session
 from minutebook.errors import CatalogUnavailable, OutcomeUnknown, SettingsError
 from minutebook.store.places import StorePrefix
+from minutebook.store.storage import Address
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 
 _OWN_CREDENTIALS: Final = re.compile(r"(s3|client)\.(access-key-id|profile-name|role-arn|anonymous)")
 _SNAPSHOTS: Final = "snapshot-loading-mode"
-"""With `refs` a REST catalog keeps past snapshots back: vacuum would take their files."""
+"""With `refs` a REST catalog omits past snapshots, and vacuum would delete their files."""
 _NEXT_STEP: Final = (
     "configure it in .pyiceberg.yaml, or by variables PYICEBERG_CATALOG__NAME__*; minutebook docs iceberg shows both"
 )
@@ -39,11 +40,11 @@ _NEXT_STEP: Final = (
 def opened_table(
     identifier: str, catalog_name: str | None, out: StorePrefix, *, by_event: bool = False
 ) -> "Iterator[DayTable]":
-    """Open the table's catalog; the table itself is made by the first commit, `by_event`: partitioned by that, too.
+    """Open the table's catalog; the first commit creates the table (`by_event`: also partitioned by event day).
 
     Raises:
         SettingsError: pyiceberg is not installed, or the catalog is not configured.
-        CatalogRefused, CatalogUnavailable: the catalog did not answer well.
+        CatalogRefused, CatalogUnavailable: the catalog cannot be opened.
     """
     with _opened(catalog_name, out) as catalog:
         from compaction.tables.table import IcebergTable  # noqa: PLC0415 - an optional dependency
@@ -53,7 +54,7 @@ def opened_table(
 
 @contextlib.contextmanager
 def opened_folders(identifier: str, catalog_name: str | None, out: StorePrefix) -> "Iterator[TableFolders]":
-    """Open the table's catalog to look at the table's folders. Raises as `opened_table`."""
+    """Open the table's catalog for access to the table's folders. Raises as `opened_table`."""
     with _opened(catalog_name, out) as catalog:
         from compaction.tables.orphans import TableFolders  # noqa: PLC0415 - an optional dependency
 
@@ -72,7 +73,7 @@ def _opened(catalog_name: str | None, out: StorePrefix) -> "Iterator[Catalog]":
         ) from exc
     from compaction.tables.failures import translated  # noqa: PLC0415 - an optional dependency
 
-    # Its warnings are of columns without statistics; what matters is raised.
+    # It warns about columns without statistics; errors are raised.
     logging.getLogger("pyiceberg").setLevel(logging.ERROR)
     try:
         with translated("opening the catalog"):
@@ -96,19 +97,21 @@ def _load(name: str | None, out: StorePrefix) -> "Catalog":
     configured = config.get_catalog_config(used)
     if configured is None and (name is not None or out.address.bucket is not None):
         raise SettingsError(f"pyiceberg knows no catalog {used!r}", next_step=_NEXT_STEP)
-    given = _local_catalog(out) if configured is None else dict[str, str]()
+    properties = _local_catalog(out) if configured is None else dict[str, str]()
     try:
-        catalog = load_catalog(used, **given)
+        catalog = load_catalog(used, **properties)
     except (ValueError, NoSuchPropertyException, NotInstalledError, ArgumentError, ImportError) as exc:
         raise SettingsError(f"the catalog {used!r} is not configured well: {exc}", next_step=_NEXT_STEP) from exc
-    complete_properties(catalog, out)  # afterwards, because errors of load_catalog repeat what it was given
+    complete_properties(catalog, out)  # not before: errors of load_catalog contain its arguments, credentials too
     return catalog
 
 
 def complete_properties(catalog: "Catalog", out: StorePrefix) -> None:
-    """Add to a catalog's properties how the output's files are read, and let it tell of all snapshots."""
-    for key, value in _file_properties(out, any(_OWN_CREDENTIALS.match(key) for key in catalog.properties)).items():
-        catalog.properties.setdefault(key, value)
+    """Let a catalog access the output's files, and load all snapshots."""
+    if out.address.bucket is not None:
+        has_credentials = any(map(_OWN_CREDENTIALS.match, catalog.properties))
+        for key, value in _file_properties(out.address, has_credentials=has_credentials).items():
+            catalog.properties.setdefault(key, value)
     if _SNAPSHOTS in catalog.properties:
         catalog.properties[_SNAPSHOTS] = "all"
 
@@ -119,17 +122,14 @@ def _local_catalog(out: StorePrefix) -> dict[str, str]:
     return {"type": "sql", "uri": f"sqlite:///{folder / 'catalog.sqlite'}", "warehouse": f"file://{folder}"}
 
 
-def _file_properties(out: StorePrefix, has_credentials: bool) -> dict[str, str]:  # noqa: FBT001 - one fact, one caller
-    address = out.address
-    if address.bucket is None:
-        return {}
+def _file_properties(address: Address, *, has_credentials: bool) -> dict[str, str]:
     properties = {"s3.region": address.region}
     if address.endpoint is not None:
         properties |= {"s3.endpoint": address.endpoint, "s3.force-virtual-addressing": "false"}
-    found = None if has_credentials else aws_session().get_credentials()
-    if found is not None:
-        frozen = found.get_frozen_credentials()
+    credentials = None if has_credentials else aws_session().get_credentials()
+    if credentials is not None:
+        frozen = credentials.get_frozen_credentials()
         names = ("access-key-id", "secret-access-key", "session-token")
-        values = dict(zip(names, (frozen.access_key, frozen.secret_key, frozen.token), strict=True))
-        properties |= {f"s3.{name}": value for name, value in values.items() if value}
+        values = zip(names, (frozen.access_key, frozen.secret_key, frozen.token), strict=True)
+        properties |= {f"s3.{name}": value for name, value in values if value}
     return properties

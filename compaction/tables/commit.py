@@ -1,18 +1,17 @@
-"""Commits of published days to an Iceberg table: one snapshot a day's generation, old rows out, new rows in.
+"""Commit published days to an Iceberg table: one snapshot replaces the files of a day with those of a generation.
 
-    look       load the table's current snapshot; the day's files in it, and the last commit of the day
+    view       load the table's current snapshot: the day's files in it, and the last commit of the day
     pointer    read `_current.json`: what the table should hold
     mark       dt=D/_tables/<generation>.<table>.<run>.json   a table may name this generation's files
-    commit     one snapshot, on condition that the snapshot of the look is still the current one
-    look again the pointer: whoever publishes while a commit is on its way is not waited for, but made up for
-    unmark     delete marks as old as the grace, of generations that the table left longer than the grace ago
+    commit     one snapshot, on condition that the snapshot of the view is still the current one
+    pointer    read it again; if another run has published meanwhile, start over
+    unmark     delete marks older than the grace, of generations that the table left longer than the grace ago
 
-The pointer is read **after** the look. The condition therefore refuses an older view: whoever commits has seen the
-pointer after the snapshot that it replaces, so the last commit has seen the last pointer, whichever run made it.
-Each commit writes a mark of its own: were one mark shared, who tidies up could take an old one for forgotten while a
-run that was content to find it there is about to commit.
-Nothing is concluded from an answer that was lost: the next look tells what the table holds. A crash after any step
-leaves the old day or the new one, and the next run goes on.
+The pointer is read **after** the view, and the commit's condition rejects an outdated view. So every commit is based
+on a pointer read after the snapshot that it replaces, and the last commit on the last pointer, whichever run made it.
+Each commit writes its own mark: with a shared one, a cleanup could delete an old mark that a run about to commit
+relies on. If a response is lost, the next view shows what the table holds. A crash after any step leaves the old or
+the new files, and the next run continues.
 """
 
 import hashlib
@@ -44,16 +43,16 @@ class PublishedView(Protocol):
 
     @property
     def files(self) -> tuple[LiveFile, ...]:
-        """Return the files that may hold rows of the day."""
+        """The files that may hold rows of the day."""
         ...
 
     @property
     def recorded(self) -> Recorded | None:
-        """Return the newest commit of the day that the table remembers."""
+        """The newest commit of the day in the table's history."""
         ...
 
     def conflicts(self, columns: Mapping[str, str] | None) -> Sequence[Conflict]:
-        """Return what keeps a day with typed columns (name -> type) out of the table."""
+        """Return the conflicts of a day with typed columns (name -> type) with the table."""
         ...
 
     def replace(
@@ -63,10 +62,10 @@ class PublishedView(Protocol):
         properties: Mapping[str, str],
         columns: Mapping[str, str] | None = None,
     ) -> bool:
-        """Commit one snapshot if this view's is still the current one; False when it is not.
+        """Commit one snapshot and return True, or False if this view's snapshot is no longer the current one.
 
-        `sizes` maps the address of each file that comes to its rows; the table's schema takes `columns` in the same
-        commit. Raises `OutcomeUnknown`, `CatalogRefused`.
+        `sizes` maps the address of each added file to its rows; the same commit adds `columns` to the schema. Raises
+        `OutcomeUnknown`, `CatalogRefused`.
         """
         ...
 
@@ -76,11 +75,11 @@ class DayTable(Protocol):
 
     @property
     def name(self) -> str:
-        """Return the catalog's and the table's name."""
+        """The names of the catalog and the table."""
         ...
 
     def look(self, day: Day) -> PublishedView:
-        """Load the current snapshot; makes the table if there is none. Raises `OutcomeUnknown`, `CatalogRefused`."""
+        """Load the current snapshot; create a missing table. Raises `OutcomeUnknown`, `CatalogRefused`."""
         ...
 
 
@@ -88,12 +87,12 @@ class FilesByEvent(Protocol):
     """The rows of published days in files of one event day each."""
 
     def rows(self, manifest: Manifest, held: Collection[str]) -> Mapping[str, int]:
-        """Return address -> rows of the files of a manifest; `held` are those that the table holds of the day."""
+        """Return address -> rows of the files of a manifest; `held`: the files of the day in the table."""
         ...
 
 
 class Mark(msgspec.Struct, frozen=True, kw_only=True):
-    """Says that a table may name the files of a generation, so that they must stay."""
+    """States that a table may name the files of a generation, which must not be deleted."""
 
     format: int
     table: str
@@ -101,9 +100,9 @@ class Mark(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TableCommit(NamedTuple):
-    """What was done. `generation` is what the table holds now, `rows` how many rows that is.
+    """The outcome, and the generation and rows that the table holds now.
 
-    `held`: the table has what it had before, and `conflicts` say which columns of the day do not fit it.
+    `held`: the table is unchanged, and `conflicts` names the columns of the day that do not fit it.
     """
 
     table: str
@@ -114,7 +113,7 @@ class TableCommit(NamedTuple):
 
 
 class TableCommitter:
-    """Brings one table into step with one day's pointer. Every step may be repeated, by us or by another run."""
+    """Brings one table in line with one day's pointer. Every step may be repeated, by this or another run."""
 
     def __init__(
         self,
@@ -133,12 +132,11 @@ class TableCommitter:
         self._log = structlog.get_logger().bind(day=str(publisher.folder.day), table=table.name)
 
     def commit(self) -> TableCommit | None:
-        """Let the table hold what the pointer names; None when the day is not published.
+        """Commit the generation that the pointer names; return None if the day is not published.
 
         Raises:
             SafetyRefusal: the table's rows of the day are not those that were committed.
             CatalogRefused, CatalogUnavailable: the catalog.
-            StoreUnavailable, StoreRefused: the output.
         """
         backoff = self._publisher.storage.new_backoff()
         while True:
@@ -168,12 +166,9 @@ class TableCommitter:
         target = Target(str(folder.day), generation, self._publisher.address(folder.path), rows)
         conflicts, live = tuple(view.conflicts(manifest.columns)), {file.uri for file in view.files}
         if self._events is not None and live != set(rows) and not is_rewritten(target, view.files, view.recorded):
-            if conflicts:  # before files are made in vain
-                return (
-                    self._already(manifest)
-                    if self._is_there(view, manifest)
-                    else self._held(view.recorded, conflicts)
-                )
+            if conflicts:  # do not write files in vain
+                is_there = self._is_there(view, manifest)
+                return self._already(manifest) if is_there else self._held(view.recorded, conflicts)
             rows = dict(self._events.rows(manifest, live))
         change = plan_replacement(target._replace(files=rows), view.files, view.recorded)
         if change is None:
@@ -191,22 +186,17 @@ class TableCommitter:
         }
         if not view.replace(change, {uri: rows[uri] for uri in change.add}, properties, manifest.columns):
             return None
-        self._log.info(
-            "table_committed",
-            generation=generation,
-            rows=manifest.rows,
-            added=len(change.add),
-            removed=len(change.remove),
-        )
-        now = self._publisher.current().pointer
-        if now is None or now.manifest != pointer.manifest:
+        counts = {"added": len(change.add), "removed": len(change.remove)}
+        self._log.info("table_committed", generation=generation, rows=manifest.rows, **counts)
+        current = self._publisher.current().pointer
+        if current is None or current.manifest != pointer.manifest:
             return None
         return TableCommit(self._table.name, "committed", generation, manifest.rows)
 
     def _is_there(self, view: PublishedView, manifest: Manifest) -> bool:
-        """Tell whether the table has the generation, in files by event whose names are not known yet.
+        """Return whether the table has the generation, in files by event whose names are not known yet.
 
-        Where its snapshot was expired, files of the generation's folder tell, with all its rows.
+        If its snapshot has expired, the files must be of the generation's folder and hold all of its rows.
         """
         if view.recorded is not None:
             return bool(view.files) and view.recorded.generation == manifest.generation
@@ -218,17 +208,13 @@ class TableCommitter:
         return TableCommit(self._table.name, "already", manifest.generation, manifest.rows)
 
     def _held(self, recorded: Recorded | None, conflicts: tuple[Conflict, ...]) -> TableCommit:
-        """Leave the table as it is: the day's Parquet is published, and the table has the former generation."""
-        self._log.error(
-            "table_held",
-            conflicts=[*map(str, conflicts)],
-            next_step=NEXT_STEP,
-        )
-        was = recorded or Recorded("", 0, 0)
-        return TableCommit(self._table.name, "held", was.generation, was.rows, conflicts)
+        """Leave the previous generation in the table; the day's Parquet is published nevertheless."""
+        self._log.error("table_held", conflicts=[*map(str, conflicts)], next_step=NEXT_STEP)
+        previous = recorded or Recorded("", 0, 0)
+        return TableCommit(self._table.name, "held", previous.generation, previous.rows, conflicts)
 
     def _unmark(self, recorded: Recorded | None, generation: str) -> None:
-        """Let go of generations that the table left longer than the grace ago: queries on them are over."""
+        """Delete marks of generations that the table left longer than the grace ago: no query reads them now."""
         if recorded is None or recorded.generation != generation:
             return
         before_ms = self._clock.now_ms() - GRACE_MS

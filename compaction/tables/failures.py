@@ -1,13 +1,12 @@
-"""What goes wrong in a catalog, and in the files beside it, as our errors: refused for good, or unknown.
+"""Translate errors of the catalog and its files into ours: refused for good, or outcome unknown.
 
-    refused    no permission, a wrong request; a table that is not Iceberg's, or of a version that pyiceberg does not
-               know; metadata or a file that cannot be read
-    unknown    all else that comes from outside; the table is gone: the next look tells, and makes it again
+    refused    no permission, an invalid request; not an Iceberg table, or of a version that pyiceberg does not
+               support; unreadable metadata or files
+    unknown    any other external error; also a missing table, which the next view creates
 
-pyiceberg's errors have no common root, and it reads what others wrote by libraries that raise ValueError: a file that
-does not parse would otherwise end the run of all days, where it says something of one table. Its decoder of Avro
-raises whatever Python does with such bytes (KeyError, SystemError, zlib.error): that is an unreadable file where the
-decoder raised it, and a defect anywhere else.
+pyiceberg's errors have no common root, and its readers raise ValueError: untranslated, one unparsable file would end
+the run of all days. Its Avro decoder raises anything that Python does with such bytes (KeyError, SystemError,
+zlib.error): an unreadable file if the decoder raised it, a bug otherwise.
 """
 
 import contextlib
@@ -15,7 +14,7 @@ import traceback
 import zlib
 from collections.abc import Iterator
 from gzip import BadGzipFile
-from struct import error as StructError  # noqa: N812 - the name says nothing where it is used
+from struct import error as StructError  # noqa: N812 - `error` alone says nothing
 from typing import Final
 
 from botocore.exceptions import BotoCoreError, ClientError
@@ -56,11 +55,7 @@ _OUTSIDE: Final = (
 
 @contextlib.contextmanager
 def translated(what: str) -> Iterator[None]:
-    """Turn errors of the catalog, and of the files beside it, into ours.
-
-    Raises:
-        CatalogRefused, OutcomeUnknown: in the place of theirs.
-    """
+    """Raise CatalogRefused or OutcomeUnknown in place of errors of the catalog and its files."""
     try:
         yield
     except _UNREADABLE as exc:
@@ -88,6 +83,6 @@ def _unreadable(what: str, exc: Exception) -> CatalogRefused:
 
 
 def _is_of_a_decoder(exc: Exception) -> bool:
-    """Tell whether pyiceberg was taking a file apart; whoever called it from there is none of ours."""
+    """Return whether one of pyiceberg's decoders raised the error, directly or through its own calls."""
     modules = (frame.f_globals.get("__name__", "") for frame, _ in traceback.walk_tb(exc.__traceback__))
     return any(module.startswith(_DECODERS) for module in modules)

@@ -1,26 +1,25 @@
-"""Every file that a table's metadata leads to, by name. It is read wholly, or not believed at all.
+"""Collect the names of all files that a table's metadata references; fail if any of it cannot be read.
 
-    metadata files      the current one, all that its log names, and what was current since a time (`lineage`)
+    metadata files      the current one, all that its log names, and those current since a time (`formers`)
     statistics          of the table, and of its partitions
-    snapshots           all that the current metadata has, and those of metadata that was current since a time: a
-                        query may have begun on one that was expired a moment ago
+    snapshots           of the current metadata, and of metadata that was current since a time: a query may read a
+                        snapshot that has just expired
     of each snapshot    its manifest list, its manifests, the files of all entries, deleted ones too
 
-Names are compared without their folders: Iceberg's carry an id of their own, and one file has several addresses
-(`s3` and `s3a`, a bucket and its access point, a link to a folder). A file that has the name of another one stays.
+Names are compared without folders, because Iceberg's names contain unique ids, and one file has several addresses
+(`s3` and `s3a`, a bucket and its access point, a symbolic link). Two files with one name are both kept.
 
-A manifest that was cut short may read well: entries are counted against the manifest list, its files against the
-snapshot's summary.
+A truncated manifest may be readable, so its entries are counted against the manifest list, and the files of the list
+against the snapshot's summary.
 """
 
-from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Final, TypeVar
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
 from pyiceberg.manifest import ManifestContent
 from pyiceberg.serializers import FromInputFile
 
 from compaction.tables.failures import translated
-from compaction.tables.lineage import formers
 from minutebook.errors import CatalogRefused
 from minutebook.store.parallel import in_parallel
 
@@ -36,12 +35,12 @@ _LIVE_FILES: Final = {ManifestContent.DATA: "total-data-files", ManifestContent.
 
 
 def name_of(uri: str) -> str:
-    """Return the name of a file without its folders."""
+    """Return the name of a file without folders."""
     return uri.rstrip("/").rpartition("/")[2]
 
 
 class NamedFiles:
-    """The names of all files that a table leads to; `since_ms` is when metadata still counts that was replaced."""
+    """The names of all files that a table references, also by metadata replaced at or after `since_ms`."""
 
     def __init__(self, since_ms: int) -> None:
         self._since_ms = since_ms
@@ -49,14 +48,14 @@ class NamedFiles:
         self._known: set[str] = set()
 
     def __contains__(self, uri: str) -> bool:
-        """Tell whether a file of this name is named."""
+        """Return whether the table references a file of this name."""
         return name_of(uri) in self._names
 
     def add(self, table: "Table") -> None:
-        """Add what a table leads to; nothing that was named before goes.
+        """Add the files of a table to those of earlier calls.
 
         Raises:
-            CatalogRefused: a file of the metadata is gone or damaged.
+            CatalogRefused: a metadata file is gone or damaged.
             OutcomeUnknown: one could not be read now.
         """
         io, metadata = table.io, table.metadata
@@ -64,39 +63,39 @@ class NamedFiles:
         replaced = self._replaced_lately(io, metadata)
         for each in (metadata, *replaced):
             self._name(file.statistics_path for file in (*each.statistics, *each.partition_statistics))
-        kept = {snapshot.snapshot_id for snapshot in metadata.snapshots}
+        current = {snapshot.snapshot_id for snapshot in metadata.snapshots}
         self._add_snapshots(io, metadata.snapshots)
         for each in replaced:
             for snapshot in each.snapshots:
-                if snapshot.snapshot_id not in kept:
+                if snapshot.snapshot_id not in current:
                     self._add_expired(io, snapshot)
 
     def _replaced_lately(self, io: "FileIO", metadata: "TableMetadata") -> "list[TableMetadata]":
-        """Read and name what was current at or after the time, but for what is; also what the log has forgotten."""
+        """Read and name metadata replaced at or after the time, also what the current log no longer contains."""
         logged = {entry.metadata_file for entry in metadata.metadata_log}
-        found: dict[str, TableMetadata | None] = {}
+        files: dict[str, TableMetadata | None] = {}
 
         def read(uri: str) -> "TableMetadata | None":
             try:
-                found[uri] = self._read(uri, lambda uri: _metadata(io, uri))
+                files[uri] = self._read(uri, lambda uri: _metadata(io, uri))
             except CatalogRefused as exc:
-                # Writers may delete what their log forgets.
+                # Writers may delete files that their log no longer contains.
                 if uri in logged or not isinstance(exc.__cause__, FileNotFoundError):
                     raise
-                found[uri] = None
-            return found[uri]
+                files[uri] = None
+            return files[uri]
 
-        lately = [each.uri for each in formers(metadata, read, self._since_ms) if each.replaced_ms >= self._since_ms]
-        self._name(lately)
-        read_now = [found[uri] if uri in found else read(uri) for uri in lately]
-        return [each for each in read_now if each is not None]
+        recent = [each.uri for each in formers(metadata, read, self._since_ms) if each.replaced_ms >= self._since_ms]
+        self._name(recent)
+        replaced = [files[uri] if uri in files else read(uri) for uri in recent]
+        return [each for each in replaced if each is not None]
 
     def _add_snapshots(self, io: "FileIO", snapshots: "Iterable[Snapshot]") -> None:
         lists = [snapshot for snapshot in snapshots if snapshot.manifest_list not in self._known]
         manifests = {
             manifest.manifest_path: manifest
-            for found in in_parallel(lambda each: self._manifests(io, each), lists)
-            for manifest in found
+            for of_list in in_parallel(lambda each: self._manifests(io, each), lists)
+            for manifest in of_list
             if manifest.manifest_path not in self._known
         }
         for files in in_parallel(lambda each: self._files(io, each), list(manifests.values())):
@@ -106,7 +105,7 @@ class NamedFiles:
         self._known |= {*manifests, *(snapshot.manifest_list for snapshot in lists)}
 
     def _add_expired(self, io: "FileIO", snapshot: "Snapshot") -> None:
-        """Add a snapshot that the table gave up lately; whoever expired it may have deleted files of it already."""
+        """Add a snapshot that expired recently; some of its files may already be deleted."""
         self._name([snapshot.manifest_list])
         try:
             self._add_snapshots(io, [snapshot])
@@ -115,25 +114,26 @@ class NamedFiles:
                 raise
 
     def _manifests(self, io: "FileIO", snapshot: "Snapshot") -> "list[ManifestFile]":
-        found = self._read(snapshot.manifest_list, lambda _: snapshot.manifests(io))
-        summary = None if snapshot.summary is None else snapshot.summary.additional_properties
+        manifests = self._read(snapshot.manifest_list, lambda _: snapshot.manifests(io))
+        summary = {} if snapshot.summary is None else snapshot.summary.additional_properties
+        is_counted = all(each.added_files_count is not None for each in manifests)
         for content, name in _LIVE_FILES.items():
-            said = (summary or {}).get(name, "")
+            stated = summary.get(name, "")
             live = sum(
                 (each.added_files_count or 0) + (each.existing_files_count or 0)
-                for each in found
+                for each in manifests
                 if each.content == content
             )
-            if said.isdecimal() and live < int(said) and all(each.added_files_count is not None for each in found):
-                raise _cut_short(snapshot.manifest_list, f"{live:,} of {said} {name.removeprefix('total-')}")
-        return found
+            if stated.isdecimal() and live < int(stated) and is_counted:
+                raise _truncated(snapshot.manifest_list, f"{live:,} of {stated} {name.removeprefix('total-')}")
+        return manifests
 
     def _files(self, io: "FileIO", manifest: "ManifestFile") -> list[str]:
         entries = self._read(manifest.manifest_path, lambda _: manifest.fetch_manifest_entry(io, False))
         counts = (manifest.added_files_count, manifest.existing_files_count, manifest.deleted_files_count)
-        said = sum(count or 0 for count in counts)
-        if None not in counts and len(entries) != said:
-            raise _cut_short(manifest.manifest_path, f"{len(entries):,} of {said:,} entries")
+        stated = sum(count or 0 for count in counts)
+        if None not in counts and len(entries) != stated:
+            raise _truncated(manifest.manifest_path, f"{len(entries):,} of {stated:,} entries")
         return [entry.data_file.file_path for entry in entries]
 
     def _read(self, uri: str, read: Callable[[str], T]) -> T:
@@ -155,8 +155,38 @@ def _metadata(io: "FileIO", uri: str) -> "TableMetadata":
     return FromInputFile.table_metadata(io.new_input(uri))
 
 
-def _cut_short(uri: str, what: str) -> CatalogRefused:
+def _truncated(uri: str, what: str) -> CatalogRefused:
     return CatalogRefused(
         f"{uri} is damaged: it holds {what}",
         next_step="restore the file from a version of it, or expire the snapshots that need it",
     )
+
+
+class Former(NamedTuple):
+    """A metadata file, and the time during which it was current."""
+
+    uri: str
+    written_ms: int
+    replaced_ms: int
+
+
+def formers(
+    metadata: "TableMetadata", read: "Callable[[str], TableMetadata | None]", since_ms: int
+) -> Iterator[Former]:
+    """Yield a table's earlier metadata files, the newest first, at least back to a time.
+
+    The log of the current one holds a hundred (`write.metadata.previous-versions-max`). The oldest of them has a
+    log, if it still exists (`write.metadata.delete-after-commit.enabled`), and so on. `read` returns a metadata file;
+    None: it is gone, and nothing earlier is known.
+    """
+    log, replaced_ms = metadata.metadata_log, metadata.last_updated_ms
+    seen: set[str] = set()
+    while log and log[0].metadata_file not in seen:
+        for entry in reversed(log):
+            seen.add(entry.metadata_file)
+            yield Former(entry.metadata_file, entry.timestamp_ms, replaced_ms)
+            replaced_ms = entry.timestamp_ms
+        if log[0].timestamp_ms < since_ms:
+            return
+        oldest = read(log[0].metadata_file)
+        log = [] if oldest is None else oldest.metadata_log

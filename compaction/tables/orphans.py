@@ -1,22 +1,22 @@
-"""Files in a table's folders that nothing of the table names: what crashed and lost commits wrote, and their removal.
+"""Find and delete files in a table's folders that the table does not reference: left by crashed or failed commits.
 
     <location>/metadata/    metadata files, manifest lists, manifests, statistics
     <location>/data/        data and delete files of engines that maintain the table
 
-A commit writes its files first and the catalog's answer makes them the table's. So a file may go that is not named
-(`named`), is older than the age, and has a name as Iceberg's writers give; before each batch of deletes the table is
-loaded again, and read again if it has moved. What is deleted first names what is deleted later. Published days have
-their own rules (`compaction.commands.vacuum.day`): what lies below a folder `dt=DAY` is left alone.
+A commit writes its files before the catalog accepts it. So a file is deleted if the table does not name it (`named`),
+it is older than the age, and its name looks like one of Iceberg's writers. Before each batch of deletes the table is
+loaded again, and its files are read again if it has changed. Files are deleted before those that they reference.
+Files below a folder `dt=DAY` are skipped: published days have their own rules (`compaction.commands.vacuum.day`).
 
-Metadata files that nothing names tell whether the folder is the table's alone; nothing goes where it is not:
+Unnamed metadata files show whether another table uses the folder; if so, nothing is deleted:
 
-    ends in the middle                               a crash in the middle of writing it
-    of this table, and current once                  so old that the log has forgotten it
-    of this table, upon one that was current once    a commit that was refused or crashed
-    of this table, upon one that never was           the table goes on in another catalog, or ours was set back:
-                                                     refused; not known of what is older than all that `lineage` finds
-    of another table, without a snapshot             its making crashed, or it lives here, too, and is empty: stays
-    of another table that has snapshots              a table that was dropped, or lives here, too: refused
+    truncated                                        a crash while it was written
+    of this table, and once current                  too old for the log
+    of this table, based on one that was current     a commit that was refused or crashed
+    of this table, based on any other                the table continues in another catalog, or ours was set back:
+                                                     refused; unknown for files older than all that `formers` yields
+    of another table, without a snapshot             its creation crashed, or it is empty and uses the folder: kept
+    of another table, with snapshots                 a table that was dropped or uses the folder: refused
 """
 
 import contextlib
@@ -33,8 +33,7 @@ from pyiceberg.io.pyarrow import PyArrowFileIO
 from pyiceberg.table.metadata import TableMetadataUtil
 
 from compaction.tables.failures import translated
-from compaction.tables.lineage import formers
-from compaction.tables.named import NamedFiles, name_of
+from compaction.tables.named import NamedFiles, formers, name_of
 from compaction.tables.shape import ARRIVAL, partitioned_by
 from minutebook.errors import CatalogRefused, CatalogUnavailable, OutcomeUnknown, SafetyRefusal
 from minutebook.store.parallel import in_parallel
@@ -66,16 +65,16 @@ class TableFile(NamedTuple):
 
 
 class Orphans(NamedTuple):
-    """What goes, in the order in which it is deleted, and what the table named when it was looked at."""
+    """The files to delete, in order, and the files that the table named at `metadata_location`."""
 
     location: str
     files: tuple[TableFile, ...]
     named: NamedFiles
-    seen: str
+    metadata_location: str
 
 
 class TableFolders:
-    """The folders of one table of a catalog."""
+    """The folders of a table."""
 
     def __init__(self, catalog: "Catalog", identifier: str) -> None:
         self._catalog = catalog
@@ -83,37 +82,35 @@ class TableFolders:
         self.name = f"{catalog.name}.{identifier}"
 
     def find(self, before_ms: int) -> Orphans:
-        """Return the files that nothing names and that were written before a time. Deletes nothing.
+        """Return the files that the table does not name and that were written before a time.
 
         Raises:
-            CatalogRefused: no such table, or none of ours; its metadata cannot be read wholly.
-            CatalogUnavailable: the catalog or the files stayed away.
+            CatalogRefused: the table does not exist or is not ours, or its metadata is not readable as a whole.
+            CatalogUnavailable: the catalog or the files are unavailable.
             SafetyRefusal: another table, or another catalog, uses the folders.
         """
         try:
             listed = list(_listed(self._load()))
-            # Afterwards: what was committed by then is named, and no other's.
+            # Loaded after the listing, so that everything committed by then is named.
             table, named = self._load(), NamedFiles(before_ms)
             named.add(table)
-            strangers = [file for file in listed if file.uri not in named]
-            metadata = [file.uri for file in strangers if _METADATA.fullmatch(name_of(file.uri))]
+            unnamed = [file for file in listed if file.uri not in named]
+            metadata = [file.uri for file in unnamed if _METADATA.fullmatch(name_of(file.uri))]
             others = _checked_alone(table, named, metadata)
         except OutcomeUnknown as exc:
             raise CatalogUnavailable(str(exc), next_step=_AGAIN) from exc
-        old = sorted(
-            (file for file in strangers if file.modified_ms < before_ms and file.uri not in others), key=_rank
-        )
-        return Orphans(table.location(), tuple(old), named, table.metadata_location)
+        old = (file for file in unnamed if file.modified_ms < before_ms and file.uri not in others)
+        return Orphans(table.location(), tuple(sorted(old, key=_rank)), named, table.metadata_location)
 
-    def delete(self, found: Orphans, deleted: Callable[[TableFile], None]) -> None:
-        """Delete what the table does not name by now either, and tell of each file. Raises as `find`."""
-        seen = found.seen
+    def delete(self, orphans: Orphans, deleted: Callable[[TableFile], None]) -> None:
+        """Delete the files that the table still does not name; call `deleted` for each. Raises as `find`."""
+        location = orphans.metadata_location
         try:
-            for start in range(0, len(found.files), _BATCH):
-                while (table := self._load()).metadata_location != seen:
-                    found.named.add(table)
-                    seen = table.metadata_location
-                batch = [file for file in found.files[start : start + _BATCH] if file.uri not in found.named]
+            for start in range(0, len(orphans.files), _BATCH):
+                while (table := self._load()).metadata_location != location:
+                    orphans.named.add(table)
+                    location = table.metadata_location
+                batch = [file for file in orphans.files[start : start + _BATCH] if file.uri not in orphans.named]
                 in_parallel(lambda file: deleted(_delete(table, file)), batch)
         except OutcomeUnknown as exc:
             raise CatalogUnavailable(str(exc), next_step=_AGAIN) from exc
@@ -122,7 +119,7 @@ class TableFolders:
         with translated(f"loading {self.name}"):
             try:
                 table = self._catalog.load_table(self._identifier)
-            except NoSuchIcebergTableError:  # one of another kind has the name
+            except NoSuchIcebergTableError:  # a table of another kind; a subclass of the next error
                 raise
             except NoSuchTableError as exc:
                 raise CatalogRefused(
@@ -143,7 +140,7 @@ def _rank(file: TableFile) -> tuple[int, str]:
 
 
 def _listed(table: "Table") -> "Iterator[TableFile]":
-    """List the table's folders; files of other kinds, without a date, and of published days are passed over."""
+    """List the table's folders, without files of other kinds, without a date or of published days."""
     io = table.io
     if not isinstance(io, PyArrowFileIO):
         raise CatalogRefused(
@@ -164,10 +161,9 @@ def _listed(table: "Table") -> "Iterator[TableFile]":
 
 
 def _is_there(io: PyArrowFileIO, folder: str, path: str, inside: str) -> bool:
-    """Tell whether a file's address leads to it, and it lies in the folder.
+    """Return whether a file's address leads to this file, inside the folder.
 
-    pyiceberg takes what follows a `#` or `?` off an address, and would delete another file. A link within a local
-    folder leads to the files of somebody else.
+    pyiceberg cuts an address at `#` or `?`, and would delete another file. A symbolic link may lead elsewhere.
     """
     scheme, _, leads_to = io.parse_location(f"{folder}/{inside}", io.properties)
     if leads_to != f"{path}/{inside}":
@@ -181,17 +177,13 @@ def _delete(table: "Table", file: TableFile) -> TableFile:
     return file
 
 
-def _checked_alone(table: "Table", named: NamedFiles, strangers: list[str]) -> set[str]:
-    """Return metadata files that are of other tables, without rows.
-
-    Raises:
-        SafetyRefusal: another table, or another catalog, goes on from one.
-    """
+def _checked_alone(table: "Table", named: NamedFiles, unnamed: list[str]) -> set[str]:
+    """Return the metadata files of other tables, which are empty; raise SafetyRefusal if others use the folders."""
     current, others = table.metadata, set[str]()
-    parsed = dict(zip(strangers, in_parallel(lambda uri: _parsed(table, uri), strangers), strict=True))
-    line = list(formers(current, lambda uri: _parsed(table, uri), since_ms=0)) if strangers else []
-    since_ms = min((each.written_ms for each in line), default=current.last_updated_ms)
-    once = {name_of(each.uri) for each in line}
+    parsed = dict(zip(unnamed, in_parallel(lambda uri: _parsed(table, uri), unnamed), strict=True))
+    history = list(formers(current, lambda uri: _parsed(table, uri), since_ms=0)) if unnamed else []
+    since_ms = min((each.written_ms for each in history), default=current.last_updated_ms)
+    once_current = {name_of(each.uri) for each in history}
     for uri, other in parsed.items():
         if other is None:
             continue
@@ -204,9 +196,10 @@ def _checked_alone(table: "Table", named: NamedFiles, strangers: list[str]) -> s
                 )
             others.add(uri)
             continue
-        upon = [(entry.metadata_file, entry.timestamp_ms) for entry in other.metadata_log[-1:]]
-        [(before, written_ms)] = upon or [(uri, other.last_updated_ms)]
-        if written_ms > since_ms and name_of(before) not in once and before not in named:
+        before, written_ms = uri, other.last_updated_ms
+        if other.metadata_log:
+            before, written_ms = other.metadata_log[-1].metadata_file, other.metadata_log[-1].timestamp_ms
+        if written_ms > since_ms and name_of(before) not in once_current and before not in named:
             raise SafetyRefusal(
                 f"{uri} goes on where the catalog's table does not",
                 next_step="find the catalog that has the newest metadata: the table is registered in two, or this "
@@ -216,7 +209,7 @@ def _checked_alone(table: "Table", named: NamedFiles, strangers: list[str]) -> s
 
 
 def _parsed(table: "Table", uri: str) -> "TableMetadata | None":
-    """Return a metadata file; None where it is gone, or was not written to its end."""
+    """Return a metadata file; None if it is gone or truncated."""
     with translated(f"reading {uri}"):
         try:
             with table.io.new_input(uri).open() as stream:
@@ -225,12 +218,12 @@ def _parsed(table: "Table", uri: str) -> "TableMetadata | None":
             return None
         try:
             if data.startswith(_GZIP):
-                data = zlib.decompressobj(_GZIP_WINDOW).decompress(data)  # what there is of it
+                data = zlib.decompressobj(_GZIP_WINDOW).decompress(data)  # accepts truncated data
             json.loads(data)
         except zlib.error as exc:
             raise ValueError(str(exc)) from exc
         except ValueError:
-            if data.strip(b"\0")[:1] in {b"", b"{"}:  # a file system may leave zeros for what was not written
+            if data.strip(b"\0")[:1] in {b"", b"{"}:  # a file system may leave zeros where nothing was written
                 return None
             raise
         return TableMetadataUtil.parse_raw(data.decode())

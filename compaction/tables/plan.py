@@ -1,18 +1,18 @@
-"""What a day's commit to an Iceberg table changes. Pure.
+"""Plan what a day's commit changes in an Iceberg table. Pure.
 
     the table's files of the day                               last commit of the day   change
     exactly the generation's                                   any                      none
     none                                                       any                      add the generation
-    some not ours (maintenance), or rows are gone              this generation          none
+    some foreign (maintenance), or rows are missing            this generation          none
     all ours, as many rows as were committed                   any                      replace them
-    some not ours, as many rows as were committed              another generation       replace them
+    some foreign, as many rows as were committed               another generation       replace them
     any other number of rows                                   another generation       refused
-    all ours; some not ours                                    none is remembered       replace them; refused
-    not wholly of the day, or with rows deleted from them      another generation       refused
+    all ours; some foreign                                     not in the history       replace them; refused
+    with rows of other days, or with deleted rows              another generation       refused
     any                                                        of another output        refused
 
-Files are told apart by their addresses. A replacement names each file that goes and each that comes, so it cannot
-take rows of another day along, and what others put into or took out of the table is never thrown away by guess.
+Files are identified by their addresses. A replacement names each file that is removed or added, so it cannot remove
+rows of another day, and changes by others are never discarded by guess.
 """
 
 from collections.abc import Collection, Sequence
@@ -24,7 +24,7 @@ from minutebook.errors import SafetyRefusal
 class LiveFile(NamedTuple):
     """A data file of the table's current snapshot that may hold rows of the day.
 
-    `is_intact`: its rows are all of this day, and none was deleted from it since.
+    `is_intact`: all its rows are of this day, and none was deleted.
     """
 
     uri: str
@@ -33,9 +33,9 @@ class LiveFile(NamedTuple):
 
 
 class Recorded(NamedTuple):
-    """The newest commit of the day that the table remembers. `rows` is what the day held then.
+    """The newest commit of the day in the table's history, and the rows of the day at that time.
 
-    `manifest` is the address of the manifest that it was made from; empty: it does not say.
+    `manifest` is the address of its manifest; empty: unknown.
     """
 
     generation: str
@@ -45,14 +45,14 @@ class Recorded(NamedTuple):
 
 
 class Replacement(NamedTuple):
-    """The files that leave the table and those that come, in one snapshot."""
+    """The files that one snapshot removes and adds."""
 
     remove: tuple[str, ...]
     add: tuple[str, ...]
 
 
 class Target(NamedTuple):
-    """What the table should hold. `folder` is the address that the day's files begin with, whatever generation."""
+    """What the table should hold. The files of all generations of the day lie below `folder`."""
 
     day: str
     generation: str
@@ -61,7 +61,7 @@ class Target(NamedTuple):
 
 
 def plan_replacement(target: Target, live: Sequence[LiveFile], recorded: Recorded | None) -> Replacement | None:
-    """Return what to change; None when the table holds the generation already.
+    """Return what to change; None: the table holds the generation already.
 
     Raises:
         SafetyRefusal: the table's rows of the day are not those that were committed.
@@ -74,12 +74,10 @@ def plan_replacement(target: Target, live: Sequence[LiveFile], recorded: Recorde
         return None
     if recorded is not None and recorded.manifest and not recorded.manifest.startswith(target.folder):
         raise _elsewhere(target, recorded)
-    strangers = [file for file in live if not file.uri.startswith(target.folder)]
-    spoiled = [file for file in live if not file.is_intact]
-    if spoiled:
-        raise _refusal(target, f"{len(spoiled)} of its files hold rows of other days, or had rows deleted")
+    if changed := [file for file in live if not file.is_intact]:
+        raise _refusal(target, f"{len(changed)} of its files hold rows of other days, or had rows deleted")
     rows = sum(file.rows for file in live)
-    if recorded is None and strangers:
+    if recorded is None and any(not file.uri.startswith(target.folder) for file in live):
         raise _refusal(target, f"it holds {rows:,} rows in files of others, and no commit of the day is remembered")
     if recorded is not None and rows != recorded.rows:
         raise _refusal(target, f"it holds {rows:,} rows, and {recorded.rows:,} were committed")
@@ -88,9 +86,9 @@ def plan_replacement(target: Target, live: Sequence[LiveFile], recorded: Recorde
 
 
 def is_rewritten(target: Target, live: Sequence[LiveFile], recorded: Recorded | None) -> bool:
-    """Tell whether the table was given the generation last, and others rewrote its rows, or deleted some.
+    """Return whether the generation was committed last, and others have rewritten or deleted rows since.
 
-    A delete of all rows of one day of events takes whole files of ours out, and leaves no file of theirs.
+    Deleting all rows of an event day removes whole files of ours, and leaves no foreign file.
     """
     if recorded is None or recorded.generation != target.generation or not live:
         return False

@@ -1,17 +1,16 @@
-"""A commit that the catalog refused, of which nothing is thrown away before it is known that it did not land.
+"""Handle refused commits: delete their files only once it is certain that the commit was not applied.
 
-pyiceberg takes a refusal for the proof that a commit did not land, and deletes the manifests that it wrote for it.
-But clients and load balancers send a request again when its answer is late (boto3 does for Glue): the second one is
-then refused **because the first one landed**, and the table would be left without its manifests, unreadable for
-everybody. So the refusal reaches pyiceberg as another error, upon which it deletes nothing, and the files are deleted
-here when the table has moved on without them. Nor does it repeat the commit then, which would add the day beside that
-of the winner.
+pyiceberg takes a refusal as proof that a commit was not applied, and deletes its manifests. But clients and load
+balancers retry a request whose response is late (boto3 does for Glue). The retry is then refused **because the first
+request was applied**, and the table would lose its manifests and be unreadable. So pyiceberg gets another error,
+after which it neither deletes files nor retries (a retry would add the day beside that of the winner), and the files
+are deleted here once the table has changed without them.
 
-A commit whose files are a day old when it is to be sent is not sent: the process was stopped, and `vacuum` may have
-deleted them meanwhile (`compaction.tables.orphans`). It counts as refused, and another look makes them anew.
+A commit with files older than a day is not sent: the process was suspended, and `vacuum` may have deleted them
+(`compaction.tables.orphans`). It counts as refused, and the next attempt writes them again.
 """
 
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final
 
 from pyiceberg.exceptions import CommitFailedException
 from pyiceberg.table.update import AddSnapshotUpdate
@@ -24,11 +23,11 @@ if TYPE_CHECKING:
     from minutebook.clock import Clock
 
 _STALE_SECONDS: Final = 86_400.0
-"""A third of the least age that vacuum takes."""
+"""A third of the minimum age for vacuum."""
 
 
-class Refused(Exception):  # noqa: N818 - no error: the next look decides
-    """The catalog refused a commit with these snapshots, or one of its requests."""
+class Refused(Exception):  # noqa: N818 - no error: the next view decides
+    """The catalog refused a commit with these snapshots, or a retry of it."""
 
     def __init__(self, snapshots: "list[Snapshot]") -> None:
         super().__init__("refused")
@@ -36,7 +35,7 @@ class Refused(Exception):  # noqa: N818 - no error: the next look decides
 
 
 class RefusalCatalog:
-    """A catalog for one commit: the same as another one, but for what a refusal is."""
+    """A catalog for one commit, whose files are written from now on, that raises `Refused`."""
 
     def __init__(self, catalog: "Catalog", clock: "Clock") -> None:
         self._catalog = catalog
@@ -44,11 +43,11 @@ class RefusalCatalog:
         self._begun = clock.monotonic()
 
     def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - pyiceberg's
-        """Give all else as it is."""
+        """Delegate everything else."""
         return getattr(self._catalog, name)
 
     def commit_table(self, table: "Table", requirements: Any, updates: Any) -> Any:  # noqa: ANN401 - pyiceberg's
-        """Send the commit; raises `Refused` in the place of pyiceberg's own, and of files that are old."""
+        """Send the commit; raise `Refused` in place of pyiceberg's error, or if its files are too old."""
         snapshots = [each.snapshot for each in updates if isinstance(each, AddSnapshotUpdate)]
         if self._clock.monotonic() - self._begun > _STALE_SECONDS:
             raise Refused(snapshots)
@@ -58,28 +57,20 @@ class RefusalCatalog:
             raise Refused(snapshots) from exc
 
 
-def telling(catalog: "Catalog", clock: "Clock") -> "Catalog":
-    """Return the catalog for one commit, whose files are written from now on."""
-    return cast("Catalog", RefusalCatalog(catalog, clock))
+def tidy_up(catalog: "Catalog", base: "Table", refused: Refused) -> None:
+    """Delete the files of a commit that can no longer be applied; `base` is the table that it was planned on.
 
-
-def tidy_up(catalog: "Catalog", seen: "Table", refused: Refused) -> None:
-    """Delete what was written for a commit that can land no more; `seen` is the table that it was planned against.
-
-    It can while the table is what it was. Whatever the table's current snapshot names stays in any case.
+    It can be applied while the table is unchanged. Files of the table's current snapshot are never deleted.
     """
-    now = catalog.load_table(seen.name())
-    current = now.current_snapshot()
-    if current is None or current.snapshot_id == seen.metadata.current_snapshot_id:
+    table = catalog.load_table(base.name())
+    current = table.current_snapshot()
+    if current is None or current.snapshot_id == base.metadata.current_snapshot_id:
         return
-    kept = {each.manifest_path for each in current.manifests(now.io)}
+    live = {each.manifest_path for each in current.manifests(table.io)}
     for snapshot in refused.snapshots:
-        ours = {
-            each.manifest_path
-            for each in snapshot.manifests(seen.io)
-            if each.added_snapshot_id == snapshot.snapshot_id
-        }
-        if now.metadata.snapshot_by_id(snapshot.snapshot_id) is not None or ours & kept:
+        manifests = snapshot.manifests(base.io)
+        ours = {each.manifest_path for each in manifests if each.added_snapshot_id == snapshot.snapshot_id}
+        if table.metadata.snapshot_by_id(snapshot.snapshot_id) is not None or ours & live:
             continue
         for path in (*sorted(ours), snapshot.manifest_list):
-            seen.io.delete(path)
+            base.io.delete(path)

@@ -1,4 +1,4 @@
-"""What a table that we make looks like: its columns, its partitions, its properties."""
+"""The columns, partitions and properties of new tables."""
 
 from typing import TYPE_CHECKING, Final
 
@@ -34,15 +34,15 @@ SPEC: Final = PartitionSpec(_ARRIVAL_FIELD)
 _EVENT_ID: Final = len(TABLE_SCHEMA.fields) + 1
 EVENT_SCHEMA: Final = Schema(*TABLE_SCHEMA.fields, NestedField(_EVENT_ID, EVENT_TIME, TimestamptzType()))
 EVENT_SPEC: Final = PartitionSpec(_ARRIVAL_FIELD, PartitionField(_EVENT_ID, 1001, DayTransform(), "event_day"))
-"""By the day of arrival first: what a night replaces are whole partitions, whatever days its events are of."""
+"""By arrival day first, so that a run replaces whole partitions, whatever its events' days."""
 PROPERTIES: Final = {
     "format-version": "2",
-    # The published files belong to the pointer, too: nobody who tidies the table up may delete them.
+    # The published files belong to the pointer, too: maintenance of the table must not delete them.
     "gc.enabled": "false",
-    # Twenty digits alike come first in each: bounds of 16 characters would tell nothing apart.
+    # All begin with the same twenty digits: bounds of 16 characters would be useless.
     "write.metadata.metrics.column.shard_id": "full",
     "write.metadata.metrics.column.sequence_number": "full",
-    # The files have no statistics of these.
+    # The files have no statistics for these.
     **dict.fromkeys(
         (f"write.metadata.metrics.column.{name}" for name in ("partition_key", "data", "data_bytes")), "none"
     ),
@@ -50,16 +50,16 @@ PROPERTIES: Final = {
 
 
 _SOURCES: Final = {"arrival_day": ARRIVAL, "event_day": EVENT_TIME}
-"""Our names of partitions: these stay when somebody renames the column."""
+"""Our partition names, which stay when somebody renames the column."""
 
 
 def partitioned_by(table: "Table", spec: PartitionSpec) -> list[str]:
-    """Return the columns by whose days a spec partitions, as they were named; an empty text for anything else."""
+    """Return the original names of the columns by whose days a spec partitions; "" for other partitions."""
     return [was if field.transform == DayTransform() else "" for field, was, _ in _sources(table, spec)]
 
 
 def renamed_sources(table: "Table") -> dict[str, str]:
-    """Return the columns by which the table is partitioned and that somebody renamed: was -> is."""
+    """Return the renamed columns by which the table is partitioned: old name -> new name."""
     return {was: name for _, was, name in _sources(table, table.spec()) if name not in {"", was}}
 
 

@@ -1,12 +1,12 @@
-"""The pyiceberg side of `DayTable`: the only module, with `catalog`, that imports pyiceberg.
+"""Implement `DayTable` with pyiceberg.
 
-pyiceberg's own repetition of commits is off: it plans against the snapshot that it was given first, and whether a
-conflict is seen then depends on the table's isolation level. Each attempt is one look and one conditional commit.
-A day is one snapshot: the files that go and those that come in one `overwrite`, not a delete and an append.
+pyiceberg's own retries of commits are off: they keep the plan for the first snapshot, and detect a conflict only
+under some isolation levels of the table. Each attempt is one view and one conditional commit. A day is one snapshot:
+one `overwrite` removes and adds its files, not a delete and an append.
 """
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, cast
 
 import pyarrow.parquet as pq
 from pyiceberg.exceptions import (
@@ -26,11 +26,10 @@ from sqlalchemy.exc import IntegrityError
 from compaction.columns.columns import EVENT_TIME
 from compaction.publish.conflicts import Conflict
 from compaction.tables.commit import DAY_PROPERTY, GENERATION_PROPERTY, MANIFEST_PROPERTY, ROWS_PROPERTY
-from compaction.tables.evolution import envelope_conflicts, plan_evolution
+from compaction.tables.evolution import FormerNames, envelope_conflicts, plan_evolution
 from compaction.tables.failures import translated
-from compaction.tables.names import FormerNames
 from compaction.tables.plan import LiveFile, Recorded, Replacement
-from compaction.tables.refusal import Refused, telling, tidy_up
+from compaction.tables.refusal import RefusalCatalog, Refused, tidy_up
 from compaction.tables.shape import (
     ARRIVAL,
     EVENT_SCHEMA,
@@ -55,15 +54,12 @@ if TYPE_CHECKING:
 
 _CLOCK: Final = SystemClock()
 _VECTORS: Final = "read.parquet.vectorization.enabled"
-_OURS: Final = dict.fromkeys((f"write.metadata.metrics.column.{name}" for name in (ARRIVAL, EVENT_TIME)), "full")
-"""Properties of the table for one commit, whatever its own say.
-
-A file's partition is read off the bounds of these columns: without bounds it would be that of rows without a value.
-"""
+_OVERRIDES: Final = dict.fromkeys((f"write.metadata.metrics.column.{name}" for name in (ARRIVAL, EVENT_TIME)), "full")
+"""Override the table's properties for one commit: a file's partition is derived from the bounds of these columns."""
 
 
 class IcebergTable:
-    """A table of a pyiceberg catalog; `by_event`: partitioned by the day of events within that of arrival."""
+    """A table of a pyiceberg catalog; `by_event`: partitioned by arrival day and event day."""
 
     def __init__(self, catalog: "Catalog", identifier: str, *, by_event: bool = False, clock: Clock = _CLOCK) -> None:
         self._catalog = catalog
@@ -73,20 +69,19 @@ class IcebergTable:
 
     @property
     def name(self) -> str:
-        """Return catalog and table."""
+        """The names of the catalog and the table."""
         return f"{self._catalog.name}.{self._identifier}"
 
     def look(self, day: Day) -> "IcebergDay":
-        """Load the table, or make it; see `DayTable`.
+        """Load or create the table; see `DayTable`.
 
-        Raises:
-            CatalogRefused: also where the table is partitioned by anything else than it would be made with. A table
-                by arrival alone becomes one by event, too, with the first day that has the time of events.
+        Raises CatalogRefused also if the table is partitioned otherwise than a new one. A table by arrival alone gets
+        the partition by event with the first day that has event times.
         """
         with translated(f"loading {self.name}"):
             try:
                 table = self._catalog.load_table(self._identifier)
-            except NoSuchIcebergTableError:  # one of another kind has the name
+            except NoSuchIcebergTableError:  # a table of another kind; a subclass of the next error
                 raise
             except NoSuchTableError:
                 table = self._create()
@@ -121,7 +116,7 @@ class IcebergTable:
 
 
 class IcebergDay:
-    """A day as one snapshot of the table has it."""
+    """A day in one snapshot of the table; implements `PublishedView`."""
 
     def __init__(self, name: str, table: "Table", day: Day, clock: Clock, *, by_event: bool) -> None:
         self._name = name
@@ -130,7 +125,7 @@ class IcebergDay:
         self._day = day
         self._by_event = by_event
         self._renamed = renamed_sources(table)
-        # No text: somebody may have given the column a name that the parser of filters does not take.
+        # Not a text filter: the column may have been renamed to something that its parser rejects.
         arrival = Reference(self._renamed.get(ARRIVAL, ARRIVAL))
         begin, end = (literal(f"{each}T00:00:00+00:00") for each in (day, day.shift(1)))
         scan = table.scan(
@@ -145,16 +140,16 @@ class IcebergDay:
         self._names = FormerNames(table.name_mapping(), table.schema(), table.metadata.schemas)
 
     def conflicts(self, columns: Mapping[str, str] | None) -> tuple[Conflict, ...]:
-        """Return what keeps a day out of the table; see `DayView`."""
+        """Return the conflicts of a day with the table; see `PublishedView`."""
         schema, renamed = self._table.schema(), self._renamed
-        found = (
+        conflicts = (
             *(Conflict(was, f"a partition by the day of {name}", "timestamp") for was, name in renamed.items()),
             *envelope_conflicts(schema, renamed),
             *plan_evolution(schema, columns, self._names).conflicts,
         )
         if self._by_event and EVENT_TIME not in (columns or {}):
-            return (*found, Conflict(EVENT_TIME, "a partition by its day", "no such column"))
-        return found
+            return (*conflicts, Conflict(EVENT_TIME, "a partition by its day", "no such column"))
+        return conflicts
 
     def replace(
         self,
@@ -163,20 +158,21 @@ class IcebergDay:
         properties: Mapping[str, str],
         columns: Mapping[str, str] | None = None,
     ) -> bool:
-        """Commit one snapshot; see `DayView`.
+        """Commit one snapshot; see `PublishedView`.
 
         Raises:
-            CatalogRefused: also where a file does not fit the table, or is not the one that was published.
+            CatalogRefused: also if a file does not fit the table, or is not the one that was published.
             SafetyRefusal: a file holds rows of another day.
         """
         with translated(f"the commit to {self._name}"):
             is_delta = self._table.properties.get(_VECTORS) != "false" and any(
                 in_parallel(self._is_delta, change.add)
             )
-            # In our copy alone: nothing of it is stored.
-            ours = {**self._table.metadata.properties, **_OURS}
-            self._table.metadata = self._table.metadata.model_copy(update={"properties": ours})
-            catalog, self._table.catalog = self._table.catalog, telling(self._table.catalog, self._clock)
+            # Only in memory: the overrides are not stored.
+            properties_now = {**self._table.metadata.properties, **_OVERRIDES}
+            self._table.metadata = self._table.metadata.model_copy(update={"properties": properties_now})
+            catalog = self._table.catalog
+            self._table.catalog = cast("Catalog", RefusalCatalog(catalog, self._clock))
             try:
                 with self._table.transaction() as transaction:
                     if self._table.name_mapping() is None:
@@ -187,11 +183,11 @@ class IcebergDay:
                     self._evolve(transaction, columns)
                     self._partition_by_event(transaction)
                     metadata = transaction.table_metadata
-                    come = in_parallel(lambda uri: self._describe(uri, sizes[uri], metadata), change.add)
+                    added = in_parallel(lambda uri: self._describe(uri, sizes[uri], metadata), change.add)
                     with transaction.update_snapshot(snapshot_properties=dict(properties)).overwrite() as overwrite:
                         for uri in change.remove:
                             overwrite.delete_data_file(self._tasks[uri].file)
-                        for file in come:
+                        for file in added:
                             overwrite.append_data_file(file)
             except Refused as refused:
                 tidy_up(catalog, self._table, refused)
@@ -203,7 +199,7 @@ class IcebergDay:
         return True
 
     def _evolve(self, transaction: "Transaction", columns: Mapping[str, str] | None) -> None:
-        """Let the schema take the columns, in the same commit as the files that bring them."""
+        """Add the columns to the schema, in the same commit as their files."""
         steps = plan_evolution(self._table.schema(), columns, self._names).steps
         if not steps:
             return
@@ -215,7 +211,7 @@ class IcebergDay:
                     update.update_column(step.path, step.type)
 
     def _partition_by_event(self, transaction: "Transaction") -> None:
-        """Let a table that was made by arrival alone be one by events; files that are there stay as they are."""
+        """Add the partition by event to a table partitioned by arrival alone; existing files are unchanged."""
         if self._by_event and len(self._table.spec().fields) == 1:
             with transaction.update_spec() as update:
                 update.add_field(EVENT_TIME, DayTransform(), "event_day")
@@ -246,7 +242,7 @@ class IcebergDay:
         return file
 
     def _check_one_event_day(self, file: "DataFile", metadata: "TableMetadata") -> None:
-        """Refuse a file in which rows with and without the time of an event lie side by side: bounds do not tell."""
+        """Refuse a file that mixes rows with and without event time, which bounds do not show."""
         number = metadata.schema().find_field(EVENT_TIME).field_id
         if file.null_value_counts.get(number, 0) not in {0, file.record_count}:
             raise SafetyRefusal(
@@ -255,9 +251,9 @@ class IcebergDay:
             )
 
     def _is_delta(self, uri: str) -> bool:
-        """Tell whether a file has delta-encoded pages, as those of before have.
+        """Return whether a file has delta-encoded pages, as files of earlier versions have.
 
-        Iceberg's vectorized reader refuses DELTA_BYTE_ARRAY (measured with 1.10.1): the table must not ask for it.
+        Iceberg's vectorized reader rejects DELTA_BYTE_ARRAY (measured with 1.10.1), and must be disabled then.
         """
         try:
             with self._table.io.new_input(uri).open() as file:
@@ -269,7 +265,7 @@ class IcebergDay:
         return any(encoding.startswith("DELTA") for column in columns for encoding in column.encodings)
 
     def _is_of_the_day(self, file: "DataFile") -> bool:
-        """Tell whether a file is of the day's partition, or of one of its partitions by event."""
+        """Return whether a file is in the day's partition, or in one of its partitions by event."""
         spec = self._table.specs()[file.spec_id]
         return partitioned_by(self._table, spec)[:1] == [ARRIVAL] and file.partition[0] == self._day.number
 
@@ -280,13 +276,13 @@ def _gone(uri: str) -> CatalogRefused:
 
 def _recorded(table: "Table", day: Day) -> Recorded | None:
     for snapshot in ancestors_of(table.current_snapshot(), table.metadata):
-        said = {} if snapshot.summary is None else snapshot.summary.additional_properties
-        if said.get(DAY_PROPERTY) == str(day):
-            rows = said.get(ROWS_PROPERTY, "")
+        properties = {} if snapshot.summary is None else snapshot.summary.additional_properties
+        if properties.get(DAY_PROPERTY) == str(day):
+            rows = properties.get(ROWS_PROPERTY, "")
             return Recorded(
-                said.get(GENERATION_PROPERTY, ""),
+                properties.get(GENERATION_PROPERTY, ""),
                 int(rows) if rows.isdecimal() else -1,
                 snapshot.timestamp_ms,
-                said.get(MANIFEST_PROPERTY, ""),
+                properties.get(MANIFEST_PROPERTY, ""),
             )
     return None

@@ -1,1 +1,1 @@
-"""A published day once more, cut by the day of its events: the files of tables that are partitioned by it."""
+"""Rewrite a published day into files of one event day each, for tables partitioned by event day."""

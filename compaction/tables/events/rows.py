@@ -1,4 +1,4 @@
-"""Rows of published days: read, told apart by the day of their events, sorted, and written."""
+"""Read rows of published days, split them by event day, sort and write them."""
 
 from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
@@ -17,15 +17,15 @@ from minutebook.errors import FormatError
 from minutebook.store.retrying import RetryingStorage
 
 _ROWS: Final = 32_768
-"""Rows that are read, and told apart, at once."""
+"""Rows that are read and split at once."""
 _WIDE: Final = frozenset({"partition_key", "data", "data_bytes"})
-"""Nobody compares them: the table keeps no bounds of these."""
+"""Columns without statistics, as in the table's properties."""
 _PLAIN: Final = _WIDE | {"sequence_number", "sub_sequence_number", "arrival_time", EVENT_TIME}
-"""Hardly a value is there twice."""
+"""Columns without dictionary: their values hardly repeat."""
 
 
 class EventFile(NamedTuple):
-    """A file of rows whose events are of one day, since 1970; None: rows without. `held` are bytes of memory."""
+    """A file of rows of one event day (days since 1970; None: no event time). `held`: bytes of the rows in memory."""
 
     key: str
     rows: int
@@ -35,12 +35,7 @@ class EventFile(NamedTuple):
 
 
 def read_batches(storage: RetryingStorage, key: str) -> Iterator[pa.Table]:
-    """Yield the rows of a file in its order.
-
-    Raises:
-        FormatError: it has no `event_time`.
-        ObjectChanged, StoreUnavailable, StoreRefused: the store.
-    """
+    """Yield the rows of a file in order; raise FormatError if it has no `event_time`."""
     with local_copy(storage, key) as file:
         parquet = pq.ParquetFile(file)
         if EVENT_TIME not in parquet.schema_arrow.names:
@@ -50,22 +45,18 @@ def read_batches(storage: RetryingStorage, key: str) -> Iterator[pa.Table]:
 
 
 def by_event_day(table: pa.Table) -> Iterator[tuple[int | None, pa.Table]]:
-    """Yield the rows of each day of events."""
-    days = day_numbers(table[EVENT_TIME].combine_chunks())
-    found = pc.unique(days).to_pylist()
-    for day in found:
-        if len(found) == 1:
-            yield day, table
-        else:
-            yield day, table.filter(pc.is_null(days) if day is None else pc.fill_null(pc.equal(days, day), False))
+    """Yield the rows of each event day."""
+    numbers = day_numbers(table[EVENT_TIME].combine_chunks())
+    days = pc.unique(numbers).to_pylist()
+    for day in days:
+        is_of_day = pc.is_null(numbers) if day is None else pc.fill_null(pc.equal(numbers, day), False)
+        yield day, table if len(days) == 1 else table.filter(is_of_day)
 
 
 def write_sorted(storage: RetryingStorage, folder: str, day: int | None, tables: Sequence[pa.Table]) -> EventFile:
-    """Write rows of one day of events to a file of a new name, by event, shard and position.
+    """Write rows of one event day to a file of a new name, sorted by event, shard and position.
 
-    Raises:
-        FormatError: what is stored is not what was written.
-        StoreUnavailable, StoreRefused: the store.
+    Raises FormatError if the stored file is not what was written.
     """
     rows = _sorted(pa.concat_tables(tables))
     key = f"{folder}{'none' if day is None else day}-{new_id()[:16]}.parquet"
@@ -79,7 +70,7 @@ def write_sorted(storage: RetryingStorage, folder: str, day: int | None, tables:
 
 
 def _sorted(rows: pa.Table) -> pa.Table:
-    """Sort by event, shard and position: sequence numbers are compared as numbers, the shorter one is less."""
+    """Sort by event, shard and position, sequence numbers as numbers: a shorter one is less."""
     keys = {
         "event": rows[EVENT_TIME],
         "shard": rows["shard_id"],

@@ -1,12 +1,12 @@
-"""What tasks do to cut a published day by the day of its events. Plain Python; Spark only carries it to a worker.
+"""The tasks that rewrite a published day by event day. Plain Python; Spark only carries orders and results.
 
-    split     published files in their order -> files of one event day each, as large as memory lets them be;
-              what is small of a day in one task is left as a scrap, one for each event day
+    split     published files in order -> files of one event day each, as large as memory allows; a task leaves one
+              small "scrap" file for each event day whose rows are below `small` bytes
     gather    the scraps of an event day, from all tasks -> few files
 
-So the files of a day of arrival are about as many as its bytes call for, and one more for each day of events: not one
-for each task and each day that an event in it belongs to. Only scraps are written twice. A task that is run again
-writes files of other names; only those that a returned value names count.
+So an arrival day makes about as many files as its bytes need, plus one for each event day, not one for each task and
+event day. Only scraps are written twice. A task that runs again writes files of other names, and only those in a
+returned result count.
 """
 
 from collections import defaultdict
@@ -27,9 +27,9 @@ T = TypeVar("T")
 
 
 class EventSizes(NamedTuple):
-    """`order`: Parquet bytes that a task reads, a file at least. `held`: bytes of rows that it holds in memory.
+    """`order`: Parquet bytes that a task reads, at least one file. `held`: bytes of rows that it holds in memory.
 
-    `small`: rows of fewer bytes are left as a scrap. `file`: bytes of rows of a file that is gathered.
+    `small`: fewer bytes of rows become a scrap. `file`: bytes of rows of a gathered file.
     """
 
     order: int = 128 << 20
@@ -42,9 +42,9 @@ SIZES: Final = EventSizes()
 
 
 class SplitOrder(NamedTuple):
-    """Files to cut: those of arrival day `day`, whose events lie at most `window` days before. New keys: `folder`...
+    """Files of arrival day `day` to split into new files below `folder`. Events lie at most `window` days before.
 
-    `is_alone`: there is no other task, and nothing is left for gathering.
+    `is_alone`: there is no other task, so no scraps are left.
     """
 
     out: Address
@@ -57,14 +57,14 @@ class SplitOrder(NamedTuple):
 
 
 class SplitResult(NamedTuple):
-    """Files that are done, and scraps."""
+    """Finished files, and scraps."""
 
     files: tuple[EventFile, ...]
     scraps: tuple[EventFile, ...]
 
 
 class GatherOrder(NamedTuple):
-    """Scraps to join: each tuple makes one file."""
+    """Scraps to join; each tuple becomes one file."""
 
     out: Address
     folder: str
@@ -72,12 +72,11 @@ class GatherOrder(NamedTuple):
 
 
 def cut_by_event_day(order: SplitOrder) -> SplitResult:
-    """Cut files by the day of events.
+    """Split files by event day.
 
     Raises:
         SafetyRefusal: an event lies outside of the window.
-        FormatError: a file is not what was published with an event time.
-        StoreUnavailable, StoreRefused: the store.
+        FormatError: a file has no event time, or was not stored as it was written.
     """
     storage = open_in_task(order.out)
     held, files = _Held(), list[EventFile]()
@@ -96,7 +95,7 @@ def cut_by_event_day(order: SplitOrder) -> SplitResult:
 
 
 def gather(order: GatherOrder) -> tuple[EventFile, ...]:
-    """Join scraps; raises as `cut_by_event_day`."""
+    """Join scraps. Raises as `cut_by_event_day`."""
     storage = open_in_task(order.out)
     return tuple(
         write_sorted(
@@ -110,14 +109,14 @@ def gather(order: GatherOrder) -> tuple[EventFile, ...]:
 
 
 def gather_orders(out: Address, folder: str, scraps: Iterable[EventFile], sizes: EventSizes) -> list[GatherOrder]:
-    """Plan the gathering: scraps of one event day in their order, cut by bytes; small files share a task."""
+    """Plan how scraps are joined: those of one event day in order, cut by bytes; small files share a task."""
     by_day: dict[int | None, list[EventFile]] = defaultdict(list)
     for scrap in scraps:
         by_day[scrap.day].append(scrap)
     orders: list[GatherOrder] = []
     size = sizes.file
-    for _, found in sorted(by_day.items(), key=lambda each: (each[0] is not None, each[0] or 0)):
-        for joined in in_batches(found, lambda scrap: scrap.held, sizes.file):
+    for _, of_day in sorted(by_day.items(), key=lambda item: (item[0] is not None, item[0] or 0)):
+        for joined in in_batches(of_day, lambda scrap: scrap.held, sizes.file):
             if size >= sizes.file:
                 orders.append(GatherOrder(out, folder, ()))
                 size = 0
@@ -127,20 +126,20 @@ def gather_orders(out: Address, folder: str, scraps: Iterable[EventFile], sizes:
 
 
 def in_batches(items: Iterable[T], size_of: Callable[[T], int], most: int) -> list[tuple[T, ...]]:
-    """Return items in their order, so many bytes together at most; a larger one is alone."""
-    found: list[tuple[T, ...]] = []
+    """Group consecutive items into tuples of at most `most` bytes; a larger item gets its own tuple."""
+    batches: list[tuple[T, ...]] = []
     size = most
     for item in items:
         if size + size_of(item) > most:
-            found.append(())
+            batches.append(())
             size = 0
-        found[-1] = (*found[-1], item)
+        batches[-1] = (*batches[-1], item)
         size += size_of(item)
-    return found
+    return batches
 
 
 def _check_near(order: SplitOrder, day: int | None, key: str) -> None:
-    """Never make more partitions than were asked for: a day may have been published with another window."""
+    """Refuse events outside of the window: a day published with a larger one would make more partitions."""
     if day is not None and not order.day - order.window <= day <= order.day + EARLY_DAYS:
         raise SafetyRefusal(
             f"{key} holds events of another day than {order.day - order.window} to {order.day + EARLY_DAYS} days "
@@ -150,7 +149,7 @@ def _check_near(order: SplitOrder, day: int | None, key: str) -> None:
 
 
 class _Held:
-    """Rows in memory, by the day of their events."""
+    """Rows in memory, by event day."""
 
     def __init__(self) -> None:
         self._tables: dict[int | None, list[pa.Table]] = defaultdict(list)

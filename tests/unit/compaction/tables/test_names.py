@@ -15,8 +15,7 @@ from pyiceberg.types import (
 )
 
 from compaction.publish.conflicts import Conflict
-from compaction.tables.evolution import Step, plan_evolution
-from compaction.tables.names import FormerNames, holds
+from compaction.tables.evolution import FormerNames, Step, holds, plan_evolution
 
 REASONS = NestedField(99, "_unfit", StringType())
 

@@ -12,7 +12,8 @@ import pytest
 from compaction.columns.event_time import with_event_time
 from compaction.job.context import in_turn
 from compaction.publish.publisher import GRACE_MS
-from compaction.tables.events.files import EventFiles, EventWork, SpreadWork
+from compaction.shard_groups.port import Spread
+from compaction.tables.events.files import EventFiles, EventWork
 from minutebook.clock import SystemClock
 from minutebook.errors import FormatError
 from minutebook.published.schema import SCHEMA
