@@ -1,1 +1,1 @@
-"""How values travel between tasks, in groups: by Spark's shuffle, or in this process. Imports nothing of the job."""
+"""Groups of values that tasks exchange, by Spark's shuffle or in this process; imports nothing of `job`."""

@@ -1,29 +1,29 @@
-"""Which group a shard belongs to: some shards that follow each other by name share one."""
+"""Assign shards to groups: consecutive shards by name share one."""
 
 from bisect import bisect_right
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
 _MOST: Final = 128
-"""Buckets at most: each may leave a task that is not full, and so a small file."""
+"""Groups at most: each may end with a small task, and so a small file."""
 
 
 class ShardGrouping(NamedTuple):
-    """The groups of shards, numbered from 1. `bounds` are the first shards of all but the first one.
+    """The groups of shards, numbered from 1. `bounds`: the first shard of each group but the first.
 
-    A shard that nobody knew of belongs between those that its name lies between.
+    An unknown shard belongs to the group of the names around it.
     """
 
     bounds: tuple[str, ...] = ()
 
     @property
     def total(self) -> int:
-        """How many groups there are, the driver's included."""
+        """Number of groups, including the driver's."""
         return len(self.bounds) + 2
 
     @property
     def numbers(self) -> range:
-        """Their numbers."""
+        """The groups' numbers."""
         return range(1, self.total)
 
     def of(self, shard_id: str) -> int:
@@ -32,10 +32,7 @@ class ShardGrouping(NamedTuple):
 
 
 def grouping_of(shards: Iterable[str], in_one: int) -> ShardGrouping:
-    """Return groups for shards that are known, `in_one` in each or more.
-
-    Shards behind the last one leave the others' groups as they are.
-    """
+    """Return groups of at least `in_one` shards. Adding a shard after the last one keeps the others' groups."""
     names = sorted(set(shards))
     size = max(in_one, -(-len(names) // _MOST))
     return ShardGrouping(tuple(names[size::size]))

@@ -1,4 +1,4 @@
-"""Buckets in this process: days of ordinary size, and tests."""
+"""Shard groups in this process, for days of ordinary size and tests."""
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -9,15 +9,15 @@ from minutebook.store.parallel import in_parallel
 
 T = TypeVar("T")
 Run = Callable[[Sequence[Any]], list[Any]]
-"""Runs orders, and returns their results in order."""
+"""Runs orders; returns their results in order."""
 Shuffle = Callable[[Sequence[Any]], Any]
-"""Runs orders that ask for ids (`compaction.job.context.Shuffle`)."""
+"""Runs orders that collect ids (`compaction.job.context.Shuffle`)."""
 _AT_ONCE: Final = 8
-"""Works side by side: most of them wait for a store."""
+"""Concurrent work; most of it waits for a store."""
 
 
 class LocalGroupSource:
-    """Implements `compaction.shard_groups.port.Dealer`; orders are run by whoever is given."""
+    """Implements `port.GroupSource`; `run` and `shuffle` run the orders."""
 
     is_local = True
 
@@ -31,7 +31,7 @@ class LocalGroupSource:
 
 
 class LocalShardGroups:
-    """Implements `compaction.shard_groups.port.Dealt`."""
+    """Implements `port.ShardGroups`."""
 
     def __init__(self, run: Run, values: Mapping[int, list[Any]], shuffle: Shuffle | None = None) -> None:
         self._run = run
@@ -41,34 +41,30 @@ class LocalShardGroups:
     def repartition(
         self, work: Callable[[Values, Any], Iterable[GroupValue]], arguments: Mapping[int, Any], count: int
     ) -> "LocalShardGroups":
-        """Give values to other groups."""
-        given = self.collect(lambda values, argument: list(work(values, argument)), arguments)
-        return self._grouped((one for group in sorted(given) for one in given[group]), count)
+        """Move values to other groups."""
+        results = self.collect(lambda values, argument: list(work(values, argument)), arguments)
+        return self._grouped((pair for group in sorted(results) for pair in results[group]), count)
 
     def collect(self, work: Callable[[Values, Any], T], arguments: Mapping[int, Any]) -> dict[int, T]:
-        """Visit groups, some at once."""
+        """Run work on groups, some at once."""
         groups = list(arguments)
-        found = in_parallel(lambda number: work(self._values.get(number, ()), arguments[number]), groups, _AT_ONCE)
-        return dict(zip(groups, found, strict=True))
+        results = in_parallel(lambda number: work(self._values.get(number, ()), arguments[number]), groups, _AT_ONCE)
+        return dict(zip(groups, results, strict=True))
 
     def read(
-        self,
-        order: Callable[[Values, Any], Any],
-        show: Distribute,
-        arguments: Mapping[int, Any],
-        count: int,
+        self, order: Callable[[Values, Any], Any], show: Distribute, arguments: Mapping[int, Any], count: int
     ) -> "LocalShardGroups":
-        """Run all orders at once, by whoever runs them."""
-        orders = [order(self._values.get(group, ()), argument) for group, argument in sorted(arguments.items())]
-        results = self._run(orders)
-        return self._grouped(
-            (one for made, result in zip(orders, results, strict=True) for one in show(made, result)), count
-        )
+        """Run all orders in one call of `run`."""
+        orders = self._orders(order, arguments)
+        results = zip(orders, self._run(orders), strict=True)
+        return self._grouped((pair for made, result in results for pair in show(made, result)), count)
 
     def union(self, other: "LocalShardGroups", count: int) -> "LocalShardGroups":
         """Return the values of both."""
         both = (self._values, other._values)  # noqa: SLF001 - of this class
-        return self._grouped(((number, one) for values in both for number in values for one in values[number]), count)
+        return self._grouped(
+            ((group, value) for values in both for group in values for value in values[group]), count
+        )
 
     def read_with_ids(
         self,
@@ -78,40 +74,43 @@ class LocalShardGroups:
         count: int,
         partitions: int,
     ) -> "LocalReadWithIds":
-        """Run all orders at once, by whoever shuffles; they know in how many partitions ids are dealt out."""
+        """Run all orders in one call of `shuffle`; they know the number of partitions of ids."""
         del partitions
-        orders = [order(self._values.get(group, ()), argument) for group, argument in sorted(arguments.items())]
+        orders = self._orders(order, arguments)
         shuffled = self._shuffle(orders) if orders and self._shuffle is not None else NothingShuffled()
         results = {result.number: result for result in shuffled.results}
-        given = (one for made in orders for one in show(made, results[made.task.number]))
-        return LocalReadWithIds(self._grouped(given, count), shuffled)
+        pairs = (pair for made in orders for pair in show(made, results[made.task.number]))
+        return LocalReadWithIds(self._grouped(pairs, count), shuffled)
 
     def waiting(self, count: int) -> dict[int, Any]:
-        """Return what waits in groups that hold one value each."""
+        """Return the values of groups that hold at most one each, by group."""
         return {number: value for number in range(count) for value in self._values.get(number, ())}
 
-    def _grouped(self, given: Iterable[GroupValue], count: int) -> "LocalShardGroups":
+    def _orders(self, order: Callable[[Values, Any], Any], arguments: Mapping[int, Any]) -> list[Any]:
+        return [order(self._values.get(group, ()), argument) for group, argument in sorted(arguments.items())]
+
+    def _grouped(self, pairs: Iterable[GroupValue], count: int) -> "LocalShardGroups":
         values: dict[int, list[Any]] = defaultdict(list)
-        for group, value in given:
+        for group, value in pairs:
             if not 0 <= group < count:
-                raise ValueError(f"nobody has bucket {group} of {count}")
+                raise ValueError(f"no group {group} of {count}")
             values[group].append(value)
         return LocalShardGroups(self._run, values, self._shuffle)
 
 
 class LocalReadWithIds(NamedTuple):
-    """Implements `compaction.shard_groups.port.Collected`."""
+    """Implements `port.ReadWithIds`."""
 
     seen: LocalShardGroups
     shuffled: Any
 
     def find(self, layout: Any, again: LocalShardGroups | None, count: int) -> Any:  # noqa: ANN401 - as the port has it
-        """Let whoever shuffled find the copies, with all orders at once."""
+        """Find the copies with all orders at once."""
         return self.shuffled.find(layout, {} if again is None else again.waiting(count))
 
 
 class NothingShuffled(NamedTuple):
-    """What no order has given; implements `compaction.job.context.Shuffled`."""
+    """The result of no orders; implements `compaction.job.context.Shuffled`."""
 
     results: tuple[Any, ...] = ()
 
@@ -122,7 +121,7 @@ class NothingShuffled(NamedTuple):
 
 
 class NothingFound(NamedTuple):
-    """No copies, and nobody to leave them out; implements `compaction.job.context.Found`."""
+    """No copies, and no orders to drop them; implements `compaction.job.context.FoundCopies`."""
 
     shards: Mapping[int, Any] = {}
 

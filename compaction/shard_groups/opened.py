@@ -1,4 +1,4 @@
-"""The store as a task opens it."""
+"""Open the store in a task."""
 
 from typing import Final
 
@@ -10,5 +10,5 @@ _BUDGET_SECONDS: Final = 180
 
 
 def open_in_task(address: Address) -> RetryingStorage:
-    """Return the storage at an address; a worker repeats each of its requests for three minutes."""
+    """Return the storage at an address; each request is retried for three minutes."""
     return open_retrying(address, _BUDGET_SECONDS)

@@ -1,13 +1,13 @@
-"""Values in groups, and tasks that visit them: what a large day needs of Spark, and a small one of nobody.
+"""Groups of values and the operations on them. Spark runs them for large days, threads for small ones.
 
-    spread     one item a group: the hours of a day
-    deal       visit groups, and give each value that comes out to another group
-    each       visit groups, and bring what comes out to the driver: one small answer a group
-    read       visit groups, make an order of each and run it, and give what it shows to other groups
-    collect    the same, and the ids of what was read wait in partitions, until it is told which of them count
+    scatter         one item a group: the hours of a day
+    repartition     run work on groups, and move each value that it yields to another group
+    collect         run work on groups, and return its results to the driver: one small value a group
+    read            make an order of each group, run it, and distribute its result to other groups
+    read_with_ids   the same; the ids that were read stay in partitions until `find`
 
-Work is a plain function of a group's values and of an argument of its own; it may be done twice, and only what is
-returned counts. Bucket 0 is the driver's: what is dealt to it is small.
+Work is a plain function of a group's values and of an argument; it may run twice, and only what it returns counts.
+Group 0 belongs to the driver, and gets small values.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -30,20 +30,20 @@ class Spread(Protocol):
 
 
 class Distribute(Protocol):
-    """Gives what an order's result shows to groups."""
+    """Distributes an order's result to groups."""
 
-    def __call__(self, order: Any, result: Any, /) -> Iterable[GroupValue]:  # noqa: ANN401 - whatever was made and run
-        """Return groups and values."""
+    def __call__(self, order: Any, result: Any, /) -> Iterable[GroupValue]:  # noqa: ANN401 - of `tasks`, not imported
+        """Return (group, value) pairs."""
         ...
 
 
 class ShardGroups(Protocol):
-    """Values in groups. Where an argument is given for a group, it is visited, and others are not."""
+    """Values in groups. Work runs on the groups that have an argument."""
 
     def repartition(
         self, work: Callable[[Values, Any], Iterable[GroupValue]], arguments: Mapping[int, Any], count: int
     ) -> "ShardGroups":
-        """Give values to `count` groups."""
+        """Move values to `count` groups."""
         ...
 
     def collect(self, work: Callable[[Values, Any], T], arguments: Mapping[int, Any]) -> dict[int, T]:
@@ -51,16 +51,12 @@ class ShardGroups(Protocol):
         ...
 
     def read(
-        self,
-        order: Callable[[Values, Any], Any],
-        show: Distribute,
-        arguments: Mapping[int, Any],
-        count: int,
+        self, order: Callable[[Values, Any], Any], show: Distribute, arguments: Mapping[int, Any], count: int
     ) -> "ShardGroups":
-        """Run an order (`compaction.tasks.task`) for each group; `show` gives its result to `count` groups."""
+        """Run an order (`compaction.tasks.task`) for each group; `show` distributes its result to `count` groups."""
         ...
 
-    def union(self, other: Any, count: int) -> "ShardGroups":  # noqa: ANN401 - of the same dealer
+    def union(self, other: Any, count: int) -> "ShardGroups":  # noqa: ANN401 - of the same source
         """Return `count` groups with the values of both."""
         ...
 
@@ -72,33 +68,32 @@ class ShardGroups(Protocol):
         count: int,
         partitions: int,
     ) -> "ReadWithIds":
-        """Read as `read` does, with orders that ask for ids, which are dealt out in so many partitions."""
+        """Like `read`, with orders that collect ids in `partitions` partitions."""
         ...
 
 
 class ReadWithIds(Protocol):
-    """What was read, in the groups that it was shown to; and the ids, of which one attempt of each order counts."""
+    """What was read, in groups, and its ids; one attempt of each order counts."""
 
     @property
     def seen(self) -> ShardGroups:
-        """Return what was shown."""
+        """The groups with the distributed results."""
         ...
 
     def find(self, layout: Any, again: Any, count: int) -> Any:  # noqa: ANN401 - see `compaction.event_ids`
-        """Find the copies of ids, and bring each to the order that leaves it out.
+        """Find the copies of ids, and send each to the order that drops it; returns a `job.context.FoundCopies`.
 
-        The orders wait in `count` groups of `again` (a `ShardGroups`), one in each at most; None: nothing is left out.
-        What comes out is a `compaction.job.context.Found`.
+        The orders are in `count` groups of `again` (a `ShardGroups`), at most one each; None: no line is dropped.
         """
         ...
 
 
 class GroupSource(Protocol):
-    """Begins with values of the driver. `is_local`: works are done in this process, and may share its clients."""
+    """Makes groups from values of the driver."""
 
     @property
     def is_local(self) -> bool:
-        """Tell whether works are done in this process."""
+        """Whether work runs in this process, and may share its clients."""
         ...
 
     def scatter(self, items: Sequence[Any]) -> ShardGroups:
@@ -107,11 +102,11 @@ class GroupSource(Protocol):
 
 
 def group_values(values: Values, argument: object) -> list[Any]:
-    """Return a group's values; a work for `collect`."""
+    """Return a group's values; work for `collect`."""
     del argument
     return list(values)
 
 
-def driver_values(dealt: ShardGroups) -> list[Any]:
-    """Return what was dealt to the driver."""
-    return dealt.collect(group_values, {DRIVER_GROUP: None})[DRIVER_GROUP]
+def driver_values(groups: ShardGroups) -> list[Any]:
+    """Return the values of the driver's group."""
+    return groups.collect(group_values, {DRIVER_GROUP: None})[DRIVER_GROUP]

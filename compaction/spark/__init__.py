@@ -1,1 +1,1 @@
-"""The only room that imports pyspark. Implements the context of `job`."""
+"""Run tasks in Spark: the only room that imports pyspark. Implements protocols of `job.context`."""

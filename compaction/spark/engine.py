@@ -1,7 +1,7 @@
-"""Spark as an engine: carries tasks to workers and results back.
+"""Run tasks in a Spark session.
 
-RDD tasks, no DataFrames: the work is plain Python, and payloads are never shuffled. Only returned rows count; neither
-accumulators nor `observe`, which count retried tasks twice. Runs on PySpark 3.5, 4.0 and 4.3.
+RDDs, not DataFrames: the work is plain Python, and payloads are never shuffled. Counts come from returned results,
+not from accumulators or `observe`, which count retried tasks twice. Runs on PySpark 3.5, 4.0 and 4.3.
 """
 
 import functools
@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
 
 from compaction.inventory.memory import Turns
 from compaction.spark.failures import Alarm, Failure, configure_task_logging, failure_in, guarded, unwrapped
-from compaction.spark.phases import phase_of
 from compaction.spark.session import SparkFailed, check_java, last_line, start_spark, stop, submitted, use_safe_path
 from compaction.spark.shuffle import Jobs, ShuffledIds, collected, values
 from compaction.spark.spark_groups import SparkShardGroups, scatter
 from compaction.tasks.task import Order, TaskResult, run
 from minutebook.clock import new_id
+from minutebook.format.day import MINUTES_A_DAY, Day
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -29,11 +29,11 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 U = TypeVar("U")
 Progress = Callable[[str, int, int], None]
-"""Called with (what runs, tasks done, tasks in all) while a job runs."""
+"""Called with (phase, tasks done, tasks in all) while a job runs."""
 
 _POLL_SECONDS = 0.25
 _POLLS = Turns(240)
-"""All jobs' looks at Spark: in a minute they leave about 1 MB. A night of many short jobs has many of those, too."""
+"""Polls of all jobs; py4j leaves about 1 MB of garbage a minute."""
 _GROUPS = itertools.count(1)
 
 
@@ -42,10 +42,10 @@ def no_progress(what: str, done: int, total: int) -> None:
 
 
 class SparkEngine:
-    """A session: `with SparkEngine(...) as engine: engine(orders)`.
+    """A session: `with SparkEngine(...) as engine: engine(orders)`. Implements `GroupSource`.
 
-    Under spark-submit (or in a notebook) the platform's session is used as it is and left running. Otherwise a local
-    one is started; what its JVM and workers say goes into a file that a failure names.
+    Under spark-submit (or in a notebook) the platform's session is used and left running. Otherwise a local one is
+    started; the output of its JVM and workers goes to a log file that errors name.
     """
 
     def __init__(self, master: str = "local[*]", *, progress: Progress = no_progress) -> None:
@@ -79,16 +79,16 @@ class SparkEngine:
                 self._log.unlink(missing_ok=True)
 
     def use_pool(self, name: str) -> None:
-        """Let the jobs of this thread share the session fairly with those of pools of other names."""
+        """Put the jobs of this thread into a scheduler pool; pools share the session fairly."""
         self._context.setLocalProperty("spark.scheduler.pool", name)
 
     def cancel(self) -> None:
-        """End the jobs that run, in any thread: there they raise SparkFailed."""
+        """Cancel the running jobs of all threads, where they raise SparkFailed."""
         if self._context is not None:
             self._context.cancelAllJobs()
 
     def __call__(self, orders: Sequence[Order]) -> list[TaskResult]:
-        """Run the tasks; returns their results in order.
+        """Run the tasks; return their results in order.
 
         Raises:
             MinutebookError: what a task raised, as the same kind of error.
@@ -97,7 +97,7 @@ class SparkEngine:
         return self.each(run, orders, phase_of(orders)) if orders else []
 
     def each(self, work: Callable[[T], U], items: Sequence[T], what: str = "work") -> list[U]:
-        """Return `work(item)` of every item, in order; each is a task, for `what`. Raises as `__call__`."""
+        """Return `work(item)` of every item, in order; each is a task. Raises as `__call__`."""
         if not items:
             return []
         with self.alarm() as alarm:
@@ -105,10 +105,10 @@ class SparkEngine:
             return unwrapped(self._job(what, len(items), rdd.collect, alarm))
 
     def shuffle(self, orders: Sequence[Order]) -> "Shuffled":
-        """Run tasks that ask for ids; returns their results, and the ids, which wait in Spark's shuffle files.
+        """Run tasks that collect ids; return their results, and the ids, which stay in Spark's shuffle files.
 
-        One shuffle carries both: partition 0 the results, the others the ids. Spark takes one attempt of each task
-        into a shuffle, so what is counted here is what a returned row names. Raises as `__call__`.
+        Partition 0 of the shuffle holds the results, the others the ids. Spark uses one attempt of each task for a
+        shuffle, so ids and results are of the same attempt. Raises as `__call__`.
         """
         count = 1 + max(order.ids.partitions for order in orders if order.ids is not None)
         with self.alarm() as alarm:
@@ -119,32 +119,32 @@ class SparkEngine:
 
     @property
     def jobs(self) -> Jobs:
-        """Return what a shuffle runs its jobs with."""
+        """What shuffles run their jobs with."""
         return Jobs(self._context, self.alarm, self._partitions)
 
     def _partitions(
         self,
         what: str,
-        rdd: Any,  # noqa: ANN401 - the same
+        rdd: Any,  # noqa: ANN401 - pyspark is untyped here
         numbers: Sequence[int],
         work: Callable[[Iterable[Any]], list[Any]],
         alarm: Alarm,
     ) -> list[Any]:
-        """Return what `work` makes of some partitions, in order. Raises as `__call__`."""
+        """Return the results of `work` on some partitions, in order. Raises as `__call__`."""
         action = functools.partial(self._context.runJob, rdd, work, numbers)
         return self._job(what, len(numbers), action, alarm)
 
     @property
     def is_local(self) -> bool:
-        """Say no: works are done by workers, which open their own clients."""
+        """False: work runs in workers, which open their own clients."""
         return False
 
     def scatter(self, items: Sequence[Any]) -> SparkShardGroups:
-        """Return buckets of one item each; see `compaction.shard_groups.port`."""
+        """Return groups of one item each; see `GroupSource`."""
         return scatter(self.jobs, items)
 
     def alarm(self) -> Alarm:
-        """Return what tells of tasks that nothing can mend."""
+        """Return a new alarm for the tasks of one job."""
         return Alarm(self._context, f"minutebook-{new_id()}")
 
     def _job(self, what: str, total: int, action: Callable[[], list[Any]], alarm: Alarm) -> list[Any]:
@@ -162,22 +162,22 @@ class SparkEngine:
 
 
 class _Phase(NamedTuple):
-    """What a job is for, and who is told how far it is."""
+    """The purpose of a job, and its progress callback."""
 
     what: str
     total: int
     progress: Progress
 
     def tell(self, done: int) -> None:
-        """Tell how many tasks are done."""
+        """Report the number of finished tasks."""
         self.progress(self.what, min(done, self.total), self.total)
 
 
 @contextmanager
 def _watch(context: Any, phase: _Phase, alarm: Alarm) -> Iterator[None]:  # noqa: ANN401 - pyspark is untyped here
-    """Name the jobs of the block in Spark's UI, report their progress, and cancel them once they are in vain.
+    """Name the jobs of the block in Spark's UI, report their progress, and cancel them if a task failed for good.
 
-    They are a group of their own: days that run side by side count their own stages.
+    They form a job group, so that days that run concurrently count only their own stages.
     """
     done = threading.Event()
     tracker = context.statusTracker()
@@ -202,10 +202,21 @@ def _watch(context: Any, phase: _Phase, alarm: Alarm) -> Iterator[None]:  # noqa
 
 
 def completed_tasks(tracker: Any, group: str) -> int:  # noqa: ANN401 - pyspark is untyped here
-    """Count the tasks of a group's stages that are done; a stage that Spark no longer remembers counts none."""
+    """Count the finished tasks of a job group; stages that Spark has forgotten count as 0."""
     jobs = [tracker.getJobInfo(job) for job in tracker.getJobIdsForGroup(group)]
     stages = [tracker.getStageInfo(stage) for job in jobs if job is not None for stage in job.stageIds]
     return sum(stage.numCompletedTasks for stage in stages if stage is not None)
+
+
+def phase_of(orders: Sequence[Order]) -> str:
+    """Return what tasks do, and for which day: the label of a job in Spark's UI, the progress bar and the log."""
+    writes = any(order.out is not None for order in orders)
+    merges = any(group.merge for order in orders for group in order.task.groups)
+    verb = "merge" if merges else "read and write" if writes else "read"
+    if orders[0].ids is not None:
+        verb += " with event ids"
+    minutes = [order.task.groups[0].objects[0].minute for order in orders if order.task.groups]
+    return f"{verb} {Day(max(minutes) // MINUTES_A_DAY)}" if minutes else verb
 
 
 def _guarded(work: Callable[[T], U], tell: Callable[[list[Failure]], None], item: T) -> U | Failure:

@@ -1,14 +1,14 @@
-"""Errors of tasks on their way to the driver: those that pass let Spark try a task again, the others end the job.
+"""Report errors of tasks to the driver: Spark retries a task after a retryable error, others cancel the job.
 
-    a task raises                                   what Spark is given       what happens
-    StoreUnavailable: its requests were repeated    an exception              the task is tried again, on any free
-      for minutes, or its upload was lost                                     worker; the last try ends the job
-    any other error of our tree: AccessDenied,      a value, and an update    the job is cancelled within a second
-      a line that does not parse                    of an accumulator         of the task's end, whatever runs
+    a task raises                                   Spark gets                what happens
+    StoreUnavailable: its requests were retried     an exception              the task is retried, on any free
+      for minutes, or its upload was lost                                     worker; the last attempt fails the job
+    any other MinutebookError: access denied,       a value, and an update    the job is cancelled within a second
+      a line that does not parse                    of an accumulator         of the task's end
     anything else: a lost worker, a full disk       an exception              as the first
 
-Errors themselves do not travel well, so they go as text. An accumulator is what reaches the driver at the end of a
-task and not of a job. Nothing is counted by it: Spark adds it twice where a task succeeds twice.
+Exceptions do not pickle well, so failures are text. An accumulator reaches the driver at the end of a task, not only
+at the end of the job. It counts nothing, because Spark adds it twice if a task succeeds twice.
 """
 
 import base64
@@ -29,14 +29,14 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 TRIES: Final = 4
-"""How often a task is tried: Spark's own default on a cluster (`spark.task.maxFailures`)."""
-_PASSING: Final = (StoreUnavailable, OutcomeUnknown)
+"""Attempts of a task: Spark's default on a cluster (`spark.task.maxFailures`)."""
+_RETRYABLE: Final = (StoreUnavailable, OutcomeUnknown)
 _MARK: Final = "minutebook-failure"
 _MARKED: Final = re.compile(rf"{_MARK}:([A-Za-z0-9+/=]+):")
 
 
 class Failure(NamedTuple):
-    """An error of our tree that ended a task."""
+    """A MinutebookError that ended a task."""
 
     kind: str
     message: str
@@ -54,14 +54,14 @@ class Failure(NamedTuple):
 
 
 def guarded(work: Callable[[], T], tell: Callable[[list[Failure]], None]) -> T | Failure:
-    """Do the work of a task; return its result, or the failure that nothing can mend, which is told at once, too.
+    """Do the work of a task; return its result, or a failure for good, which `tell` gets at once, too.
 
     Raises:
-        TryAgain: an error that may have passed by the next try.
+        TryAgain: after a retryable error.
     """
     try:
         return work()
-    except _PASSING as exc:
+    except _RETRYABLE as exc:
         raise TryAgain(_failure(exc)) from exc
     except MinutebookError as exc:
         failure = _failure(exc)
@@ -70,17 +70,17 @@ def guarded(work: Callable[[], T], tell: Callable[[list[Failure]], None]) -> T |
 
 
 def unwrapped(results: Iterable[T | Failure]) -> list[T]:
-    """Return results as they are; raises the first failure among them."""
-    found = []
+    """Return the results; raise the first failure among them."""
+    values = []
     for result in results:
         if isinstance(result, Failure):
             raise result.error()
-        found.append(result)
-    return found
+        values.append(result)
+    return values
 
 
 class TryAgain(Exception):  # noqa: N818 - the name says what Spark is to do
-    """Tells Spark to try a task again; its text holds the failure for the driver, should this be the last try."""
+    """Makes Spark retry a task; its text holds the failure, for the driver after the last attempt."""
 
     def __init__(self, failure: Failure) -> None:
         packed = base64.b64encode(msgspec.json.encode(failure)).decode()
@@ -88,18 +88,18 @@ class TryAgain(Exception):  # noqa: N818 - the name says what Spark is to do
 
 
 def failure_in(text: str) -> Failure | None:
-    """Return the failure in what Spark says of a job that it gave up; None when it gave up for another reason."""
-    found = _MARKED.search(text)
-    return None if found is None else msgspec.json.decode(base64.b64decode(found[1]), type=Failure)
+    """Return the failure in Spark's error message of a job; None: the job failed for another reason."""
+    marked = _MARKED.search(text)
+    return None if marked is None else msgspec.json.decode(base64.b64decode(marked[1]), type=Failure)
 
 
 class Alarm:
-    """What the tasks of one job tell before it ends; within its block the job can be cancelled."""
+    """Receives failures of the tasks of a job while it runs; inside its block the job can be cancelled."""
 
     def __init__(self, context: Any, tag: str) -> None:  # noqa: ANN401 - pyspark is untyped here
         self._context = context
         self._tag = tag
-        self._heard = context.accumulator([], _first_failure())
+        self._failures = context.accumulator([], _first_failure())
         self._is_cancelled = False
 
     def __enter__(self) -> Self:
@@ -113,17 +113,17 @@ class Alarm:
 
     @property
     def tell(self) -> Callable[[list[Failure]], None]:
-        """Return what tasks call."""
-        add: Callable[[list[Failure]], None] = self._heard.add
+        """The function that tasks call with a failure."""
+        add: Callable[[list[Failure]], None] = self._failures.add
         return add
 
     @property
     def failure(self) -> Failure | None:
-        """Return the first failure that was told."""
-        return next(iter(self._heard.value), None)
+        """The first failure."""
+        return next(iter(self._failures.value), None)
 
     def cancel_if_told(self) -> None:
-        """Cancel the job, once, when a task has told that it is in vain."""
+        """Cancel the job, once, if a task has failed for good."""
         if self.failure is not None and not self._is_cancelled:
             self._is_cancelled = True
             self._context.cancelJobsWithTag(self._tag)
@@ -131,7 +131,7 @@ class Alarm:
 
 @functools.cache
 def configure_task_logging() -> None:
-    """Let a worker's lines be those of the driver: JSON on its stderr, and few of them. Once in a process."""
+    """Configure a worker's log as the driver's: JSON on stderr, rate-limited. Once in a process."""
     configure_logging("warning", limit=Limit(SystemClock()))
 
 
@@ -139,7 +139,7 @@ def _failure(error: MinutebookError) -> Failure:
     return Failure(type(error).__name__, str(error), error.next_step)
 
 
-def _first_failure() -> Any:  # noqa: ANN401 - the same
+def _first_failure() -> Any:  # noqa: ANN401 - pyspark is untyped here
     from pyspark.accumulators import AccumulatorParam  # noqa: PLC0415 - an extra
 
     class FirstFailure(AccumulatorParam[list[Failure]]):

@@ -1,4 +1,4 @@
-"""Spark, started with the first task: level inventory, and days that are published already, need none."""
+"""Start Spark with the first task: level inventory, and published days, need none."""
 
 import threading
 from collections.abc import Callable, Sequence
@@ -14,16 +14,16 @@ from compaction.tasks.task import Order, TaskResult
 if TYPE_CHECKING:
     from compaction.job.context import Shuffled
 
-_MANY_BUCKETS: Final = 18
-"""Groups of 128 shards and more: their objects are listed, seen and judged by workers."""
+_MANY_GROUPS: Final = 18
+"""Groups of a day (128 shards and more) whose objects are listed, read and judged by workers."""
 T = TypeVar("T")
 U = TypeVar("U")
 
 
 class LazySpark:
-    """An engine that days in threads share; the jobs of each thread get a fair share of the session.
+    """An engine shared by days in threads; each thread's jobs get a fair share of the session.
 
-    `check` raises what ends the run, before each job; `progress` is entered when Spark is started.
+    `check` is called before each job and may raise; `progress` is entered when Spark is started.
     """
 
     def __init__(
@@ -47,21 +47,21 @@ class LazySpark:
         return self._started()(orders)
 
     def shuffle(self, orders: Sequence[Order]) -> "Shuffled":
-        """Run tasks that ask for ids; see `SparkEngine`."""
+        """Run tasks that collect ids; see `SparkEngine`."""
         return self._started().shuffle(orders)
 
     def spread(self, work: Callable[[T], U], items: Sequence[T]) -> list[U]:
-        """Do the same work for each item, in tasks; see `SparkEngine`."""
+        """Run `work(item)` for each item, in tasks; see `SparkEngine.each`."""
         return self._started().each(work, items) if items else []
 
     def group_source(self, groups: int) -> GroupSource:
-        """Return Spark for a day of many shards, and this process for others: their tasks alone go to Spark then."""
-        if groups < _MANY_BUCKETS or spark_java() is None:
+        """Return Spark for days of many shards; for others this process, which sends only tasks to Spark."""
+        if groups < _MANY_GROUPS or spark_java() is None:
             return LocalGroupSource(self, self.shuffle)
         return self._started()
 
     def cancel(self) -> None:
-        """End the jobs that run."""
+        """Cancel the running jobs."""
         if self._engine is not None:
             self._engine.cancel()
 
@@ -71,6 +71,6 @@ class LazySpark:
             if self._engine is None:
                 progress = self._stack.enter_context(self._progress())
                 self._engine = self._stack.enter_context(SparkEngine(self._master, progress=progress))
-                self._check()  # starting took its time
+                self._check()  # starting takes seconds
         self._engine.use_pool(threading.current_thread().name)
         return self._engine

@@ -1,4 +1,4 @@
-"""`minutebook prepare`: let Spark run what a night runs once, and keep the classes that it loaded."""
+"""`minutebook prepare`: run in Spark what a night runs, and archive the classes that it loads."""
 
 from pathlib import Path
 from typing import Final
@@ -10,11 +10,9 @@ _DUMP_SECONDS: Final = 180
 
 
 def prepare_spark() -> Path:
-    """Make the class archive of Spark's JVM for this installation; return it.
+    """Make the class archive of Spark's JVM for this installation; return its path.
 
-    Raises:
-        SettingsError: there is no Java that Spark takes.
-        MinutebookError: the folder cannot be written, or Spark does not start.
+    Raises SettingsError without a suitable Java, and MinutebookError if the folder or Spark fails.
     """
     check_java()
     with filled(folder := class_archive_folder()):

@@ -1,4 +1,4 @@
-"""A local Spark of our own: the Java it needs, its start without noise, and its end with its JVM."""
+"""Start and stop a local Spark with its JVM, and check its Java."""
 
 import os
 import re
@@ -23,30 +23,28 @@ _STOP_SECONDS = 20
 _LOOK_SECONDS = 0.01
 _LOCAL = re.compile(r"local(?:\[([0-9]+|\*)\])?")
 _JVM = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xms128m")
-"""The heap begins small and grows by what lives: Java would begin with a 64th of the machine, and fill that first.
+"""The heap starts small and grows with live data; Java would start with and fill a 64th of the machine's memory.
 
-What ends it is Spark's `spark.driver.memory`, 1 GB unless told.
+Its limit is `spark.driver.memory`, 1 GB by default.
 """
 _RETAINED = {"jobs": 100, "stages": 200, "tasks": 4_000}
-"""What the JVM remembers of work that is done, of a stage's tasks each; for its UI, which we do not show."""
+"""Finished work (tasks: of each stage) that the JVM keeps for its UI, which is not shown."""
 
 
 class SparkFailed(MinutebookError):  # noqa: N818 - the name says what happened, as in minutebook.errors
-    """Spark gave up on a task for a reason that is not ours."""
+    """Spark failed for a reason outside of Minutebook."""
 
 
 def submitted() -> bool:
-    """Tell whether the JVM is there already: started by spark-submit, or by the notebook that we run in."""
-    return "PYSPARK_GATEWAY_PORT" in os.environ or _has_context()
-
-
-def _has_context() -> bool:
-    loaded = sys.modules.get("pyspark")  # who has a session has loaded it
-    return loaded is not None and loaded.SparkContext._active_spark_context is not None  # noqa: SLF001 - no other way
+    """Return whether the JVM already runs: started by spark-submit or the notebook."""
+    if "PYSPARK_GATEWAY_PORT" in os.environ:
+        return True
+    pyspark = sys.modules.get("pyspark")
+    return pyspark is not None and pyspark.SparkContext._active_spark_context is not None  # noqa: SLF001 - no other way
 
 
 def check_java() -> None:
-    """Raise SettingsError, in one sentence, unless a Java that Spark takes can be run."""
+    """Raise SettingsError unless a Java that Spark supports can be run."""
     java = spark_java()
     if java is None:
         home = os.environ.get("JAVA_HOME")
@@ -56,8 +54,8 @@ def check_java() -> None:
             next_step="install a JRE (Debian: openjdk-17-jre-headless) or set JAVA_HOME; "
             "audit --level inventory runs without",
         )
-    said = subprocess.run([java, "-version"], capture_output=True, text=True, check=False)  # noqa: S603 - found above
-    version = _java_version(said.stderr + said.stdout)
+    output = subprocess.run([java, "-version"], capture_output=True, text=True, check=False)  # noqa: S603 - found above
+    version = _java_version(output.stderr + output.stdout)
     needed = _OLD_JAVA if _pyspark_version() < (4, 0) else _ENOUGH_JAVA
     if version is None or version < needed:
         raise SettingsError(
@@ -68,7 +66,7 @@ def check_java() -> None:
 
 
 def spark_java() -> str | None:
-    """Return the Java that Spark starts: JAVA_HOME's, else that of PATH; None where there is none."""
+    """Return the Java that Spark starts: of JAVA_HOME, else of PATH; None: there is none."""
     home = os.environ.get("JAVA_HOME")
     return shutil.which("java", path=str(Path(home) / "bin")) if home else shutil.which("java")
 
@@ -95,15 +93,12 @@ def _pyspark_version() -> tuple[int, int]:
 
 
 def start_spark(master: str, *, making: Making | None = None) -> tuple[Any, Path]:
-    """Start a local Spark; returns its context and the file with what its JVM and workers say.
+    """Start a local Spark; return its context and the log file of its JVM and workers. Raises SparkFailed.
 
-    Its JVM uses the class archive of this installation, or is `making` it. A context does for work that is Python: a
-    session would load Spark's SQL, for a second.
-
-    Raises:
-        SparkFailed: it does not start.
+    The JVM uses the class archive of this installation, or is `making` it. No SparkSession is made: it would load
+    Spark SQL, which takes a second.
     """
-    # Workers run `python3` from PATH unless told: they would not find our packages.
+    # By default workers run `python3` from PATH, which does not find our packages.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
@@ -114,7 +109,7 @@ def start_spark(master: str, *, making: Making | None = None) -> tuple[Any, Path
     os.close(handle)
     log = Path(name)
     settings = {
-        "spark.scheduler.mode": "FAIR",  # days side by side share it; the jobs of one day come in turn
+        "spark.scheduler.mode": "FAIR",  # concurrent days share it; the jobs of one day run one by one
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.driver.host": "127.0.0.1",
@@ -122,13 +117,13 @@ def start_spark(master: str, *, making: Making | None = None) -> tuple[Any, Path
         "spark.driver.extraJavaOptions": " ".join(f'"{option}"' for option in [*_JVM, *options]),
         **{f"spark.ui.retained{what.title()}": str(count) for what, count in _RETAINED.items()},
     }
-    if "SPARK_HOME" not in os.environ:  # else Spark's Python need not be the one that is installed here
+    if "SPARK_HOME" not in os.environ:  # otherwise Spark's PySpark may differ from the one installed here
         settings["spark.python.daemon.module"] = "compaction.spark.worker_daemon"
     conf = SparkConf().setMaster(with_tries(master)).setAppName("minutebook").setAll(list(settings.items()))
     with _stderr_into(log):
         try:
             return SparkContext(conf=conf), log
-        except Exception as exc:  # py4j and pyspark raise many kinds; the log says more
+        except Exception as exc:  # py4j and pyspark raise many kinds; the log has details
             lines = [line for line in log.read_text(errors="replace").splitlines() if line.strip()][-3:]
             raise SparkFailed(
                 f"Spark does not start: {last_line(exc)}: {' / '.join(lines)}", next_step=f"read {log}"
@@ -136,11 +131,10 @@ def start_spark(master: str, *, making: Making | None = None) -> tuple[Any, Path
 
 
 def use_safe_path(context: Any) -> dict[str, str]:  # noqa: ANN401 - pyspark is untyped here
-    """Let Python's workers, on this machine or on executors, import nothing from the folder that they run in.
+    """Keep Python workers from importing modules of their working directory; return the environment sent before.
 
-    The JVM starts them by `python -m`, which puts that folder first in their path: a `compaction.py` of the user's
-    there would take the place of our package. What PySpark sends with each job, as `spark.executorEnv` would; returns
-    what it sent before.
+    The JVM starts them by `python -m`, which puts that directory first in the path: a user's `compaction.py` there
+    would replace our package. PySpark sends the environment with each job, like `spark.executorEnv`.
     """
     before: dict[str, str] = context.environment
     context.environment = {"PYTHONSAFEPATH": "1", **before}
@@ -148,13 +142,13 @@ def use_safe_path(context: Any) -> dict[str, str]:  # noqa: ANN401 - pyspark is 
 
 
 def with_tries(master: str) -> str:
-    """Return a local master that tries a task more than once, as clusters do: a local one does not by itself."""
-    found = _LOCAL.fullmatch(master)
-    return master if found is None else f"local[{found[1] or 1},{TRIES}]"
+    """Return a local master that retries tasks, as clusters do by default."""
+    local = _LOCAL.fullmatch(master)
+    return master if local is None else f"local[{local[1] or 1},{TRIES}]"
 
 
 def class_archive_folder() -> Path:
-    """Return where the class archive of this PySpark on this Java lies."""
+    """Return the folder of the class archive of this PySpark on this Java."""
     import pyspark  # noqa: PLC0415 - an extra
 
     parts = [pyspark.__version__.encode(), pyspark.__file__.encode()]
@@ -162,23 +156,24 @@ def class_archive_folder() -> Path:
 
 
 def stop(context: Any, *, seconds: float = _STOP_SECONDS) -> None:  # noqa: ANN401 - pyspark is untyped here
-    """Stop what `start_spark` started, and its JVM, within so many seconds.
+    """Stop the context of `start_spark` and its JVM within `seconds`.
 
-    PySpark's own stop ends with the JVM's connection for accumulators, which it looks at once a second: so it waits
-    for that while the JVM ends.
+    PySpark's own stop waits for the JVM's accumulator connection, which it polls once a second, so it runs in a
+    thread while the JVM is ended here.
     """
-    gateway = context._gateway  # noqa: SLF001 - the JVM is ours: nobody else ends it
+    gateway = context._gateway  # noqa: SLF001 - we started the JVM and must end it
     process = gateway.proc
     clock = SystemClock()
     until = clock.monotonic() + seconds
     if context._accumulatorServer is not None:  # noqa: SLF001 - as above
-        context._accumulatorServer.handle_error = _say_nothing  # noqa: SLF001 - it finds the JVM gone, as it shall
+        # It reports that the JVM is gone, as intended, by a traceback on stderr.
+        context._accumulatorServer.handle_error = lambda *_: None  # noqa: SLF001 - as above
     with ThreadPoolExecutor(1, thread_name_prefix="spark-stop") as pool:
         stopping = pool.submit(context.stop)
         while context._jsc is not None and not stopping.done() and clock.monotonic() < until:  # noqa: SLF001 - gone once the JVM's side has stopped
             wait([stopping], _LOOK_SECONDS)
         gateway.shutdown()
-        process.stdin.close()  # the JVM waits for this
+        process.stdin.close()  # the JVM exits at end of input
         try:
             process.wait(timeout=max(_LOOK_SECONDS, until - clock.monotonic()))
         except subprocess.TimeoutExpired:
@@ -188,35 +183,31 @@ def stop(context: Any, *, seconds: float = _STOP_SECONDS) -> None:  # noqa: ANN4
     _forget_gateway()
 
 
-def _say_nothing(request: object, client_address: object) -> None:
-    """Take the place of `socketserver`'s traceback on stderr."""
-
-
 @contextmanager
 def _stderr_into(log: Path) -> Iterator[None]:
-    """Give file descriptor 2 to `log` while the JVM starts: it and its workers keep it, we get ours back."""
+    """Redirect file descriptor 2 to `log` while the JVM starts; the JVM and its workers inherit it."""
     sys.stderr.flush()
-    kept = os.dup(2)
+    stderr = os.dup(2)
     target = os.open(log, os.O_WRONLY | os.O_APPEND)
     os.dup2(target, 2)
     os.close(target)
     try:
         yield
     finally:
-        os.dup2(kept, 2)
-        os.close(kept)
+        os.dup2(stderr, 2)
+        os.close(stderr)
 
 
 def _forget_gateway() -> None:
-    """Let the next start of this process take a JVM of its own."""
+    """Let the next start in this process launch a new JVM."""
     from pyspark import SparkContext  # noqa: PLC0415 - an extra
 
-    SparkContext._gateway = None  # noqa: SLF001 - pyspark keeps it for ever
+    SparkContext._gateway = None  # noqa: SLF001 - pyspark never resets it
     SparkContext._jvm = None  # noqa: SLF001 - same
 
 
 def last_line(error: BaseException) -> str:
-    """Return the line of a Java error that says most."""
+    """Return the most informative line of a Java error."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     known = [line for line in lines if "Error" in line or "Exception" in line]
     return (known or lines or [type(error).__name__])[-1][:300]

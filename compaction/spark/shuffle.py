@@ -1,10 +1,10 @@
-r"""Event ids through Spark's shuffle, twice: to those of the same digest, and the copies to the tasks that write.
+r"""Find and drop producer copies with two shuffles: rows by digest, then copies by the task that writes.
 
-    reading tasks --rows of 32 bytes, by digest--> partitions --copies, by object--> tasks that leave them out
+    reading tasks --rows of 32 bytes, by digest--> partitions --copies, by object--> tasks that drop them
                   \--results--> the driver                    \--tallies, by shard--> the driver
 
-Blocks are as many as tasks times partitions, and both have a bound; nothing but results and a tally of each shard
-comes to the driver. Spark keeps shuffles on the executors' disks and makes a lost one again.
+The driver gets only results and a tally of each shard. Spark stores shuffles on the executors' disks and recomputes
+lost ones.
 """
 
 import functools
@@ -19,13 +19,13 @@ from compaction.tasks.task import Order, TaskResult, leaving_out, run, run_colle
 _FINDING: Final = "find repeated events"
 _WRITING: Final = "write without repeated events"
 _TALLIES: Final = 16
-"""Partitions that tallies are added up in, shard by shard."""
+"""Partitions in which the tallies of shards are summed."""
 _CHUNK_BYTES: Final = 64 << 10
 _MOST_CHUNKS_BYTES: Final = 16 << 20
 
 
 class Jobs(NamedTuple):
-    """What a session offers: Spark's context, what tells of failures, and work on some partitions of an RDD."""
+    """What a session offers: Spark's context, new alarms, and running work on some partitions of an RDD."""
 
     context: Any
     alarm: Callable[[], Alarm]
@@ -33,7 +33,7 @@ class Jobs(NamedTuple):
 
 
 class ShuffledIds(NamedTuple):
-    """Ids in the files of a shuffle, from partition `first` on; implements `compaction.job.context.Shuffled`."""
+    """Ids in shuffle files, from partition `first` on; implements `compaction.job.context.Shuffled`."""
 
     jobs: Jobs
     rdd: Any
@@ -41,45 +41,41 @@ class ShuffledIds(NamedTuple):
     first: int = 1
 
     def find(self, layout: Layout, orders: Mapping[int, Order]) -> "SparkFoundCopies":
-        """Find the copies, and bring them to the tasks of `orders`, which the driver holds."""
+        """Find the copies, and send them to `orders`, which the driver holds."""
         waiting = self.jobs.context.parallelize(list(orders.items()), len(orders)) if orders else None
         return self.find_for(layout, waiting, 1 + max(orders, default=-1))
 
     def find_for(self, layout: Layout, waiting: Any, count: int) -> "SparkFoundCopies":  # noqa: ANN401 - pyspark is untyped here
-        """Find the copies, each partition in a task, and bring them to orders that wait: pairs of group and order.
+        """Find the copies, one task a partition, and send them to `waiting`, an RDD of (group, order) pairs.
 
-        There are `count` groups, and one order in each at most; None: nothing is left out.
+        There are `count` groups with at most one order each; None: no line is dropped.
         """
-        found = self.rdd.mapPartitionsWithIndex(functools.partial(_found, layout, self.first))
+        copies = self.rdd.mapPartitionsWithIndex(functools.partial(_copies, layout, self.first))
         count = 0 if waiting is None else count
         if waiting is not None:
-            found = found.union(waiting.map(_behind_tallies))
-        dealt = found.partitionBy(_TALLIES + count, int)
+            copies = copies.union(waiting.map(_behind_tallies))
+        partitioned = copies.partitionBy(_TALLIES + count, int)
         with self.jobs.alarm() as alarm:
-            tallies = self.jobs.partitions(_FINDING, dealt, range(_TALLIES), _added, alarm)
-        return SparkFoundCopies(self.jobs, dealt, count, dict(tallies))
+            tallies = self.jobs.partitions(_FINDING, partitioned, range(_TALLIES), _added, alarm)
+        return SparkFoundCopies(self.jobs, partitioned, count, dict(tallies))
 
 
 class SparkFoundCopies(NamedTuple):
-    """Copies beside the tasks that leave them out, in `groups`; implements `compaction.job.context.Found`."""
+    """Copies beside the orders that drop them, in `groups`; implements `compaction.job.context.FoundCopies`."""
 
     jobs: Jobs
     rdd: Any
     groups: int
     shards: Mapping[int, ShardTally]
 
-    @property
-    def numbers(self) -> range:
-        """Return the partitions in which the orders lie."""
-        return range(_TALLIES, _TALLIES + self.groups)
-
     def write(self) -> list[TaskResult]:
-        """Run the tasks that leave copies out."""
+        """Run the tasks that drop copies."""
         if not self.groups:
             return []
+        numbers = range(_TALLIES, _TALLIES + self.groups)
         with self.jobs.alarm() as alarm:
             work = functools.partial(_write, alarm.tell)
-            return unwrapped(self.jobs.partitions(_WRITING, self.rdd, self.numbers, work, alarm))
+            return unwrapped(self.jobs.partitions(_WRITING, self.rdd, numbers, work, alarm))
 
 
 def collected(
@@ -87,7 +83,7 @@ def collected(
 ) -> Iterator[tuple[int, TaskResult | Failure | bytes]]:
     """Run a task; yield its result for partition 0, and its ids for the others.
 
-    A failure goes into each of them: Spark makes a shuffle again that was lost, and then nobody reads partition 0.
+    A failure goes to every partition: when Spark recomputes a lost shuffle, partition 0 is not read again.
     """
     configure_task_logging()
     done = guarded(functools.partial(run_collecting, order), tell)
@@ -101,12 +97,12 @@ def collected(
 
 
 def values(rows: Iterable[tuple[int, Any]]) -> list[Any]:
-    """Return what lies in a partition."""
+    """Return the values of a partition."""
     return [value for _, value in rows]
 
 
 def _sound(rows: Iterable[tuple[int, Any]]) -> Iterator[Any]:
-    """Yield what lies in a partition; raises where a task that made it has failed."""
+    """Yield the values of a partition; raise if a task that made one has failed."""
     for _, value in rows:
         if isinstance(value, Failure):
             raise TryAgain(value)
@@ -117,10 +113,10 @@ def _behind_tallies(pair: tuple[int, Any]) -> tuple[int, Any]:
     return _TALLIES + pair[0], pair[1]
 
 
-def _found(layout: Layout, first: int, index: int, rows: Iterable[tuple[int, Any]]) -> Iterator[tuple[int, Any]]:
-    """Yield the copies of a partition of ids, for the tasks that write their objects, and at last tallies.
+def _copies(layout: Layout, first: int, index: int, rows: Iterable[tuple[int, Any]]) -> Iterator[tuple[int, Any]]:
+    """Yield the copies in a partition of ids, for the tasks that write their objects, and finally the tallies.
 
-    What lies before the ids is read to its end: Spark ends a worker that leaves some of its input unread.
+    Other partitions are read to their end, because Spark kills a worker that leaves input unread.
     """
     if index < first:
         for _ in rows:
@@ -128,7 +124,7 @@ def _found(layout: Layout, first: int, index: int, rows: Iterable[tuple[int, Any
         return
     tallies = Tallies(layout)
     drops: dict[int, bytearray] = {}
-    held = 0
+    size = 0
     for copies in find_copies(_sound(rows), layout):
         tallies.add(copies)
         writer = layout.writer(copies.first.number)
@@ -137,11 +133,11 @@ def _found(layout: Layout, first: int, index: int, rows: Iterable[tuple[int, Any
         packed = pack_drops(copies)
         chunk = drops.setdefault(writer, bytearray())
         chunk += packed
-        held += len(packed)
-        if len(chunk) >= _CHUNK_BYTES or held >= _MOST_CHUNKS_BYTES:
+        size += len(packed)
+        if len(chunk) >= _CHUNK_BYTES or size >= _MOST_CHUNKS_BYTES:
             yield from ((_TALLIES + to, bytes(waiting)) for to, waiting in drops.items())
             drops.clear()
-            held = 0
+            size = 0
     yield from ((_TALLIES + to, bytes(waiting)) for to, waiting in drops.items())
     for shard, tally in tallies.shards():
         yield shard % _TALLIES, (shard, tally)
@@ -155,7 +151,7 @@ def _added(rows: Iterable[tuple[int, Any]]) -> list[tuple[int, ShardTally]]:
 
 
 def _write(tell: Callable[[list[Failure]], None], rows: Iterable[tuple[int, Any]]) -> list[TaskResult | Failure]:
-    """Run the order of a partition without the copies that lie there."""
+    """Run the order of a partition, dropping the copies in it."""
     configure_task_logging()
     order: Order | None = None
     chunks: list[bytes] = []

@@ -1,24 +1,23 @@
-"""Buckets as partitions of Spark: values wait in its shuffle files, and works go to them.
+"""Shard groups as partitions of Spark: values stay in its shuffle files, and work is sent to them.
 
-    deal     mapPartitionsWithIndex, partitionBy: partition n of what comes out is group n
-    each     runJob on the groups that are asked; what it returns is all that the driver gets
-    collect  one shuffle for what tasks show and for their ids: groups first, then partitions of ids. From there on
-             groups have a shuffle of their own: whoever deals them on does not pass over the ids each time
+    repartition     mapPartitionsWithIndex, partitionBy: partition n is group n
+    collect         runJob on some groups; only the results come to the driver
+    read_with_ids   one shuffle for the values and the ids: groups first, then partitions of ids. The groups get a
+                    second shuffle, so that later steps do not read past the ids
 
-Spark takes one attempt of each task into a shuffle. A shuffle file that is lost with its machine is made again: a
-part of the day is then listed again, and an object that came meanwhile would be judged, and not be named by the
-generation, and the objects behind it would have other numbers than those that wait elsewhere. So each group that is
-cut into tasks or judged is compared with what was listed first (`inventory.day_objects.check_mark`).
+Spark uses one attempt of each task for a shuffle, and recomputes a shuffle file that is lost with its machine. Then a
+part of the day is listed again: a new object would be judged but not named by the generation, and would change the
+numbers of later objects. So each group that is cut into tasks or judged is compared with its first listing
+(`inventory.day_objects.check_mark`).
 """
 
 import functools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
 from compaction.event_ids.copies import Layout
 from compaction.shard_groups.port import Distribute, GroupValue, Values
-from compaction.spark.failures import Alarm, Failure, configure_task_logging, guarded
-from compaction.spark.phases import phase_of_work
+from compaction.spark.failures import Alarm, Failure, configure_task_logging, guarded, unwrapped
 from compaction.spark.shuffle import Jobs, ShuffledIds, SparkFoundCopies
 from compaction.tasks.task import run, run_collecting
 
@@ -34,9 +33,9 @@ def scatter(jobs: Jobs, items: Sequence[Any]) -> "SparkShardGroups":
 
 
 class SparkShardGroups:
-    """Implements `compaction.shard_groups.port.Dealt`. One alarm is for all that is dealt on: where one fails, all do."""
+    """Implements `port.ShardGroups`. Derived groups share one alarm: if one fails, all do."""
 
-    def __init__(self, jobs: Jobs, alarm: Alarm, rows: Any, what: str = "deal") -> None:  # noqa: ANN401 - the same
+    def __init__(self, jobs: Jobs, alarm: Alarm, rows: Any, what: str = "repartition") -> None:  # noqa: ANN401 - pyspark is untyped here
         self._jobs = jobs
         self._context = jobs.context
         self._alarm = alarm
@@ -46,42 +45,35 @@ class SparkShardGroups:
     def repartition(
         self, work: Callable[[Values, Any], Iterable[GroupValue]], arguments: Mapping[int, Any], count: int
     ) -> "SparkShardGroups":
-        """Give values to other groups; done when somebody asks for them."""
-        dealing = _Dealing(work, self._context.broadcast(dict(arguments)), count, self._alarm.tell)
-        rows = self._rows.mapPartitionsWithIndex(dealing).partitionBy(count, int)
+        """Move values to other groups, lazily."""
+        repartitioning = _Repartitioning(work, self._context.broadcast(dict(arguments)), count, self._alarm.tell)
+        rows = self._rows.mapPartitionsWithIndex(repartitioning).partitionBy(count, int)
         return SparkShardGroups(self._jobs, self._alarm, rows, phase_of_work(work))
 
     def collect(self, work: Callable[[Values, Any], T], arguments: Mapping[int, Any]) -> dict[int, T]:
-        """Visit groups.
+        """Run work on groups.
 
         Raises:
-            MinutebookError: what a work raised, here or on the way to the groups, as the same kind of error.
+            MinutebookError: what work raised, here or in an earlier step, as the same kind of error.
             SparkFailed: Spark itself failed.
         """
         groups = sorted(arguments)
         if not groups:
             return {}
-        asked = self._context.broadcast({group: arguments[group] for group in groups})
-        visited = self._rows.mapPartitionsWithIndex(_Visiting(work, asked, self._alarm.tell))
+        visiting = _Visiting(work, self._context.broadcast(dict(arguments)), self._alarm.tell)
+        visited = self._rows.mapPartitionsWithIndex(visiting)
         with self._alarm:
-            found = self._jobs.partitions(phase_of_work(work, self._what), visited, groups, list, self._alarm)
-        for outcome in found:
-            if isinstance(outcome, Failure):
-                raise outcome.error()
-        return dict(zip(groups, found, strict=True))
+            results = self._jobs.partitions(phase_of_work(work, self._what), visited, groups, list, self._alarm)
+        return dict(zip(groups, unwrapped(results), strict=True))
 
     def read(
-        self,
-        order: Callable[[Values, Any], Any],
-        show: Distribute,
-        arguments: Mapping[int, Any],
-        count: int,
+        self, order: Callable[[Values, Any], Any], show: Distribute, arguments: Mapping[int, Any], count: int
     ) -> "SparkShardGroups":
-        """Run an order of each group, in its task."""
+        """Run the order of each group, in its task."""
         return self.repartition(_Reading(order, show), arguments, count)
 
     def union(self, other: "SparkShardGroups", count: int) -> "SparkShardGroups":
-        """Return the values of both, in a shuffle of their own."""
+        """Return the values of both, in a new shuffle."""
         rows = self._rows.union(other._rows).partitionBy(count, int)  # noqa: SLF001 - of this class
         return SparkShardGroups(self._jobs, self._alarm, rows, self._what)
 
@@ -93,7 +85,7 @@ class SparkShardGroups:
         count: int,
         partitions: int,
     ) -> "SparkReadWithIds":
-        """Run an order of each group, in its task; what it shows and its ids go into one shuffle."""
+        """Run the order of each group, in its task; its values and ids go into one shuffle."""
         collecting = _Collecting(
             order, show, self._context.broadcast(dict(arguments)), (count, count + partitions), self._alarm.tell
         )
@@ -105,25 +97,25 @@ class SparkShardGroups:
         )
 
     def waiting(self) -> Any:  # noqa: ANN401 - pyspark is untyped here
-        """Return what waits in the groups, as pairs."""
+        """Return the groups as (group, value) pairs."""
         return self._rows
 
 
 class SparkReadWithIds(NamedTuple):
-    """Implements `compaction.shard_groups.port.Collected`."""
+    """Implements `port.ReadWithIds`."""
 
     seen: SparkShardGroups
     shuffled: ShuffledIds
 
     def find(self, layout: Layout, again: SparkShardGroups | None, count: int) -> SparkFoundCopies:
-        """Find the copies; they come to the orders by a shuffle of their own."""
+        """Find the copies; another shuffle sends them to the orders."""
         return self.shuffled.find_for(layout, None if again is None else again.waiting(), count)
 
 
-class _Dealing(NamedTuple):
-    """A work on one partition, whose values go on to others. A failure goes to all `groups`.
+class _Repartitioning(NamedTuple):
+    """Work on one partition, whose values go to other groups. A failure goes to all `groups`.
 
-    Where a shuffle was lost and is made again nobody asks the driver's group, and another one would lack values.
+    Otherwise, when Spark recomputes a lost shuffle, groups would silently lack values.
     """
 
     work: Callable[[Values, Any], Iterable[GroupValue]]
@@ -138,21 +130,21 @@ class _Dealing(NamedTuple):
         values, failure = _values(rows)
         if failure is None:
             work = functools.partial(self.work, values, self.arguments.value[group])
-            found = guarded(lambda: [self._checked(one) for one in work()], self.tell)
-            if not isinstance(found, Failure):
-                return found
-            failure = found
+            moved = guarded(lambda: [self._checked(pair) for pair in work()], self.tell)
+            if not isinstance(moved, Failure):
+                return moved
+            failure = moved
         return [(number, failure) for number in range(self.groups)]
 
-    def _checked(self, given: GroupValue) -> GroupValue:
-        """Return what has a group; Spark would give the rest to any: it divides."""
-        if not 0 <= given[0] < self.groups:
-            raise ValueError(f"nobody has bucket {given[0]} of {self.groups}")
-        return given
+    def _checked(self, pair: GroupValue) -> GroupValue:
+        """Return a pair with a valid group; Spark would use the number modulo the number of groups."""
+        if not 0 <= pair[0] < self.groups:
+            raise ValueError(f"no group {pair[0]} of {self.groups}")
+        return pair
 
 
 class _Visiting(NamedTuple):
-    """A work on one partition, whose answer goes to the driver."""
+    """Work on one partition, whose result goes to the driver."""
 
     work: Callable[[Values, Any], Any]
     arguments: Any
@@ -169,9 +161,9 @@ class _Visiting(NamedTuple):
 
 
 class _Collecting(NamedTuple):
-    """The work of a task that reads lines and their ids. `counts`: of groups, and of them with partitions of ids.
+    """The work of a task that reads lines and their ids. `counts`: groups, and groups plus partitions of ids.
 
-    A failure goes into all of them: Spark makes a shuffle again that was lost, and then nobody asks the driver's.
+    A failure goes to all of them, as in `_Repartitioning`.
     """
 
     order: Callable[[Values, Any], Any]
@@ -199,14 +191,14 @@ class _Collecting(NamedTuple):
 
 
 def _below(count: int, index: int, rows: Iterable[GroupValue]) -> Iterator[GroupValue]:
-    """Pass groups on, and read ids to their end: Spark ends a worker that leaves some of its input unread."""
-    for given in rows:
+    """Pass groups on, and read ids to their end, because Spark kills a worker that leaves input unread."""
+    for pair in rows:
         if index < count:
-            yield given
+            yield pair
 
 
 class _Reading:
-    """The work of a task that reads: its order is made, run and shown."""
+    """The work of a task that reads: make an order, run it, and distribute its result."""
 
     def __init__(self, order: Callable[[Values, Any], Any], show: Distribute) -> None:
         self._order = order
@@ -215,6 +207,26 @@ class _Reading:
     def __call__(self, values: Values, argument: object) -> Iterator[GroupValue]:
         order = self._order(values, argument)
         yield from self._show(order, run(order))
+
+
+PHASES: Final = {
+    "list_piece": "list the day",
+    "ask_heads": "ask for metadata",
+    "deal_tasks": "cut tasks",
+    "mark_writers": "look for copies",
+    "measure_tasks": "measure tasks",
+    "repeated_writers": "look for copies",
+    "suspects": "look for copies",
+    "needs": "look for neighbours",
+    "judge_group": "judge shards",
+    "wanted_groups": "choose what is written again",
+}
+"""Labels of jobs in Spark's UI, the progress bar and the log, by the name of the function."""
+
+
+def phase_of_work(work: Callable[..., Any], otherwise: str = "read the day") -> str:
+    """Return the label of work on groups of shards."""
+    return PHASES.get(getattr(work, "__name__", ""), otherwise)
 
 
 def _values(rows: Iterable[GroupValue]) -> tuple[list[Any], Failure | None]:

@@ -100,10 +100,10 @@ def test_an_original_in_another_bucket_is_found(tmp_path: Path) -> None:
 
 
 class Forgetful(LocalGroupSource):
-    """Deals a day whose first folder is listed again, on another machine, after an object is gone."""
+    """Lists a day whose first folder is listed again, on another machine, after an object is gone."""
 
-    def spread(self, items: Values) -> LocalShardGroups:
-        """Return buckets that lose an object between two works."""
+    def scatter(self, items: Values) -> LocalShardGroups:
+        """Return groups that lose an object between two steps."""
         return Losing(self._run, {number: [item] for number, item in enumerate(items)})
 
 
@@ -113,7 +113,7 @@ class Losing(LocalShardGroups):
     def repartition(
         self, work: Callable[[Values, object], object], arguments: object, count: int
     ) -> LocalShardGroups:
-        """Deal what is left."""
+        """Move the values that remain."""
         del work
 
         def lossy(values: Values, argument: ListArgument) -> list[GroupValue]:

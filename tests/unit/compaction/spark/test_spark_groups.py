@@ -5,10 +5,12 @@ from typing import Any, NamedTuple, Self
 
 import pytest
 
+from compaction.audit.shards import judging, objects
+from compaction.inventory import day_objects
 from compaction.shard_groups.port import GroupValue, Values
 from compaction.spark.failures import Alarm, Failure
 from compaction.spark.shuffle import Jobs
-from compaction.spark.spark_groups import SparkShardGroups
+from compaction.spark.spark_groups import PHASES, SparkShardGroups, phase_of_work
 from minutebook.errors import ObjectVanished
 
 
@@ -66,7 +68,7 @@ def test_values_for_nobodys_bucket_are_an_error() -> None:
     alarm = Alarm(context, "tag")
     SparkShardGroups(Jobs(context, lambda: alarm, never), alarm, rows).repartition(behind, {0: 3, 1: 4}, 4)
     assert list(rows.work(0, [(0, "value")])) == [(3, "value")]
-    with pytest.raises(ValueError, match="nobody has bucket 4 of 4"):
+    with pytest.raises(ValueError, match="no group 4 of 4"):
         rows.work(1, [(1, "value")])
 
 
@@ -83,3 +85,11 @@ def test_a_failure_goes_wherever_values_were_to_go() -> None:
     assert [bucket for bucket, _ in given] == [0, 1, 2, 3]
     assert {failure.kind for _, failure in given if isinstance(failure, Failure)} == {"ObjectVanished"}
     assert list(rows.work(1, [(1, "value")])) == []
+
+
+def test_each_label_is_of_a_function_that_runs_on_groups() -> None:
+    """A renamed function would silently lose its label."""
+    functions = vars(day_objects) | vars(objects) | vars(judging)
+    labels = {name: phase_of_work(functions[name]) for name in PHASES}
+    assert labels == PHASES
+    assert phase_of_work(len) == "read the day"
