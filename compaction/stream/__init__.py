@@ -1,1 +1,1 @@
-"""The stream itself, read again by the audit. Ground: imports no other room."""
+"""Read the stream again for the audit; imports no other room of `compaction`."""

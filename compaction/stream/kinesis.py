@@ -1,4 +1,4 @@
-"""The stream itself, read again from Kinesis."""
+"""Read records of the stream again from Kinesis."""
 
 import random
 from collections.abc import Callable, Iterator
@@ -25,11 +25,11 @@ T = TypeVar("T")
 _BUDGET_SECONDS: Final = 120
 _EMPTY_AT_TIP: Final = 3
 DAY_MS: Final = 86_400_000
-"""The least retention there is."""
+"""The minimum retention of a stream."""
 
 
 class Sent(NamedTuple):
-    """One user record as the stream holds it."""
+    """One user record in the stream."""
 
     position: Position
     arrival_ms: int
@@ -38,9 +38,9 @@ class Sent(NamedTuple):
 
 
 class ListedShards(NamedTuple):
-    """A stream, and its shards as ListShards names them; `closed` are those that take no records any more.
+    """A stream and its shards, from ListShards; `closed` shards accept no more records.
 
-    `created_ms` is since when there is the stream (epoch ms), `retention_ms` how long it keeps a record.
+    `created_ms`: creation of the stream (epoch ms); `retention_ms`: how long it keeps a record.
     """
 
     arn: str
@@ -51,10 +51,10 @@ class ListedShards(NamedTuple):
 
 
 class ReadSpan(NamedTuple):
-    """What of a shard is read: what arrived in [begin, end), at `start` or behind it, and before `stop`.
+    """The part of a shard to read: arrivals in [begin, end), positions in [start, stop).
 
-    The first slice of a shard is looked for by time. Each further one begins `at` the sequence number at which the
-    one before it ended. `retention_ms` is how long the stream keeps a record, `created_ms` since when it keeps any.
+    The first slice of a shard is found by time. Each later one begins `at` the sequence number where the previous one
+    ended. `retention_ms`, `created_ms`: as in `ListedShards`.
     """
 
     begin_ms: int
@@ -68,13 +68,12 @@ class ReadSpan(NamedTuple):
 
 @dataclass
 class ReadLog:
-    """What is known of one reading: of which time it began, and the service's times (Date), None where it named none.
+    """Facts about one reading, filled in as it proceeds. Records that arrived in [since, until) are read.
 
-    `asked_ms` is from before the first record was asked for, `answered_ms` from the last answer; `oldest_ms` is when
-    the first record that came had arrived, whether or not it was asked for. `next_sequence` is that of the first
-    record at `stop` or behind it: there the next slice begins; None: the shard was read as far as there is anything.
-    `is_trimmed`: what was asked for had left the stream in part, before it was asked for. `is_broken`: records left
-    it in front of the reader, or may have: what was read is not whole.
+    `asked_ms`, `answered_ms`: the service's time (Date header) before the first and in the last response; None: no
+    header. `oldest_ms`: arrival of the first record received, even if out of range. `next_sequence`: the first record
+    at or after `stop`, where the next slice begins; None: there are no more records. `is_trimmed`: part of the range
+    had expired before it was requested. `is_broken`: incomplete, because records (may) have expired while reading.
     """
 
     since_ms: int = 0
@@ -88,9 +87,9 @@ class ReadLog:
 
 
 class ArchivedStream:
-    """One stream, read by name. Thread-safe, as botocore's clients are.
+    """One stream, read by name. Thread-safe, like botocore's clients.
 
-    Every method raises StreamRefused or StreamUnavailable where Kinesis does not answer.
+    Every method raises StreamRefused or StreamUnavailable if requests to Kinesis fail.
     """
 
     def __init__(
@@ -110,7 +109,7 @@ class ArchivedStream:
         self._share = share
 
     def listed(self) -> ListedShards:
-        """Return the stream and its shards, with their hash keys and parents."""
+        """Return the stream and its shards, with hash ranges and parents."""
         arn, created_ms, retention_ms = self._stream.summary()
         shards = list(self._stream.shards())
         rows = tuple(
@@ -120,58 +119,58 @@ class ArchivedStream:
         closed = frozenset(shard.shard_id for shard in shards if shard.closed)
         return ListedShards(arn, created_ms, rows, closed, retention_ms)
 
-    def read(self, shard_id: str, reach: ReadSpan, log: ReadLog) -> Iterator[Sent]:
-        """Return the user records of a shard within a reach, in the shard's order; the iterator is asked for at once.
+    def read(self, shard_id: str, span: ReadSpan, log: ReadLog) -> Iterator[Sent]:
+        """Return the user records of a span, in the shard's order; the shard iterator is requested at once.
 
-        Reading ends at the reach's stop, at a record that arrived well after its end, or after it was asked for, at
-        the shard's end, or at its tip. `log` is filled in: `since_ms` when this returns, the rest as it is read.
+        Reading ends at the span's `stop`, at a record that arrived well after its end or after the request, at the
+        shard's end, or at its tip. `log.since_ms` is set when this returns, the rest while records are read.
         """
-        beginning = Beginning(reach.at, max(0, reach.begin_ms - STREAM_MARGIN_MS))
+        beginning = Beginning(span.at, max(0, span.begin_ms - STREAM_MARGIN_MS))
         opened = self._stream.begin(shard_id, beginning)
         log.asked_ms = opened.date_ms
         now_ms = max(self._clock.now_ms(), log.asked_ms or 0)
-        # A host's clock may be slow, and a busy shard never comes to its tip.
-        log.until_ms = min(reach.end_ms, now_ms)
-        log.since_ms = reach.begin_ms
-        edge_ms = now_ms - reach.retention_ms
-        if reach.at is None and edge_ms > max(reach.begin_ms, reach.created_ms):
+        # The host's clock may be slow, and a reader of a busy shard never reaches its tip.
+        log.until_ms = min(span.end_ms, now_ms)
+        log.since_ms = span.begin_ms
+        edge_ms = now_ms - span.retention_ms
+        if span.at is None and edge_ms > max(span.begin_ms, span.created_ms):
             log.is_trimmed, log.since_ms = True, edge_ms + 60_000
-        return self._records(self._pages(shard_id, opened), reach, log)
+        return self._records(self._pages(shard_id, opened), span, log)
 
-    def _records(self, pages: Iterator[Answer], reach: ReadSpan, log: ReadLog) -> Iterator[Sent]:
+    def _records(self, pages: Iterator[Answer], span: ReadSpan, log: ReadLog) -> Iterator[Sent]:
         """Yield records until something ends the reading.
 
-        An iterator whose next record has left the stream goes on at the oldest one that has not, and says nothing. So
-        the place where a page was to begin (the last record that came) must still be held when it is answered, and a
-        slice must begin with the very record at which the one before it ended; when that arrived, it tells itself.
+        If its next record has expired, a shard iterator silently continues at the oldest one. So the record before a
+        page must not have expired when the page is returned, and a slice must begin with the very record at which the
+        previous one ended.
         """
-        stood_ms = max(log.since_ms, reach.created_ms) if reach.at is None else None
+        reached_ms = max(log.since_ms, span.created_ms) if span.at is None else None
         for page in pages:
             log.answered_ms = page.date_ms
             now_ms = self._clock.now_ms() if page.date_ms is None else page.date_ms
-            if stood_ms is not None and stood_ms <= now_ms - reach.retention_ms:
+            if reached_ms is not None and reached_ms <= now_ms - span.retention_ms:
                 log.is_broken = True
                 return
             if not page.records:
-                assert page.behind_ms is not None  # noqa: S101 - GetRecords always names it
-                stood_ms = max(stood_ms or 0, now_ms - page.behind_ms)
+                assert page.behind_ms is not None  # noqa: S101 - GetRecords always returns it
+                reached_ms = max(reached_ms or 0, now_ms - page.behind_ms)
             for record in page.records:
                 if log.oldest_ms is None:
                     log.oldest_ms = record.arrival_ms
-                    log.is_broken = reach.at is not None and record.sequence != reach.at
+                    log.is_broken = span.at is not None and record.sequence != span.at
                 if log.is_broken or record.arrival_ms >= log.until_ms + STREAM_MARGIN_MS:
                     return
-                if reach.stop is None or record.sequence <= reach.stop.sequence:
-                    stood_ms = max(stood_ms or 0, record.arrival_ms)
-                    yield from _within(record, reach, log)
-                if reach.stop is not None and record.sequence >= reach.stop.sequence:
+                if span.stop is None or record.sequence <= span.stop.sequence:
+                    reached_ms = max(reached_ms or 0, record.arrival_ms)
+                    yield from _within(record, span, log)
+                if span.stop is not None and record.sequence >= span.stop.sequence:
                     log.next_sequence = record.sequence
                     return
-        if reach.at is not None and log.oldest_ms is None:
-            log.is_broken = True  # the record at which the slice before it ended is gone
+        if span.at is not None and log.oldest_ms is None:
+            log.is_broken = True  # the record at which the previous slice ended has expired
 
     def _pages(self, shard_id: str, page: Answer) -> Iterator[Answer]:
-        """Yield what GetRecords answers until the shard's end, or until its tip has given nothing three times."""
+        """Yield the responses of GetRecords until the shard's end, or three empty ones at its tip."""
         pace = Pace(self._clock, self._share, self._page_records)
         empty_at_tip = 0
         while page.iterator and empty_at_tip < _EMPTY_AT_TIP:
@@ -183,10 +182,7 @@ class ArchivedStream:
 
 
 class StreamAddress(NamedTuple):
-    """Where a stream is, as a plain value: tasks take it along and open the stream themselves.
-
-    `share` is what of each shard's reads may be taken.
-    """
+    """The address of a stream, as a plain value that tasks carry. `share`: usable part of each shard's reads."""
 
     name: str
     region: str
@@ -195,48 +191,47 @@ class StreamAddress(NamedTuple):
     share: float = SHARE
 
     def here(self) -> ArchivedStream:
-        """Return the stream, to be read in this process."""
+        """Open the stream in this process."""
         return self.open(SystemClock())
 
     def open(self, clock: Clock, *, budget_seconds: float = _BUDGET_SECONDS) -> ArchivedStream:
-        """Return the stream with a clock, and how long each request is repeated."""
+        """Open the stream; each request is retried for `budget_seconds`."""
         client = make_kinesis_client(self.region, self.endpoint, self.access, client_config(connections=32))
         return ArchivedStream(client, self.name, clock, new_random(), budget_seconds=budget_seconds, share=self.share)
 
 
 def user_records(partition_key: str, data: bytes) -> list[UserRecord]:
-    """Take a Kinesis record apart: what its producer put in, not only what KCL delivers of it.
+    """Return all user records of a Kinesis record, also those that KCL does not deliver.
 
-    KCL delivers nothing of an aggregate when one of its records hashes outside the shard, says nothing about it, and
-    drops what follows a malformed user record. Here those records are counted too, under the numbers that KCL would
-    have given them, so that such a loss is seen as `missing_in_archive`. What is not an aggregate, or only begins
-    like one, is a plain record.
+    KCL silently drops an aggregate if one of its records hashes outside the shard, and the records after a malformed
+    one. Here they count under the sub-sequence numbers that KCL would assign, so that such a loss is reported as
+    `missing_in_archive`. A record that is no valid aggregate is a plain record.
     """
     delivery = deaggregate(partition_key, data)
     return [*delivery.delivered, *delivery.withheld]
 
 
-def _within(record: HeldRecord, reach: ReadSpan, log: ReadLog) -> Iterator[Sent]:
-    """Yield the user records of a Kinesis record that lie within a reach."""
+def _within(record: HeldRecord, span: ReadSpan, log: ReadLog) -> Iterator[Sent]:
+    """Yield the user records of a Kinesis record that lie within a span."""
     if not log.since_ms <= record.arrival_ms < log.until_ms:
         return
     for sub, partition_key, data in user_records(record.partition_key, record.data):
         position = Position(record.sequence, sub)
-        if (reach.start is None or position >= reach.start) and (reach.stop is None or position < reach.stop):
+        if (span.start is None or position >= span.start) and (span.stop is None or position < span.stop):
             yield Sent(position, record.arrival_ms, partition_key, data)
 
 
-def once_in_vain(ask: Callable[[], T]) -> Callable[[], T]:
-    """Return `ask` for one run: a stream that could not be reached is not waited for again on every day of it."""
-    failed: list[StreamUnavailable] = []
+def once_in_vain(request: Callable[[], T]) -> Callable[[], T]:
+    """Return `request` for one run, which fails at once after StreamUnavailable: later days do not wait again."""
+    errors: list[StreamUnavailable] = []
 
-    def asked() -> T:
-        if failed:
-            raise failed[0]
+    def attempt() -> T:
+        if errors:
+            raise errors[0]
         try:
-            return ask()
+            return request()
         except StreamUnavailable as exc:
-            failed.append(exc)
+            errors.append(exc)
             raise
 
-    return asked
+    return attempt
