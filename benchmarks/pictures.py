@@ -18,7 +18,7 @@ from matplotlib.ticker import StrMethodFormatter
 
 from benchmarks.growth import cpu_of_a_minute
 from benchmarks.processes import KINDS
-from compaction.report.drawing import figure_of, to_svg
+from compaction.report.pictures import figure_of, to_svg
 
 _COLOURS: Final = ("#31688e", "#c1121f", "#e07a00", "#2a7f3f")
 _POINTS: Final = 240

@@ -23,7 +23,6 @@ from compaction.night.days.run import DaysRun
 from compaction.night.days.side_by_side import DayWorkers
 from compaction.night.days.tables import SerialTable
 from compaction.report import metric_line, reporter, screen
-from compaction.report.progress_lines import ProgressLines
 from compaction.spark.engine import Progress, no_progress
 from compaction.spark.lazy import LazySpark
 from compaction.stream.kinesis import once_in_vain
@@ -60,7 +59,7 @@ def run_audit(request: AuditRequest, environ: Mapping[str, str]) -> int:
     )
     with _started("audit", settings, request, budget=budget) as (context, run):
         report, as_json = request.report, request.as_json
-        output = reporter.telling_of(
+        output = reporter.new_reporter(
             context, settings, "audit", published, report=report, as_json=as_json, is_quiet=run.many
         )
 
@@ -110,7 +109,7 @@ def run_compact(request: CompactRequest, environ: Mapping[str, str]) -> int:
         days = sorted({*days, *rechecked})
         if request.dry_run:
             return run.run(days, lambda day: dry_run.plan_dry_run(context, day, options), partial(_show_plan, run))
-        output = reporter.telling_of(
+        output = reporter.new_reporter(
             context, settings, "compact", out, report=request.report, as_json=request.as_json, is_quiet=run.many
         )
         with_table = context if day_table is None else context._replace(table=SerialTable(day_table))
@@ -183,7 +182,9 @@ def _configure_logging() -> None:
 
 
 def _progress(what: str) -> AbstractContextManager[Progress]:
-    return screen.progress_bar(what) if sys.stderr.isatty() else nullcontext(ProgressLines(what, SystemClock()))
+    return (
+        screen.progress_bar(what) if sys.stderr.isatty() else nullcontext(screen.ProgressLines(what, SystemClock()))
+    )
 
 
 @contextmanager

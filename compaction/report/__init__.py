@@ -1,1 +1,1 @@
-"""What a person reads of a day: terminal, HTML page, pictures; and a platform: log lines, metrics. For `command`."""
+"""Report a day: terminal, HTML page and pictures for a person; log lines and metrics for a platform."""

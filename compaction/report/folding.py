@@ -1,7 +1,6 @@
-"""What a report shows and what it folds: the worst shards first, and findings in groups. Pure.
+"""Limit a report: show the worst shards first, group findings, and count what is folded. Pure.
 
-A page that grows with the stream is one that nobody reads, or can open. So the rest is folded, and counted where it
-is folded: a report that hides something says how much.
+A page that grew with the stream could not be read, or even opened.
 """
 
 from collections import Counter, defaultdict
@@ -17,7 +16,7 @@ SHARDS_SHOWN: Final = 120
 _GROUP_SHARDS: Final = 20
 _GROUP_SAMPLES: Final = 5
 _FEW: Final = 20
-"""Findings that a page can show whole, each in its own row of a group."""
+"""Up to so many findings are shown in full, each in its own row of a group."""
 _KEYS: Final = 5
 _LONGEST: Final = 1_200
 _LONGEST_MANY: Final = 300
@@ -25,7 +24,7 @@ _RANK: Final = {"defect": 0, "unknown": 1, "warning": 2}
 
 
 class Folded(NamedTuple):
-    """The shards that are shown, the worst first, and those that are folded, with what is known of them."""
+    """The shards to show, the worst first, and the folded ones with their numbers."""
 
     shown: tuple[Shard, ...]
     folded: tuple[Shard, ...]
@@ -58,7 +57,7 @@ class ShardCount(NamedTuple):
 
 
 class Group(NamedTuple):
-    """Findings of one code and severity. `samples` are the first ones; `by_shard` the shards with most of them."""
+    """Findings of one code and severity: the first ones, and the shards with the most."""
 
     code: str
     severity: str
@@ -70,18 +69,18 @@ class Group(NamedTuple):
 
     @property
     def more(self) -> int:
-        """Findings that the page leaves to audit.json."""
+        """Number of findings that are only in audit.json."""
         return self.findings - len(self.samples)
 
 
 def fold_shards(shards: Sequence[Shard], findings: Sequence[Finding], limit: int = SHARDS_SHOWN) -> Folded:
-    """Return the shards with the worst findings first: all that are below the limit, in the order of names."""
+    """Fold all but the `limit` worst shards; if there are no more than that, sort them by name."""
     worst: dict[str, int] = {}
     hits: Counter[str] = Counter()
-    for found in findings:
-        if found.shard is not None:
-            worst[found.shard] = min(worst.get(found.shard, len(_RANK)), _RANK[found.severity])
-            hits[found.shard] += 1
+    for finding in findings:
+        if finding.shard is not None:
+            worst[finding.shard] = min(worst.get(finding.shard, len(_RANK)), _RANK[finding.severity])
+            hits[finding.shard] += 1
     if len(shards) <= limit:
         return Folded(tuple(sorted(shards, key=lambda shard: shard.shard)), (), 0, 0)
     ranked = sorted(
@@ -103,18 +102,18 @@ def fold_shards(shards: Sequence[Shard], findings: Sequence[Finding], limit: int
 
 
 def group_findings(findings: Sequence[Finding]) -> tuple[Group, ...]:
-    """Return findings by code and severity, in the order in which they come: the worst first."""
+    """Group findings by code and severity, in their order: the worst first."""
     groups: dict[tuple[str, str], list[Finding]] = defaultdict(list)
-    for found in findings:
-        groups[found.code, found.severity].append(found)
+    for finding in findings:
+        groups[finding.code, finding.severity].append(finding)
     few = len(findings) <= _FEW
     return tuple(_group(code, severity, members, few=few) for (code, severity), members in groups.items())
 
 
 def _group(code: str, severity: str, members: Sequence[Finding], *, few: bool) -> Group:
     by_shard: dict[str, list[Finding]] = defaultdict(list)
-    for found in members:
-        by_shard[found.shard or ""].append(found)
+    for finding in members:
+        by_shard[finding.shard or ""].append(finding)
     rows = [
         ShardCount(
             clip(shard, _LONGEST_MANY),
@@ -130,29 +129,29 @@ def _group(code: str, severity: str, members: Sequence[Finding], *, few: bool) -
         code=code,
         severity=severity,
         findings=len(members),
-        total=sum(found.count for found in members),
+        total=sum(finding.count for finding in members),
         shards=len(rows),
         by_shard=() if few else tuple(rows[:_GROUP_SHARDS]),
-        samples=tuple(_clipped(found, few=few) for found in (members if few else members[:_GROUP_SAMPLES])),
+        samples=tuple(_clipped(finding, few=few) for finding in (members if few else members[:_GROUP_SAMPLES])),
     )
 
 
-def _clipped(found: Finding, *, few: bool) -> Finding:
+def _clipped(finding: Finding, *, few: bool) -> Finding:
     longest = _LONGEST if few else _LONGEST_MANY
     return msgspec.structs.replace(
-        found,
-        message=clip(found.message, _LONGEST),
-        keys=tuple(clip(key, longest) for key in (found.keys if few else found.keys[:_KEYS])),
-        positions=tuple(clip(place, longest) for place in (found.positions if few else found.positions[:_KEYS])),
-        reproduce=clip(found.reproduce, _LONGEST),
+        finding,
+        message=clip(finding.message, _LONGEST),
+        keys=tuple(clip(key, longest) for key in (finding.keys if few else finding.keys[:_KEYS])),
+        positions=tuple(clip(place, longest) for place in (finding.positions if few else finding.positions[:_KEYS])),
+        reproduce=clip(finding.reproduce, _LONGEST),
     )
 
 
 def clip(text: str, longest: int = 80) -> str:
-    """Return a text that fits, and says where it was cut."""
+    """Return a text of at most `longest` characters, with a note if it was cut."""
     return text if len(text) <= longest else f"{text[:longest]}… ({len(text):,} characters)"
 
 
 def visible_text(text: str) -> str:
-    """Return a text with a sign for each character that shows nothing, or turns the direction of what follows."""
+    """Return a text with a replacement for characters that are invisible or change the text direction."""
     return "".join(character if character.isprintable() or character == "\n" else "�" for character in text)

@@ -1,4 +1,4 @@
-"""The verdict of a day for CloudWatch: one line of its embedded metric format, among the lines of the log."""
+"""Write the verdict of a day for CloudWatch: a log line in its embedded metric format."""
 
 import sys
 from collections.abc import Mapping
@@ -18,11 +18,11 @@ METRICS: Final[Mapping[str, tuple[str, str]]] = {
     "DayRows": ("Count", "rows of the day: in Parquet, or unique lines where nothing was written"),
     "DaySeconds": ("Seconds", "from the day's beginning in this run to its verdict"),
 }
-"""Name to unit and meaning. What a run does not know of a day is left out of its line."""
+"""Name to unit and meaning. Unknown metrics of a day are omitted from its line."""
 
 
 class DayMetrics(NamedTuple):
-    """What is told of a day. `findings` are defects, unknowns, warnings; None: it was not read again."""
+    """The metrics of a day. `findings`: defects, unknowns, warnings; None: the day was not audited again."""
 
     day: str
     verdict: Verdict
@@ -34,30 +34,28 @@ class DayMetrics(NamedTuple):
 
 
 class CloudWatchLines:
-    """Writes the lines of a command."""
+    """Writes the metric lines of a command."""
 
     def __init__(self, application: str, command: str, clock: Clock, sink: BinaryIO | None = None) -> None:
         self._names = {"Application": application, "Command": command}
         self._clock = clock
         self._sink = sys.stderr.buffer if sink is None else sink
 
-    def write(self, judged: DayMetrics) -> None:
+    def write(self, day: DayMetrics) -> None:
         """Write the line of a day."""
         known: dict[str, float | None] = {
-            "DayClean": int(judged.verdict == "clean"),
-            "DayPublished": None if judged.state is None else int(judged.state != "held"),
-            "DayRows": judged.rows,
-            "DaySeconds": round(judged.seconds, 3),
+            "DayClean": int(day.verdict == "clean"),
+            "DayPublished": None if day.state is None else int(day.state != "held"),
+            "DayRows": day.rows,
+            "DaySeconds": round(day.seconds, 3),
         }
-        if judged.findings is not None:
-            known |= dict(zip(("DayDefects", "DayUnknowns", "DayWarnings"), judged.findings, strict=True))
+        if day.findings is not None:
+            known |= dict(zip(("DayDefects", "DayUnknowns", "DayWarnings"), day.findings, strict=True))
         metrics: dict[str, tuple[object, str]] = {
             name: (value, METRICS[name][0]) for name, value in known.items() if value is not None
         }
-        properties = {"day": judged.day, "verdict": judged.verdict}
-        properties |= {
-            name: value for name in ("state", "generation") if (value := getattr(judged, name)) is not None
-        }
+        properties = {"day": day.day, "verdict": day.verdict}
+        properties |= {name: value for name in ("state", "generation") if (value := getattr(day, name)) is not None}
         line = emf_line(EVENT, self._clock.now_ms(), self._names, tuple(self._names), metrics, properties)
         self._sink.write(line)
         self._sink.flush()

@@ -1,6 +1,6 @@
-"""The HTML report: one file that opens without a network, prints, and escapes everything it shows.
+"""Render the HTML report: one file without external resources, printable, with all texts escaped.
 
-It stays readable and below 2 MB whatever the day's size: what it folds, it counts.
+It stays below 2 MB whatever the day's size, because shards and findings are folded.
 """
 
 from importlib.resources import files
@@ -12,10 +12,9 @@ from markupsafe import Markup
 
 from compaction.audit.examined import DayResult
 from compaction.report.folding import Folded, fold_shards, group_findings, visible_text
-from compaction.report.pictures import chains, heat_map, rate_and_lag, shown_minutes
+from compaction.report.pictures import chains, heat_map, rate_and_lag, shown_minutes, trend_picture
 from compaction.report.sketch import sketch
 from compaction.report.trend import Trend, of_audit
-from compaction.report.trend_picture import trend_picture
 from compaction.verdict.audit_document import Audit, Shard
 from minutebook.format.day import MINUTES_A_DAY, Day
 
@@ -32,8 +31,8 @@ _MARKS: Final = {"pass": "✓", "fail": "✗", "unknown": "?", "warning": "!", "
 def render_page(result: DayResult, trend: Trend | None = None, generation: str | None = None) -> str:
     """Return the page.
 
-    `trend` are the last days as they are published; None: nobody looked. `generation` is what this run published or
-    found published; None: an audit, which published nothing.
+    `trend`: the last published days; None: not read. `generation`: what this run published or found published; None:
+    an audit, which publishes nothing.
     """
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, finalize=_finalized)
     environment.filters["seconds"] = _seconds
@@ -60,9 +59,9 @@ def render_page(result: DayResult, trend: Trend | None = None, generation: str |
 
 
 def _with_rows(audit: Audit) -> list[Shard]:
-    """Return the shards of the audit, and those that only its findings name: nobody is known to have read them."""
+    """Return the shards of the audit, and shards that only findings name, which were never read."""
     known = {shard.shard for shard in audit.shards}
-    named = {found.shard for found in audit.findings if found.shard is not None} - known
+    named = {finding.shard for finding in audit.findings if finding.shard is not None} - known
     nothing = {"objects": 0, "records": 0, "bytes": 0, "payload_bytes": 0, "start_proof": "", "end_proof": ""}
     without = {"first": None, "last": None, "lag_ms_median": None, "lag_ms_max": None}
     return [*audit.shards, *(msgspec.convert({"shard": name, **nothing, **without}, Shard) for name in sorted(named))]
@@ -98,7 +97,7 @@ def _pictures(result: DayResult, shards: Folded) -> list[tuple[str, str, Markup]
 
 
 def _finalized(value: object) -> object:
-    """Return what a template may show: texts from elsewhere without what turns or hides the text around them."""
+    """Return a value for the template; texts without characters that hide or reorder the text around them."""
     return visible_text(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 

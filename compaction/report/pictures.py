@@ -1,5 +1,10 @@
-"""The pictures of a day: drawn by matplotlib as SVG from its sketch."""
+"""Draw the pictures of a report with matplotlib, as SVG.
 
+They are readable without colours: the scale is cividis (even in lightness, made for colour-blind readers), findings
+differ by shape, verdicts by sign and hatching, and proofs are text.
+"""
+
+import io
 from collections.abc import Sequence
 from typing import Any, Final
 
@@ -7,27 +12,62 @@ import matplotlib as mpl
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.colors import ListedColormap, LogNorm
-from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
+from matplotlib.figure import Figure
+from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter, StrMethodFormatter
 from numpy.typing import NDArray
 
-from compaction.report.drawing import BAR, MANY, SHAPES, figure_of, label_hours, to_svg
 from compaction.report.folding import Folded, clip, visible_text
 from compaction.report.sketch import Sketch
+from compaction.report.trend import TrendDay
 from compaction.verdict.audit_document import Shard
 from compaction.verdict.findings import Finding
 from minutebook.format.day import MINUTES_A_DAY, Day
 from minutebook.format.minute import parse_minute_text
 
+_WIDTH: Final = 11.0
+_BAR: Final = {"proven": "#31688e", "open": "#bbbbbb"}
+_SHAPES: Final = {"defect": ("X", "#c1121f"), "unknown": ("d", "#ffffff"), "warning": ("^", "#ffb703")}
+_MANY: Final = 400
+"""More marks are drawn as pixels: as shapes, each would add 100 bytes to the page."""
+_STYLE: Final = {"svg.fonttype": "none", "svg.hashsalt": "minutebook", "font.size": 9, "font.family": "sans-serif"}
+_DPI: Final = 180
+"""Pixels per inch: at least one pixel for each of a day's 1,440 minutes."""
 _HOUR: Final = 60
 _PART_OF_A_DAY: Final = 6 * _HOUR
-"""Minutes: what happened within fewer hours is drawn large; the rest of the day is empty."""
+"""Minutes: a day with data in fewer hours is shown enlarged."""
 _BREAKS: Final = frozenset({"broken_chain", "forked_chain"})
+_VERDICTS: Final = {"clean": ("#31688e", ""), "unknown": ("#e6d98a", "//"), "defects": ("#c1121f", "xx")}
+_SIGNS: Final = {"clean": "✓", "unknown": "?", "defects": "✗", None: "-"}
+_FINDINGS: Final = (("defects", "#c1121f", "xx"), ("unknowns", "#e6d98a", "//"), ("warnings", "#ffb703", ""))
+
+
+def figure_of(height: float) -> Figure:
+    """Return an empty figure as wide as the page."""
+    return Figure(figsize=(_WIDTH, min(height, 34.0)), layout="constrained")
+
+
+def label_hours(axes: Axes, shown: range) -> None:
+    """Label the axis with the hours of the shown minutes."""
+    step = 3 * _HOUR if len(shown) == MINUTES_A_DAY else len(shown) // 6
+    ticks = range(shown.start, shown.stop + 1, step)
+    axes.set_xlim(shown.start, shown.stop)
+    axes.set_xticks(ticks, [f"{tick // _HOUR:02d}:{tick % _HOUR:02d}" for tick in ticks])
+    axes.set_xlabel("minute of arrival (UTC)")
+
+
+def to_svg(figure: Figure, title: str) -> str:
+    """Return the figure as an SVG element with a title for screen readers."""
+    out = io.StringIO()
+    with mpl.rc_context(_STYLE):  # type: ignore[arg-type]  # its stubs name every key
+        figure.savefig(out, format="svg", dpi=_DPI, metadata={"Date": None, "Creator": None, "Title": title})
+    text = out.getvalue()
+    return text[text.index("<svg") :]
 
 
 def shown_minutes(day: Day, minutes: Sequence[int], findings: Sequence[Finding]) -> range:
-    """Return the minutes of the day that the pictures show: all, or the few whole hours in which anything is."""
+    """Return the minutes of the day to show: all, or the few whole hours with data or findings."""
     columns = list(minutes)
-    of_findings = [parse_minute_text(found.minute) for found in findings if found.minute is not None]
+    of_findings = [parse_minute_text(finding.minute) for finding in findings if finding.minute is not None]
     columns += [minute - day.first_minute for minute in of_findings if minute in day]
     if not columns:
         return range(MINUTES_A_DAY)
@@ -36,7 +76,7 @@ def shown_minutes(day: Day, minutes: Sequence[int], findings: Sequence[Finding])
 
 
 def heat_map(day: Day, shown: range, drawn: Sketch, findings: Sequence[Finding], shards: Folded) -> str:
-    """Draw records per minute and shard, with the findings where they are; folded shards as their average."""
+    """Draw records per minute and shard, with findings; the last row is the average of folded shards."""
     names = [shard.shard for shard in shards.shown]
     empty = np.zeros(MINUTES_A_DAY, dtype=np.int64)
     lines = [drawn.records.get(name, empty) for name in names]
@@ -67,12 +107,12 @@ def heat_map(day: Day, shown: range, drawn: Sketch, findings: Sequence[Finding],
 
 
 def _mark(axes: Axes, day: Day, findings: Sequence[Finding], rows: dict[str, int]) -> None:
-    """Put a sign where a finding is, one for all of a severity that share a minute and a row."""
-    for severity, (shape, colour) in SHAPES.items():
+    """Mark findings: one mark for all of a severity in a minute and row."""
+    for severity, (shape, colour) in _SHAPES.items():
         places = {
-            (parse_minute_text(found.minute) - day.first_minute, rows[found.shard])
-            for found in findings
-            if found.severity == severity and found.minute is not None and found.shard in rows
+            (parse_minute_text(finding.minute) - day.first_minute, rows[finding.shard])
+            for finding in findings
+            if finding.severity == severity and finding.minute is not None and finding.shard in rows
         }
         inside = sorted((x, y) for x, y in places if 0 <= x < MINUTES_A_DAY)
         if inside:
@@ -86,23 +126,23 @@ def _mark(axes: Axes, day: Day, findings: Sequence[Finding], rows: dict[str, int
                 linewidths=1,
                 label=severity,
                 zorder=3,
-                rasterized=len(inside) > MANY,
+                rasterized=len(inside) > _MANY,
             )
     if axes.get_legend_handles_labels()[0]:
         axes.legend(loc="lower left", bbox_to_anchor=(0, 1.01), ncols=3, frameon=False, borderaxespad=0)
 
 
 def rate_and_lag(shown: range, drawn: Sketch) -> str:
-    """Draw records per minute of the whole stream, and how long after a minute's end its segments were there."""
+    """Draw the stream's records per minute, and the delay from a minute's end until its segments were archived."""
     records = drawn.total
     figure = figure_of(4.2)
     upper, lower = figure.subplots(2, 1, sharex=True)
-    upper.fill_between(range(MINUTES_A_DAY), records, step="post", color=BAR["proven"], linewidth=0.5)
+    upper.fill_between(range(MINUTES_A_DAY), records, step="post", color=_BAR["proven"], linewidth=0.5)
     upper.yaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
     upper.set_ylabel("records per minute")
     upper.set_ylim(0, max(1.0, float(records.max())) * 1.05)
     columns = np.flatnonzero(~np.isnan(drawn.slowest))
-    pixels = len(columns) > MANY
+    pixels = len(columns) > _MANY
     lower.plot(columns, drawn.slowest[columns], "k.", markersize=2.5, label="slowest shard", rasterized=pixels)
     lower.plot(
         columns, drawn.middle[columns], "+", color="#e07a00", markersize=4, label="median shard", rasterized=pixels
@@ -119,7 +159,7 @@ def rate_and_lag(shown: range, drawn: Sketch) -> str:
 
 
 def chains(day: Day, shown: range, drawn: Sketch, findings: Sequence[Finding], shards: Folded) -> str:
-    """Draw each shard's chain over the day: where it holds segments, where it breaks, and what proves its ends."""
+    """Draw each shard's chain over the day: minutes with segments, breaks, and the proofs of its ends."""
     bars = np.stack([_bar(shard, drawn) for shard in shards.shown] or [np.zeros(MINUTES_A_DAY, dtype=np.int64)])
     figure = figure_of(0.9 + 0.22 * max(4, len(bars)))
     axes = figure.add_subplot()
@@ -127,7 +167,7 @@ def chains(day: Day, shown: range, drawn: Sketch, findings: Sequence[Finding], s
         bars,
         aspect="auto",
         interpolation="nearest",
-        cmap=ListedColormap(["#ffffff", BAR["open"], BAR["proven"]]),
+        cmap=ListedColormap(["#ffffff", _BAR["open"], _BAR["proven"]]),
         vmin=0,
         vmax=2,
         extent=(0, MINUTES_A_DAY, len(bars) - 0.5, -0.5),
@@ -141,9 +181,9 @@ def chains(day: Day, shown: range, drawn: Sketch, findings: Sequence[Finding], s
     rows = {shard.shard: row for row, shard in enumerate(shards.shown)}
     broken = sorted(
         {
-            (parse_minute_text(found.minute) - day.first_minute, rows[found.shard])
-            for found in findings
-            if found.shard in rows and found.minute is not None and found.code in _BREAKS
+            (parse_minute_text(finding.minute) - day.first_minute, rows[finding.shard])
+            for finding in findings
+            if finding.shard in rows and finding.minute is not None and finding.code in _BREAKS
         }
     )
     axes.plot(
@@ -153,7 +193,7 @@ def chains(day: Day, shown: range, drawn: Sketch, findings: Sequence[Finding], s
         color="#c1121f",
         markeredgecolor="black",
         markersize=8,
-        rasterized=len(broken) > MANY,
+        rasterized=len(broken) > _MANY,
     )
     axes.set_ylim(len(bars) - 0.4, -0.6)
     names = [_label(shard.shard) for shard in shards.shown]
@@ -164,9 +204,54 @@ def chains(day: Day, shown: range, drawn: Sketch, findings: Sequence[Finding], s
 
 
 def _bar(shard: Shard, drawn: Sketch) -> NDArray[np.int64]:
-    held = drawn.segments.get(shard.shard, np.zeros(MINUTES_A_DAY, dtype=np.bool_))
-    return held.astype(np.int64) * (2 if shard.start_proof and shard.end_proof else 1)
+    minutes = drawn.segments.get(shard.shard, np.zeros(MINUTES_A_DAY, dtype=np.bool_))
+    return minutes.astype(np.int64) * (2 if shard.start_proof and shard.end_proof else 1)
 
 
 def _label(name: str) -> str:
     return clip(visible_text(name), 40)
+
+
+def trend_picture(days: Sequence[TrendDay]) -> str:
+    """Draw the days in order: rows and verdicts above, findings below."""
+    figure = figure_of(3.6)
+    upper, lower = figure.subplots(2, 1, sharex=True, height_ratios=(3, 2))
+    places = range(len(days))
+    top = max([day.rows for day in days], default=0) or 1
+    for verdict, (colour, hatch) in _VERDICTS.items():
+        heights = [day.rows if day.verdict == verdict else 0 for day in days]
+        upper.bar(
+            places, heights, color=colour, hatch=hatch, edgecolor="white" if hatch == "" else "black", width=0.7
+        )
+    for place, day in enumerate(days):
+        upper.text(place, day.rows + top * 0.03, _SIGNS[day.verdict], ha="center", va="bottom", fontsize=10)
+    upper.set_ylim(0, top * 1.22)
+    upper.yaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
+    upper.set_ylabel("rows")
+    _findings(lower, days)
+    lower.set_xticks(places, [day.day[5:] for day in days], fontsize=8)
+    upper.tick_params(axis="x", length=0)
+    return to_svg(figure, "The last days: rows, verdicts and findings")
+
+
+def _findings(axes: Axes, days: Sequence[TrendDay]) -> None:
+    places, floor = range(len(days)), [0] * len(days)
+    for number, (name, colour, hatch) in enumerate(_FINDINGS):
+        heights = [0 if day.findings is None else day.findings[number] for day in days]
+        axes.bar(
+            places,
+            heights,
+            bottom=floor,
+            color=colour,
+            hatch=hatch,
+            edgecolor="black",
+            linewidth=0.5,
+            width=0.7,
+            label=name,
+        )
+        floor = [low + height for low, height in zip(floor, heights, strict=True)]
+    axes.set_ylim(0, max(1.0, max(floor, default=0) * 1.1))
+    axes.yaxis.set_major_locator(MaxNLocator(3, integer=True))
+    axes.yaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
+    axes.set_ylabel("findings")
+    axes.legend(loc="upper left", ncols=3, frameon=False, fontsize=8)

@@ -1,8 +1,9 @@
-"""What a command tells of each day: the terminal or JSON, the report, the line for CloudWatch."""
+"""Report each day of a command: to the terminal or as JSON, as report files, and to CloudWatch."""
 
 import sys
 from collections.abc import Callable
-from typing import Final, NamedTuple
+from pathlib import Path
+from typing import Final, NamedTuple, Protocol
 
 from rich.console import Console
 
@@ -10,21 +11,63 @@ from compaction.audit.examined import DayResult
 from compaction.job.context import JobContext
 from compaction.job.settings import JobSettings, check_apart
 from compaction.report.metric_line import CloudWatchLines, DayMetrics
-from compaction.report.place import ReportPlace, report_place
 from compaction.report.screen import show_audit
 from compaction.report.trend import Trend, by_severity, read_trend
 from compaction.verdict.audit_document import Audit, encode_audit
 from minutebook.clock import new_random
+from minutebook.errors import StoreRefused
 from minutebook.format.day import Day
 from minutebook.retry import Backoff
 from minutebook.store.places import StorePrefix, parse_place
+from minutebook.store.retrying import RetryingStorage
 
 _TREND_BUDGET_SECONDS: Final = 10
-"""A report does not wait for the days before."""
+"""A report does not wait long for the previous days."""
+_TYPES: Final = {".json": "application/json", ".html": "text/html; charset=utf-8"}
+_NEXT: Final = "the day itself is done; let the role write there (s3:PutObject), or name another --report"
+
+
+class ReportPlace(Protocol):
+    """A place for the files of reports; existing files are replaced."""
+
+    def write(self, name: str, body: bytes) -> str:
+        """Write a file and return its address. Raises StoreError."""
+        ...
+
+
+class ReportFolder(NamedTuple):
+    """A local folder, created with the first file."""
+
+    folder: Path
+
+    def write(self, name: str, body: bytes) -> str:
+        """Write a file."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        path = self.folder / name
+        path.write_bytes(body)
+        return str(path.absolute())
+
+
+class ReportPrefix(NamedTuple):
+    """A prefix on S3, for jobs without a disk. Writing needs only s3:PutObject; nothing is listed or read first."""
+
+    storage: RetryingStorage
+    prefix: str
+
+    def write(self, name: str, body: bytes) -> str:
+        """Write an object."""
+        key = f"{self.prefix}{name}"
+        try:
+            sink = self.storage.open_write(key, _TYPES[Path(name).suffix])
+            sink.write(body)
+            sink.close()
+        except StoreRefused as exc:
+            raise StoreRefused(f"the report was not written: {exc}", next_step=_NEXT) from exc
+        return self.storage.uri(key)
 
 
 class Reporter(NamedTuple):
-    """Where a command tells what. `trend` reads the days before one, for the report."""
+    """The outputs of a command. `trend` reads the days up to one, for the report."""
 
     as_json: bool
     reports: ReportPlace | None
@@ -34,7 +77,7 @@ class Reporter(NamedTuple):
     """With `as_json`: a run of many days prints one document of its own."""
 
     def show(self, result: DayResult, generation: str | None = None) -> None:
-        """Show an audit; `generation` is what this run published of the day, empty: nothing, None: it only audits."""
+        """Show an audit. `generation`: what this run published of the day; "": nothing; None: it only audits."""
         body = encode_audit(result.audit)
         if self.as_json and not self.is_quiet:
             sys.stdout.write(body.decode())
@@ -44,25 +87,25 @@ class Reporter(NamedTuple):
             return
         name = f"audit-{result.audit.scope.day}"
         self.reports.write(f"{name}.json", body)
-        from compaction.report.page import render_page  # noqa: PLC0415 - jinja2 and matplotlib, for who wants pictures
+        from compaction.report.page import render_page  # noqa: PLC0415 - loads jinja2 and matplotlib
 
         page = render_page(result, self.trend(Day.parse(result.audit.scope.day)), generation)
         address = self.reports.write(f"{name}.html", page.encode(errors="replace"))
         if not self.as_json:
             Console().print(f"report: {address}", highlight=False, soft_wrap=True, markup=False)
 
-    def measure(self, judged: DayMetrics, audit: Audit | None = None) -> None:
-        """Write the metrics of a day, where they are asked for; `audit` where it was judged by its objects."""
+    def measure(self, day: DayMetrics, audit: Audit | None = None) -> None:
+        """Write the metrics of a day, if enabled; `audit`: its audit, if the objects were read."""
         if self.metrics is None:
             return
         if audit is not None:
             findings = by_severity([found.severity for found in audit.findings])
-            rows = audit.equation.unique if judged.rows is None else judged.rows
-            judged = judged._replace(findings=findings, rows=rows)
-        self.metrics.write(judged)
+            rows = audit.equation.unique if day.rows is None else day.rows
+            day = day._replace(findings=findings, rows=rows)
+        self.metrics.write(day)
 
 
-def telling_of(
+def new_reporter(
     context: JobContext,
     settings: JobSettings,
     command: str,
@@ -72,17 +115,22 @@ def telling_of(
     as_json: bool,
     is_quiet: bool,
 ) -> Reporter:
-    """Return where a command tells what it found; `out` is where days are published, `report` where reports go.
+    """Return the reporter of a command. `out`: where days are published; `report`: the place of reports.
 
     Raises:
         SettingsError: reports would lie among the raw segments.
     """
-    reports, rng = None, new_random()
+    rng = new_random()
+    reports: ReportPlace | None = None
     if report is not None:
         access, bucket = settings.access, settings.bucket
         place = parse_place(report, settings.region, settings.s3_endpoint, access, archive_bucket=bucket)
         check_apart(place, settings.archive, option="--report")
-        reports = report_place(place, lambda found: context.open(found.address))
+        reports = (
+            ReportFolder(Path(place.address.root))
+            if place.address.bucket is None
+            else ReportPrefix(context.open(place.address), place.prefix)
+        )
 
     def trend(day: Day) -> Trend:
         storage = context.open(out.address).within(

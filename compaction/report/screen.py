@@ -1,9 +1,11 @@
-"""What a person sees on the terminal: progress on stderr while it runs, the result on stdout."""
+"""Show progress on stderr (a bar, or log lines without a terminal), and results on stdout."""
 
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
 
+import structlog
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
@@ -11,9 +13,12 @@ from rich.text import Text
 
 from compaction.spark.engine import Progress as Report
 from compaction.verdict.audit_document import Audit, Typed
+from minutebook.clock import Clock
 from minutebook.format.day import Day
 
 _SHOWN: Final = 20
+_TENTHS: Final = 10
+_LINE_SECONDS: Final = 60
 _VERDICTS: Final = {
     "clean": "CLEAN: everything that this level checks is proven",
     "defects": "DEFECTS FOUND",
@@ -23,7 +28,7 @@ _VERDICTS: Final = {
 
 @contextmanager
 def progress_bar(what: str) -> Iterator[Report]:
-    """Show a bar, on a terminal."""
+    """Show a progress bar on a terminal."""
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task(f"{what}: starting Spark", total=None)
@@ -32,6 +37,35 @@ def progress_bar(what: str) -> Iterator[Report]:
             bar.update(task, description=f"{what}: {phase}", completed=done, total=total)
 
         yield report
+
+
+class ProgressLines:
+    """Logs progress: a line for each tenth of a phase, or each minute. Thread-safe."""
+
+    def __init__(self, command: str, clock: Clock) -> None:
+        self._log = structlog.get_logger().bind(command=command)
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._told: dict[str, tuple[int, float]] = {}
+        self._begun: dict[str, float] = {}
+
+    def __call__(self, phase: str, done: int, total: int) -> None:
+        """Log a line if one is due."""
+        now = self._clock.monotonic()
+        with self._lock:
+            tenth = _TENTHS * done // total if total else _TENTHS
+            before, told_at = self._told.get(phase, (-1, now))
+            if before == _TENTHS and done < total:  # the phase runs again, as after a day that changed
+                before, told_at = -1, now
+            if before < 0:
+                self._begun[phase] = now
+            if tenth == before and now - told_at < _LINE_SECONDS:
+                return
+            if before == _TENTHS:
+                return
+            self._told[phase] = tenth, now
+            seconds = round(now - self._begun[phase], 1)
+        self._log.info("night_progress", phase=phase, done=done, total=total, seconds=seconds)
 
 
 def show_audit(audit: Audit, console: Console) -> None:
@@ -43,11 +77,11 @@ def show_audit(audit: Audit, console: Console) -> None:
     )
     if audit.findings:
         console.print(_table(audit))
-    for conflict in [found for found in audit.findings if found.conflict is not None][:_SHOWN]:
+    for conflict in [finding for finding in audit.findings if finding.conflict is not None][:_SHOWN]:
         at = f": shard {conflict.shard}, {conflict.positions[0]}, {conflict.minute}" if conflict.positions else ""
         console.print(f"{conflict.message}{at}", highlight=False, markup=False, soft_wrap=True)
     for check in audit.checks:
-        if check.status == "unknown" and not any(found.code == check.id for found in audit.findings):
+        if check.status == "unknown" and not any(finding.code == check.id for finding in audit.findings):
             console.print(f"could not check {check.id}: {check.message}", markup=False, highlight=False)
         elif check.id == "stream_sample":
             console.print(f"a sample: {check.message}", markup=False, highlight=False)
@@ -71,7 +105,7 @@ def show_audit(audit: Audit, console: Console) -> None:
 
 
 def _show_typed(typed: Typed, console: Console) -> None:
-    """Print the payloads' columns: all in one line, and each that something does not fit."""
+    """Print the typed columns: a summary, and a line for each column with misfits."""
     console.print(
         f"{typed.rows:,} rows = fitted {typed.fitted:,} + unfit {typed.unfit:,}, "
         f"{len(typed.columns)} typed column(s)"
@@ -101,15 +135,15 @@ def _table(audit: Audit) -> Table:
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
     for name in ("finding", "", "shard", "minute", "count", "first key"):
         table.add_column(name, overflow="fold", no_wrap=name == "finding")
-    for found in audit.findings[:_SHOWN]:
-        # Text, not markup: keys are whatever somebody put into the bucket.
+    for finding in audit.findings[:_SHOWN]:
+        # Text, not markup: a key may contain anything.
         table.add_row(
-            found.code,
-            found.severity,
-            found.shard or "",
-            found.minute or "",
-            f"{found.count:,}",
-            Text(found.keys[0] if found.keys else ""),
+            finding.code,
+            finding.severity,
+            finding.shard or "",
+            finding.minute or "",
+            f"{finding.count:,}",
+            Text(finding.keys[0] if finding.keys else ""),
         )
     if len(audit.findings) > _SHOWN:
         table.add_row(f"and {len(audit.findings) - _SHOWN:,} more", "", "", "", "", "")

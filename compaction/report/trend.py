@@ -1,7 +1,6 @@
-"""The last days as they were published: a night is judged beside the nights before it.
+"""Read the verdicts of the last published days, for comparison: a pointer and an audit, two small objects, a day.
 
-Read from the pointers and the audits that they name, two small objects a day. What cannot be read is a day that says
-why: a report is never held up by its trend.
+A day that cannot be read gets a note; errors never stop a report.
 """
 
 from collections.abc import Sequence
@@ -23,10 +22,10 @@ DAYS: Final = 14
 
 
 class TrendDay(NamedTuple):
-    """One day: its verdict and rows as the pointer has them, records and findings as its audit has them.
+    """One day: verdict and rows of its pointer, and findings of its audit.
 
-    `verdict` None: it is not published, or could not be read, and `note` says what of it. `findings` are defects,
-    unknowns and warnings; None where the audit is gone.
+    `verdict` None: not published, or not readable, as `note` says. `findings`: defects, unknowns and warnings; None:
+    the audit is gone.
     """
 
     day: str
@@ -38,7 +37,7 @@ class TrendDay(NamedTuple):
 
 
 class Trend(NamedTuple):
-    """The days up to the one that the report is about, in order; `where` they are published."""
+    """The days up to the one of the report, in order, and the address where they are published."""
 
     where: str
     days: tuple[TrendDay, ...]
@@ -50,7 +49,7 @@ class Trend(NamedTuple):
 
     @property
     def is_empty(self) -> bool:
-        """Tell whether nothing is known of any day."""
+        """Whether nothing is known of any day."""
         return all(day.verdict is None and not day.note for day in self.days)
 
 
@@ -59,20 +58,20 @@ class _Severity(msgspec.Struct):
 
 
 class _Counted(msgspec.Struct):
-    """What a trend takes of an audit: the rest is passed over."""
+    """The part of an audit that a trend reads."""
 
     findings: tuple[_Severity, ...] = ()
 
 
 def read_trend(storage: RetryingStorage, out: StorePrefix, day: Day, days: int = DAYS) -> Trend:
-    """Read the last days up to and with `day`; never raises for what a store answers."""
+    """Read the last days, including `day`; errors of the store become notes."""
 
     def read(number: int) -> TrendDay:
-        one = day.shift(number)
+        shifted = day.shift(number)
         try:
-            return _read_day(storage, out, one)
+            return _read_day(storage, out, shifted)
         except MinutebookError as exc:
-            return TrendDay(str(one), note=str(exc))
+            return TrendDay(str(shifted), note=str(exc))
 
     return Trend(storage.uri(out.prefix), tuple(in_parallel(read, list(range(1 - days, 1)))))
 
@@ -82,15 +81,15 @@ def _read_day(storage: RetryingStorage, out: StorePrefix, day: Day) -> TrendDay:
     pointer = reader.current().pointer
     if pointer is None:
         return TrendDay(str(day))
-    found = TrendDay(str(day), pointer.verdict, pointer.rows, None, pointer.generation)
+    published = TrendDay(str(day), pointer.verdict, pointer.rows, None, pointer.generation)
     body = reader.audit(pointer)
     if body is None:
-        return found._replace(note="its audit is gone")
+        return published._replace(note="its audit is gone")
     try:
-        counted = msgspec.json.decode(body, type=_Counted)
+        audit = msgspec.json.decode(body, type=_Counted)
     except msgspec.DecodeError as exc:
-        return found._replace(note=f"its audit does not parse: {exc}")
-    return found._replace(findings=by_severity([each.severity for each in counted.findings]))
+        return published._replace(note=f"its audit does not parse: {exc}")
+    return published._replace(findings=by_severity([finding.severity for finding in audit.findings]))
 
 
 def by_severity(severities: Sequence[str]) -> tuple[int, int, int]:
@@ -99,7 +98,7 @@ def by_severity(severities: Sequence[str]) -> tuple[int, int, int]:
 
 
 def of_audit(audit: Audit) -> TrendDay:
-    """Return the day of a report as the report itself judges it."""
+    """Return the day of a report from its own audit."""
     rows = audit.equation.unique if audit.equation.compacted is None else audit.equation.compacted
     findings = by_severity([found.severity for found in audit.findings])
     return TrendDay(audit.scope.day, audit.verdict, rows, findings)

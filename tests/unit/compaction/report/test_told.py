@@ -9,7 +9,7 @@ from jsonschema import Draft202012Validator
 from structlog.testing import capture_logs
 
 from compaction.report.metric_line import METRICS, CloudWatchLines, DayMetrics
-from compaction.report.progress_lines import ProgressLines
+from compaction.report.screen import ProgressLines
 from tests.fakes.clock import START_MS, ManualClock
 from tests.unit.consumer.monitoring.test_cloudwatch import EMF_SCHEMA
 

@@ -44,7 +44,7 @@ class Cut:
         self.spreads = 0
 
     def rows(
-        self, storage: Storage | None = None, held: Sequence[str] = (), spread: SpreadWork = in_turn
+        self, storage: Storage | None = None, held: Sequence[str] = (), spread: Spread = in_turn
     ) -> dict[str, int]:
         """Ask for the files in a run of its own."""
 
