@@ -1,1 +1,29 @@
-"""What a day's objects prove. Imports `job` and what lies below it; imported by `rewrite` and `command`."""
+"""The audit of a day, or an hour of it: view it, read it, judge it, and write the verdict down.
+
+`audit.audit_day` (the command `audit`) and `audit.examine` (a rewrite of the night) go through these files from top to
+bottom. The driver plans and decides. Objects lie in groups of shards: tasks of Spark work on them, or this process
+where a day is small.
+
+    audit              the whole, and which days are viewed again because they change while they are read
+    day_view           the view: checkpoints, markers, then objects by name
+    reading            the lines: which tasks there are, by what earlier runs and hours have left
+      shards.objects     in a task: cut tasks, read, give facts back to the groups of the shards
+      collecting         with an event id: the day before, too, and numbers for all objects
+    day_auditor        the judgement: asks the groups, searches neighbours and originals in between
+      shards.misplaced   copies of objects, and segments under another shard's key
+      shards.group_view  in a task: each shard of a group, by the rules
+        rules.chain        links, start and end         rules.lines        lines against metadata, and their balance
+        rules.dropped      dropped producer duplicates  rules.originals    where the records are that were kept
+        shards.minutes     what a shard holds by minute, for pictures
+    coverage           the times of which nothing proves that all that arrived is archived
+    copies             with an event id: copies of events, and the orders that leave them out
+    stream.level       level stream: Kinesis is read again
+      stream.slices      in a task: one slice of a shard
+      stream.records     one record against the other
+    examined           what all that comes to
+    conclusion         the document: findings, checks, the equation, the verdict
+
+    rejudge            later: a published day by newer evidence, and columns that a table does not take
+
+`audit.py` calls these in turn; what a file makes, those below it take.
+"""

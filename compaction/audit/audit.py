@@ -1,39 +1,35 @@
-"""The audit of one day: list it, read it, join it with its neighbours, and conclude."""
+"""The audit of one day, and the examination that audits and rewrites share."""
 
 from collections import defaultdict
-from collections.abc import Sequence
 from typing import Final
 
-from compaction.audit.conclusion import conclude, expired, unreadable
-from compaction.audit.copies.collecting import CollectedIds
-from compaction.audit.copies.copies import Copies, check_share, orders_without_copies, resolve
-from compaction.audit.copies.day_before import DayBefore
-from compaction.audit.copies.findings import ids_check, producer_findings
+from compaction.audit import conclusion, copies
+from compaction.audit.collecting import CollectedIds, DayBefore
 from compaction.audit.coverage import judge_coverage
 from compaction.audit.day_auditor import DayAuditor
-from compaction.audit.examined import DayResult, Examined, ProducerDuplicates, WorkDone, of_objects
-from compaction.audit.reading import DayRead, Writing, order_argument, order_of, read_objects
+from compaction.audit.day_view import DayView, list_into_groups, view_day
+from compaction.audit.examined import DayResult, Examined, WorkDone
+from compaction.audit.reading import DayRead, Writing, order_again, order_argument, read_objects
 from compaction.audit.rules.dropped import DroppedRecords
-from compaction.audit.rules.evidence import AuditEvidence
-from compaction.audit.stream.level import ComparisonRequest, StreamResult, compare_with_stream
-from compaction.audit.stream.marks import facts_of, store_marks, stream_mark
+from compaction.audit.stream.level import ComparisonRequest, StreamResult, compare_with_stream, store_stream_marks
 from compaction.inventory.memory import collector_paused
 from compaction.inventory.tombstones import expired_before
 from compaction.job.context import AuditOptions, JobContext
-from compaction.job.day_view import DayView, list_again, view_day
 from compaction.job.scope import judged_scope, scope_end
-from compaction.parquet.plan import MergeGroup, plan_tasks
-from compaction.tasks.task import Order, TaskResult
+from compaction.parquet.plan import plan_tasks
+from compaction.publish.ends import PublishedEnds
 from compaction.verdict.findings import Code
 from minutebook.errors import StoreError
 from minutebook.format.day import Day
 from minutebook.format.position import Position
+from minutebook.index.last_segments import LastSegments, none_published
 from minutebook.owner import read_owned
 from minutebook.proof.statements import read_statements
+from minutebook.store.places import StorePrefix
 from minutebook.store.tombstones import is_expired
 
-LOOKS: Final = 3
-"""How often a day is looked at that changes while it is read."""
+VIEWS: Final = 3
+"""How often a day is viewed that changes while it is read."""
 
 
 @collector_paused()
@@ -47,143 +43,111 @@ def audit_day(context: JobContext, day: Day, options: AuditOptions) -> DayResult
     prefix = context.place.prefix
     now_ms = context.clock.now_ms()
     until_ms = scope_end(day, options.so_far_ms, now_ms)
+    compared = StreamResult((), (), 0)
     try:
         judged_scope(day, read_owned(context.archive, prefix, context.owner), now_ms, until_ms)
         if is_expired(context.archive, prefix, day):
-            return expired(context, day, options)
-        for attempt in range(1, LOOKS + 1):
-            sight = view_day(context, day, until_ms, options.shard)
-            examined = examine(context, sight, options, None)
-            if not is_in_motion(context, examined, options):
+            return conclusion.expired_result(context, day, options)
+        for _ in range(VIEWS):
+            examined = examine(context, view_day(context, day, until_ms, options.shard), options, None)
+            if not is_in_motion(context, examined):
                 break
-            examined = examined._replace(is_in_motion=attempt == LOOKS)
-        further = _against_stream(context, examined, options)
-        examined = _with_stream(context, examined, further, options)
-        if further.shards and is_in_motion(context, examined, options):
+        else:
             examined = examined._replace(is_in_motion=True)
+        if options.level == "stream":
+            compared = _compare_with_stream(context, examined, options.sample_minutes)
+        if compared.shards:
+            examined = _judge_with_stream(context, examined, compared, options.lookback_days)
+            if is_in_motion(context, examined):
+                examined = examined._replace(is_in_motion=True)
     except StoreError as exc:
-        return unreadable(context, day, options, exc)
-    audit = conclude(context, examined, options, None, further.findings, further.checks)
+        return conclusion.unreadable_result(context, day, options, exc)
+    audit = conclusion.conclude(context, examined, options, None, compared.findings, compared.checks)
     return DayResult(audit, examined.minutes)
 
 
-def is_in_motion(context: JobContext, examined: Examined, options: AuditOptions) -> bool:
-    """Tell whether a chain looks broken, and the day has changed meanwhile: then it is looked at again.
+def is_in_motion(context: JobContext, examined: Examined) -> bool:
+    """Return whether a chain looks broken, and the day has changed meanwhile: then it is viewed again.
 
-    What lies behind the scope's end counts for nothing: it always changes.
+    What lies behind the scope's end does not count: it always changes.
     """
-    if all(found.code != Code.BROKEN_CHAIN for found in examined.about_chains):
+    if all(finding.code != Code.BROKEN_CHAIN for finding in examined.chain_findings):
         return False
-    seen = examined.inventory
-    again = list_again(context, seen.day, seen.until_ms, options.shard, seen.grouping, seen.hour)
-    return again.digest() != seen.digest()
-
-
-def _against_stream(context: JobContext, examined: Examined, options: AuditOptions) -> StreamResult:
-    if options.level != "stream":
-        return StreamResult((), (), 0)
-    markers, segments = examined.evidence.markers, examined.passes.segments()
-    asked = ComparisonRequest(options.shard, options.sample_minutes)
-    return compare_with_stream(context, examined.inventory, segments, markers, _passed_by_readers(examined), asked)
-
-
-def _passed_by_readers(examined: Examined) -> dict[str, Position]:
-    """Return, by shard, the last position that its reader has passed: nothing up to there comes again.
-
-    By segments, wherever their day; by marks, which stand where nothing more was deliverable; and by the checkpoint.
-    """
-    facts = examined.coverage.judged.facts.shards
-    passed: dict[str, list[Position]] = defaultdict(list)
-    for shard_id, known in facts.items():
-        passed[shard_id] += [link.last for link in known.chain.links]
-        passed[shard_id] += [piece.position for piece in known.pieces if piece.position is not None]
-    for shard_id, proofs in examined.judgement.proofs.items():
-        passed[shard_id] += [proof.last for proof in proofs]
-    for shard_id, links in examined.judgement.neighbours.links.items():
-        passed[shard_id] += [link.metadata.last for link in links]
-    for shard_id, checkpoint in examined.evidence.checkpoints.items():
-        passed[shard_id].append(checkpoint)
-    return {shard_id: max(positions) for shard_id, positions in passed.items() if positions}
-
-
-def _with_stream(context: JobContext, examined: Examined, compared: StreamResult, options: AuditOptions) -> Examined:
-    """Write down what a comparison with the stream proves, and judge by that, too."""
-    if not compared.shards:
-        return examined
-    prefix, sight, facts = context.place.prefix, examined.sight, examined.coverage.judged.facts
-    marks = [
-        stream_mark(facts_of(facts.shards, shard), facts.query.scope, *read, writer=context.new_id())
-        for shard, read in compared.shards.items()
-    ]
-    store_marks(context.archive, prefix, [mark for mark in marks if mark is not None])
-    statements = read_statements(context.archive, prefix, sight.markers.statements.marks)
-    sight = sight._replace(markers=sight.markers._replace(statements=statements))
-    known = [*examined.of_objects, *compared.findings]
-    published = examined.passes.published
-    coverage = judge_coverage(context, sight, examined.judgement.shards, options, known, published)
-    return examined._replace(sight=sight, coverage=coverage)
+    before = examined.inventory
+    now = list_into_groups(context, before.day, before.until_ms, before.shard, before.grouping, before.hour)
+    return now.digest() != before.digest()
 
 
 @collector_paused()
 def examine(
     context: JobContext,
-    sight: DayView,
+    view: DayView,
     options: AuditOptions,
     write: Writing | None,
     before: DayBefore | None = None,
 ) -> Examined:
-    """Look at a day: by its metadata at level inventory, else by every line; `write` makes Parquet files of it.
+    """Examine a day: by its metadata at level inventory, else by every line; `write` makes Parquet files of it.
 
     Suspicious segments (touching spans, unsorted lines) are read a second time and merged; tasks that held one of
-    them are written again, and their first files count no more. `before` is the day before, where it was seen.
+    them are written again, and their first files count no more. `before` is the day before, where it is known.
     """
-    inventory = sight.inventory
-    evidence = AuditEvidence(
-        sight.markers,
-        sight.checkpoints.by_shard,
-        expired_before(context.archive, context.place.prefix, inventory.day),
+    expired = expired_before(context.archive, context.place.prefix, view.inventory.day)
+    read = read_objects(context, view.inventory, options, write, before)
+    published, lookback_days = _published_ends(context, options.published), options.lookback_days
+    auditor = DayAuditor(
+        context, view, read.objects, expired, published, lookback_days=lookback_days, writes=write is not None
     )
-    read = read_objects(context, inventory, options, write, before)
-    passes = DayAuditor(context, sight, options, evidence, read.seen, writes=write is not None)
-    judgement = passes.judge()
+    judgement = auditor.judge()
     while True:
-        known = of_objects(sight, judgement)
-        coverage = judge_coverage(context, sight, judgement.shards, options, known, passes.published)
-        stood_on = judgement.hidden(coverage.judged.facts.shards)
-        if not stood_on:
+        coverage = judge_coverage(context, view, judgement, published, lookback_days)
+        hidden = judgement.hidden(coverage.judged.facts.shards)
+        if not hidden:
             break
-        judgement = passes.judge_closer(judgement, stood_on)
-    examined = Examined(sight, passes, judgement, evidence, coverage, WorkDone.of(read.results))
-    return examined if options.level == "inventory" else _join_lines(context, examined, read, options, write)
-
-
-def _join_lines(
-    context: JobContext, examined: Examined, read: DayRead, options: AuditOptions, write: Writing | None
-) -> Examined:
-    """Compare lines with each other and with what was dropped; write again what must be."""
-    passes, judgement = examined.passes, examined.judgement
-    dropped = passes.dropped(judgement)
+        judgement = auditor.judge_closer(judgement, hidden)
+    examined = Examined(view, auditor, judgement, coverage, WorkDone.of(read.results))
+    if options.level == "inventory":
+        return examined
+    dropped = auditor.dropped(judgement)
+    examined = examined._replace(dropped=dropped.findings, restored=dropped.restored)
     if read.collected is not None and write is not None and options.drop_producer_duplicates:
-        return _leave_copies_out(context, examined, read.collected, dropped, options, write)
-    tainted = passes.tainted(dropped.lines) if dropped.lines else judgement.tainted
-    tainted |= {result.number for result in read.results if result.part is None}
-    groups: list[MergeGroup] = []
-    if judgement.has_merges or dropped.lines or (write is not None and tainted):
-        groups = passes.groups(dropped.lines, tainted if write is not None else frozenset())
-    orders = _orders_again(context, read.results, groups, write)
-    copies = None if read.collected is None else resolve(context, read.collected, passes.grouping)
-    second = context.engine(orders)
-    whole = [result for result in read.results if result.number not in tainted]
+        return _write_without_copies(context, examined, read.collected, dropped, options, write)
+    return _merge(context, examined, read, dropped, write)
+
+
+def _published_ends(context: JobContext, place: StorePrefix | None) -> LastSegments:
+    return none_published if place is None else PublishedEnds(lambda: context.open(place.address), place.prefix)
+
+
+def _merge(
+    context: JobContext,
+    examined: Examined,
+    read: DayRead,
+    dropped: DroppedRecords,
+    write: Writing | None,
+) -> Examined:
+    """Compare the lines of objects that touch each other; write again what the first tasks have not written right."""
+    auditor, judgement = examined.auditor, examined.judgement
+    redo_tasks = auditor.tasks_to_redo(dropped.lines) if dropped.lines else judgement.redo_tasks
+    redo_tasks |= {result.number for result in read.results if result.part is None}
+    groups = []
+    if judgement.has_merges or dropped.lines or (write is not None and redo_tasks):
+        groups = auditor.groups_to_redo(dropped.lines, redo_tasks if write is not None else frozenset())
+    first_number = max((result.number for result in read.results), default=-1) + 1
+    tasks = plan_tasks(groups, sizes=context.sizes, first_number=first_number)
+    second = context.engine([order_again(context, task, write) for task in tasks])
+    producers = copies.ProducerDuplicates()
+    if read.collected is not None:
+        day_copies = copies.resolve_copies(context, read.collected, auditor.groups)
+        producers = copies.report_copies(context, day_copies, read.collected.expression, removed=0)
+    results = [*(result for result in read.results if result.number not in redo_tasks), *second]
     return examined._replace(
         repeats=tuple(repeat for result in second for repeat in result.repeats),
-        parts=tuple(result.part for result in [*whole, *second] if result.part is not None),
-        dropped=dropped.findings,
-        restored=dropped.restored,
-        producers=_producers(context, copies, options, removed=0),
+        parts=tuple(result.part for result in results if result.part is not None),
+        producers=producers,
     )
 
 
-def _leave_copies_out(
+def _write_without_copies(
     context: JobContext,
     examined: Examined,
     collected: CollectedIds,
@@ -192,36 +156,58 @@ def _leave_copies_out(
     write: Writing,
 ) -> Examined:
     """Write the day without copies: all of it was read, and nothing of it was written. The driver holds no object."""
-    passes = examined.passes
-    groups = passes.deal_groups(dropped.lines, max(1, len(collected.results)))
-    again = orders_without_copies(collected, groups, order_argument(context, write))
-    copies = resolve(context, collected, passes.grouping, again)
-    check_share(copies, options)
-    written = copies.found.write()
-    earlier, taken = (sum(getattr(result, what) for result in written) for what in ("is_earlier", "is_taken"))
+    groups = examined.auditor.groups
+    orders = copies.orders_without_copies(collected, groups, dropped.lines, order_argument(context, write))
+    day_copies = copies.resolve_copies(context, collected, groups, orders)
+    copies.check_share(day_copies, collected.expression, options.max_repeats, options.command)
+    results = day_copies.shuffled.write()
+    work = WorkDone.of(results)
     return examined._replace(
-        work=WorkDone(len(written), earlier, taken, read=examined.work.read + sum(one.read for one in written)),
-        repeats=tuple(repeat for result in written for repeat in result.repeats),
-        parts=tuple(result.part for result in written if result.part is not None),
-        dropped=dropped.findings,
-        restored=dropped.restored,
-        producers=_producers(context, copies, options, removed=copies.total),
+        work=work._replace(done=(), read=examined.work.read + work.read),
+        repeats=tuple(repeat for result in results for repeat in result.repeats),
+        parts=tuple(result.part for result in results if result.part is not None),
+        producers=copies.report_copies(context, day_copies, collected.expression, removed=day_copies.total),
     )
 
 
-def _orders_again(
-    context: JobContext, results: Sequence[TaskResult], groups: Sequence[MergeGroup], write: Writing | None
-) -> list[Order]:
-    """Order what the first tasks have not written right: groups to merge, or without some lines."""
-    first_number = max((result.number for result in results), default=-1) + 1
-    tasks = plan_tasks(groups, sizes=context.sizes, first_number=first_number)
-    return [order_of(context, task, write)._replace(is_again=True) for task in tasks]
+def _compare_with_stream(context: JobContext, examined: Examined, sample_minutes: int | None) -> StreamResult:
+    inventory = examined.inventory
+    return compare_with_stream(
+        context,
+        inventory,
+        examined.auditor.segments(),
+        examined.view.markers,
+        _passed_by_readers(examined),
+        ComparisonRequest(inventory.shard, sample_minutes),
+    )
 
 
-def _producers(
-    context: JobContext, copies: Copies | None, options: AuditOptions, *, removed: int
-) -> ProducerDuplicates:
-    if copies is None or options.event_id is None:
-        return ProducerDuplicates()
-    found = producer_findings(context, copies, options.event_id, left_out=removed > 0)
-    return ProducerDuplicates(tuple(found), (ids_check(copies, options.event_id),), removed)
+def _passed_by_readers(examined: Examined) -> dict[str, Position]:
+    """Return, by shard, the last position that its reader has passed: nothing up to there comes again.
+
+    By segments, wherever their day; by marks, which stand where nothing more was deliverable; and by the checkpoint.
+    """
+    passed: dict[str, list[Position]] = defaultdict(list)
+    for shard_id, facts in examined.coverage.judged.facts.shards.items():
+        passed[shard_id] += [link.last for link in facts.chain.links]
+        passed[shard_id] += [piece.position for piece in facts.pieces if piece.position is not None]
+    for shard_id, proofs in examined.judgement.proofs.items():
+        passed[shard_id] += [proof.last for proof in proofs]
+    for shard_id, links in examined.judgement.neighbours.links.items():
+        passed[shard_id] += [link.metadata.last for link in links]
+    for shard_id, checkpoint in examined.view.checkpoints.by_shard.items():
+        passed[shard_id].append(checkpoint)
+    return {shard_id: max(positions) for shard_id, positions in passed.items() if positions}
+
+
+def _judge_with_stream(
+    context: JobContext, examined: Examined, compared: StreamResult, lookback_days: int
+) -> Examined:
+    """Store marks of what a comparison with the stream proves, and judge coverage by them, too."""
+    view, prefix = examined.view, context.place.prefix
+    store_stream_marks(context, compared, examined.coverage.judged.facts)
+    statements = read_statements(context.archive, prefix, view.markers.statements.marks)
+    view = view._replace(markers=view.markers._replace(statements=statements))
+    published = examined.auditor.published
+    coverage = judge_coverage(context, view, examined.judgement, published, lookback_days, compared.findings)
+    return examined._replace(view=view, coverage=coverage)

@@ -1,4 +1,4 @@
-"""The conclusion: what was found, written down as `audit.json` says it."""
+"""The conclusion: findings, checks and the equation of lines, written down as `audit.json` says it."""
 
 import shlex
 from collections.abc import Sequence
@@ -14,7 +14,16 @@ from compaction.inventory.day_objects import DayObjects
 from compaction.inventory.tombstones import damage_of
 from compaction.job.context import AuditOptions, JobContext
 from compaction.job.scope import is_settled
-from compaction.verdict.audit_document import SCHEMA, Audit, AuditCheck, CheckStatus, Equation, Scope, overall_verdict
+from compaction.verdict.audit_document import (
+    SCHEMA,
+    Audit,
+    AuditCheck,
+    AuditLevel,
+    CheckStatus,
+    Equation,
+    Scope,
+    overall_verdict,
+)
 from compaction.verdict.exit_code import UNREAD
 from compaction.verdict.findings import Code, Finding, Severity, finding, ordered
 from minutebook.errors import StoreError
@@ -48,16 +57,16 @@ def conclude(
     further: Sequence[Finding] = (),
     further_checks: Sequence[AuditCheck] = (),
 ) -> Audit:
-    """Write the verdict down; `further` is what the caller found besides."""
+    """Write the verdict down; `further` findings are the caller's."""
     inventory = examined.inventory
     found = [*_findings(examined), *further]
     rows = Rows(compacted, examined.producers.removed, examined.restored)
-    equation = balance(examined.judgement.counts, examined.repeated, rows)
+    equation = balance(examined.judgement.counts, sum(repeat.surplus for repeat in examined.repeats), rows)
     now_ms = context.clock.now_ms()
-    checks = _checks(options, examined, found, equation, further_checks)
+    checks = _checks(options.level, examined, found, equation, further_checks)
     checks += [*examined.producers.checks, *further_checks]
     checks += _unfinished(inventory, now_ms, options.event_id)
-    findings = tuple(_reproducible(about, inventory.day, options) for about in ordered(found))
+    findings = tuple(_reproducible(finding, inventory.day, options) for finding in ordered(found))
     return Audit(
         schema=SCHEMA,
         rules=RULES,
@@ -90,26 +99,30 @@ def conclude_rewrite(
 
 
 def _findings(examined: Examined) -> list[Finding]:
-    """Collect what every step of the examination found."""
-    found = [*examined.judgement.of_names, *examined.evidence.markers.findings]
-    for about in examined.about_chains:
-        is_open = examined.is_in_motion and about.code == Code.BROKEN_CHAIN
-        found.append(msgspec.structs.replace(about, severity="unknown") if is_open else about)
+    """Collect the findings of every step of the examination."""
+    chain_findings = [
+        msgspec.structs.replace(finding, severity="unknown")
+        if examined.is_in_motion and finding.code == Code.BROKEN_CHAIN
+        else finding
+        for finding in examined.chain_findings
+    ]
     return [
-        *found,
-        *examined.judgement.of_lines,
+        *examined.judgement.name_findings,
+        *examined.view.markers.findings,
+        *chain_findings,
+        *examined.judgement.line_findings,
         *repeat_findings(examined.repeats),
         *examined.dropped,
         *examined.producers.findings,
     ]
 
 
-def unreadable(context: JobContext, day: Day, options: AuditOptions, error: StoreError) -> DayResult:
+def unreadable_result(context: JobContext, day: Day, options: AuditOptions, error: StoreError) -> DayResult:
     """Return the verdict on an archive that could not be read: unknown."""
     return _unjudged(context, day, options, check=AuditCheck(id=UNREAD, status="unknown", message=str(error)))
 
 
-def expired(context: JobContext, day: Day, options: AuditOptions) -> DayResult:
+def expired_result(context: JobContext, day: Day, options: AuditOptions) -> DayResult:
     """Return the verdict on a day whose raw segments were deleted on purpose: unknown.
 
     What was published of it was judged before; to repeat that verdict would prove nothing.
@@ -120,11 +133,11 @@ def expired(context: JobContext, day: Day, options: AuditOptions) -> DayResult:
         "the raw segments of the day were expired: nothing is left to judge; "
         "its verdict was given when it was published"
     )
-    found = [finding(Code.EXPIRED_DAY, message, severity="unknown", keys=[key])]
+    findings = [finding(Code.EXPIRED_DAY, message, severity="unknown", keys=[key])]
     if damage is not None:
-        found.append(finding(Code.UNREADABLE_OBJECT, damage, severity="unknown", keys=[key]))
+        findings.append(finding(Code.UNREADABLE_OBJECT, damage, severity="unknown", keys=[key]))
     check = AuditCheck(id=Code.EXPIRED_DAY.value, status="unknown", message=message)
-    return _unjudged(context, day, options, *(_reproducible(one, day, options) for one in found), check=check)
+    return _unjudged(context, day, options, *(_reproducible(about, day, options) for about in findings), check=check)
 
 
 def _unjudged(
@@ -199,7 +212,7 @@ def _scope(context: JobContext, inventory: _Scoped, options: AuditOptions, begin
 
 
 def _checks(
-    options: AuditOptions,
+    level: AuditLevel,
     examined: Examined,
     found: Sequence[Finding],
     equation: Equation,
@@ -209,13 +222,13 @@ def _checks(
     checks = []
     for code in Code:
         hits = [hit for hit in found if hit.code == code.value]
-        asked = not (
-            (code in BY_LINES and options.level == "inventory")
+        is_asked = not (
+            (code in BY_LINES and level == "inventory")
             or (code in _BY_STREAM and not was_compared)
             or (code is Code.PRODUCER_DUPLICATE and not examined.producers.checks)
             or code in _ELSEWHERE
         )
-        checks.append(_check(code, hits, asked=asked))
+        checks.append(_check(code, hits, is_asked=is_asked))
     checks.append(
         AuditCheck(
             id="equation",
@@ -230,25 +243,25 @@ def _checks(
     if examined.is_in_motion:
         message = "the day's objects changed each time while they were read: look again later"
         checks.append(AuditCheck(id="day_at_rest", status="unknown", message=message))
-    if examined.sight.checkpoints.error:
-        checks.append(AuditCheck(id="lease_table", status="warning", message=examined.sight.checkpoints.error))
-    checks += examined.sight.checks
+    if examined.view.checkpoints.error:
+        checks.append(AuditCheck(id="lease_table", status="warning", message=examined.view.checkpoints.error))
+    checks += examined.view.checks
     return checks
 
 
-def _check(code: Code, hits: Sequence[Finding], *, asked: bool) -> AuditCheck:
+def _check(code: Code, hits: Sequence[Finding], *, is_asked: bool) -> AuditCheck:
     severities = {hit.severity for hit in hits}
     for severity, status in _STATUS.items():
         if severity in severities:
             return AuditCheck(id=code.value, status=status, message=f"{len(hits)} finding(s)")
-    return AuditCheck(id=code.value, status="pass" if asked else "not_asked")
+    return AuditCheck(id=code.value, status="pass" if is_asked else "not_asked")
 
 
-def _reproducible(found: Finding, day: Day, options: AuditOptions) -> Finding:
+def _reproducible(about: Finding, day: Day, options: AuditOptions) -> Finding:
     words = [options.command, "--date", str(day), "--level", options.level]
     # A copy's original may be in another shard: that finding comes again only when all shards are read.
-    if found.shard and found.code != Code.PRODUCER_DUPLICATE:
-        words += ["--shard", found.shard]
-    if found.code == Code.PRODUCER_DUPLICATE and options.event_id is not None:
+    if about.shard and about.code != Code.PRODUCER_DUPLICATE:
+        words += ["--shard", about.shard]
+    if about.code == Code.PRODUCER_DUPLICATE and options.event_id is not None:
         words += ["--event-id", shlex.quote(options.event_id)]
-    return msgspec.structs.replace(found, reproduce=" ".join(words))
+    return msgspec.structs.replace(about, reproduce=" ".join(words))

@@ -1,6 +1,6 @@
 """Coverage: of each shard that must be judged, is everything that arrived in the scope proven to be archived?
 
-The rules are `minutebook.coverage`'s, and what they rest on outside of the scope is searched by `minutebook.proof`. Here a
+The rules are `minutebook.coverage`'s, and `minutebook.proof` searches what they rest on outside of the scope. Here a
 time that is not proven becomes a finding, by the name that says most:
 
     something is certainly gone ............... broken_chain, a defect
@@ -18,9 +18,11 @@ from typing import Final, NamedTuple
 
 import msgspec
 
+from compaction.audit.day_auditor import Judgement
+from compaction.audit.day_view import DayView
 from compaction.audit.shards.group_view import JudgedShard
-from compaction.job.context import AuditOptions, JobContext
-from compaction.job.day_view import DayView
+from compaction.inventory.day_objects import DayObjects
+from compaction.job.context import JobContext
 from compaction.job.scope import begins_ms, judged_scope
 from compaction.verdict.findings import Code, Finding, Severity, finding
 from minutebook.coverage.chain import Doubt, Reason
@@ -30,14 +32,14 @@ from minutebook.coverage.shard_coverage import Gap
 from minutebook.coverage.verdict import ShardVerdict, Verdict
 from minutebook.format.coverage_markers import UNDELIVERED
 from minutebook.format.minute import iso_time
-from minutebook.index.last_segments import LastSegments, none_published
+from minutebook.index.last_segments import LastSegments
 from minutebook.proof.evidence_set import ProofQuery
 from minutebook.proof.reading import JudgedScope, ScopeFacts, judge_facts, read_facts
 
 _SHADOWS: Final = frozenset(
     {Reason.BROKEN_CHAIN, Reason.NOT_SEEN, Reason.CONTRADICTED, Reason.NOT_COVERED, Reason.UNDECIDED}
 )
-_LOOKS: Final = 3
+_READINGS: Final = 3
 _NOBODY: Final = frozenset({Reason.MISSING_SHARD, Reason.HASH_HOLE})
 
 
@@ -55,61 +57,58 @@ class DayCoverage(NamedTuple):
 
 def judge_coverage(
     context: JobContext,
-    sight: DayView,
-    shards: Mapping[str, JudgedShard],
-    options: AuditOptions,
-    known: Sequence[Finding],
-    published: LastSegments = none_published,
+    view: DayView,
+    judgement: Judgement,
+    published: LastSegments,
+    lookback_days: int,
+    further: Sequence[Finding] = (),
 ) -> DayCoverage:
-    """Judge the scope. `known` is what was found of its objects by themselves and of their links.
-
-    `published` days say where to look first.
+    """Judge the scope; `published` days say where to look first, `further` findings are as those of the judgement.
 
     Raises:
         SettingsError: nothing of the day is to be judged.
-        StoreUnavailable, StoreRefused: the store.
     """
-    application, inventory, now_ms = sight.markers.application, sight.inventory, context.clock.now_ms()
+    application, inventory, now_ms = view.markers.application, view.inventory, context.clock.now_ms()
     scope = judged_scope(inventory.day, application, now_ms, inventory.until_ms, inventory.hour)
-    query = ProofQuery(scope, begins_ms(application), now_ms, sight.stream, options.lookback_days)
-    links = {shard: judged.proofs for shard, judged in shards.items() if judged.proofs}
-    judged = _judged(context, query, sight, links, published)
-    told = {about.shard for about in known if about.severity != "warning"}
-    keys = _Keys(shards)
-    found = [
+    query = ProofQuery(scope, begins_ms(application), now_ms, view.stream, lookback_days)
+    judged = _judge(context, query, view, judgement.proofs, published)
+    known = [*judgement.object_findings(view.markers), *further]
+    reported = {finding.shard for finding in known if finding.severity != "warning"}
+    keys = _Keys(judgement.shards)
+    findings = [
         _gap_finding(scope, shard, gap, judged, keys)
         for shard in judged.verdict.shards
         for gap in shard.gaps
-        if options.shard in {None, shard.shard_id} and not (shard.shard_id in told and set(gap.reasons) <= _SHADOWS)
+        if inventory.shard in {None, shard.shard_id}
+        and not (shard.shard_id in reported and set(gap.reasons) <= _SHADOWS)
     ]
-    if options.shard is None:
-        told |= {about.shard for about in found}
-        found += _doubt_findings(judged.verdict, {shard for shard in told if shard})
-    found += _undelivered(context, sight, options)
-    known_problems = set(sight.markers.statements.problems)
-    found += [
+    if inventory.shard is None:
+        reported |= {about.shard for about in findings}
+        findings += _doubt_findings(judged.verdict, {shard for shard in reported if shard})
+    findings += _undelivered(context, inventory)
+    known_problems = set(view.markers.statements.problems)
+    findings += [
         finding(Code.FOREIGN_OBJECT, problem.why, keys=[problem.key])
         for problem in judged.facts.problems
         if problem not in known_problems
     ]
-    return DayCoverage(judged, tuple(found))
+    return DayCoverage(judged, tuple(findings))
 
 
-def _judged(
+def _judge(
     context: JobContext,
     query: ProofQuery,
-    sight: DayView,
+    view: DayView,
     links: Mapping[str, Sequence[EvidenceLink]],
     published: LastSegments,
 ) -> JudgedScope:
-    """Judge, and look again for a segment that is missing: behind the scope the archive grows while it is searched.
+    """Judge, and read again when a segment is missing: behind the scope the archive grows while it is searched.
 
-    That the scope itself grows, `is_in_motion` tells.
+    `is_in_motion` notices that the scope itself grows.
     """
     before: ScopeFacts | None = None
-    place, statements = context.place, sight.markers.statements
-    for _ in range(_LOOKS):
-        facts = read_facts(context.archive, place.prefix, query, statements, links, published)
+    for _ in range(_READINGS):
+        facts = read_facts(context.archive, context.place.prefix, query, view.markers.statements, links, published)
         judged = judge_facts(facts)
         if Reason.BROKEN_CHAIN not in judged.verdict.reasons or facts == before:
             break
@@ -117,17 +116,17 @@ def _judged(
     return judged
 
 
-def _undelivered(context: JobContext, sight: DayView, options: AuditOptions) -> list[Finding]:
-    """Tell of records that KCL would not deliver, and that are kept: worth a look, and no loss of ours."""
-    folder = f"{context.place.prefix}{UNDELIVERED}{sight.inventory.day}/"
-    keys: dict[str, list[str]] = defaultdict(list)
+def _undelivered(context: JobContext, inventory: DayObjects) -> list[Finding]:
+    """Report records that KCL would not deliver, and that are kept: worth a look, and no loss of ours."""
+    folder = f"{context.place.prefix}{UNDELIVERED}{inventory.day}/"
+    by_shard: dict[str, list[str]] = defaultdict(list)
     for key in context.archive.keys(folder):
-        keys[key.removeprefix(folder).partition("/")[0]].append(key)
+        by_shard[key.removeprefix(folder).partition("/")[0]].append(key)
     message = "KCL would not deliver these records: aggregates that are empty, malformed, or of another shard's keys"
     return [
-        finding(Code.UNDELIVERED, message, severity="warning", shard=shard, keys=found, count=len(found))
-        for shard, found in sorted(keys.items())
-        if options.shard in {None, shard}
+        finding(Code.UNDELIVERED, message, severity="warning", shard=shard, keys=keys, count=len(keys))
+        for shard, keys in sorted(by_shard.items())
+        if inventory.shard in {None, shard}
     ]
 
 
@@ -181,22 +180,22 @@ def _code(reasons: Sequence[Reason], *, is_end: bool) -> tuple[Code, Severity]:
     return (Code.UNPROVEN_CONTINUITY if Reason.UNPROVEN in reasons else Code.UNCOVERED), "unknown"
 
 
-def _doubt_findings(verdict: Verdict, told: set[str]) -> list[Finding]:
+def _doubt_findings(verdict: Verdict, reported: set[str]) -> list[Finding]:
     """Return what is in doubt about the stream's shape, within the scope, each kind once for a time.
 
     That nobody knows what came after a shard goes without saying where its own end is in doubt.
     """
-    found = {}
+    findings = {}
     for doubt in verdict.doubts:
-        if doubt.shard_id in told and doubt.reason is not Reason.CIRCLE:
+        if doubt.shard_id in reported and doubt.reason is not Reason.CIRCLE:
             continue
         interval = verdict.inside(doubt.interval)
         code, severity = _code([doubt.reason], is_end=False)
         message = f"from {_time(interval.from_ms)} to {_time(interval.until_ms)}: {doubt.reason.meaning}"
-        found[doubt.reason, interval] = _timed(
+        findings[doubt.reason, interval] = _timed(
             finding(code, message, severity=severity, shard=doubt.shard_id), interval, [doubt.reason]
         )
-    return [found[name] for name in sorted(found)]
+    return [findings[name] for name in sorted(findings)]
 
 
 def _timed(about: Finding, interval: Interval, reasons: Iterable[Reason]) -> Finding:

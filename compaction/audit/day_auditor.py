@@ -1,260 +1,323 @@
-"""The passes over a day's groups, as the driver sees them: what it asks each, and what it settles between two.
+"""A day's shards, judged by the driver: what it asks each group of them, and what it settles between two visits.
 
-    copies       digests of writers are dealt out; objects whose writer is named twice come to the driver, few as they
-                 are, with those that lie elsewhere than they say
-    needs        which segments outside the day each shard's chain needs; the driver searches them
-    judgement    chains, lines, dropped records: per shard a row, findings, and links that stand for many
+    misplaced     objects whose writer is named twice, and those out of place, come to the driver, few as they are
+    neighbours    each shard's chain says which segments outside the day it joins; the driver searches for them
+    judgement     chains, lines, dropped records: per shard a row, findings, and links that stand for many
+    closer        positions that coverage turns out to rest on, inside such a link: their shards are judged once more
 
-The driver holds what is said of shards, and never of objects; where objects are wrong, it holds those.
+The driver holds a few values per shard, and none per object; where objects are wrong, it holds those.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, TypeVar
+from collections.abc import Container, Iterable, Mapping, Sequence
+from typing import NamedTuple, TypeVar
 
-from compaction.audit.judgement import Judgement
-from compaction.audit.rules.chains import maybe_living_shards, with_evidence
-from compaction.audit.rules.dropped import DroppedRecords, settle_dropped
-from compaction.audit.rules.evidence import AuditEvidence
+from compaction.audit.day_view import DayView
+from compaction.audit.rules.chain import JudgedMinutes, maybe_living_shards, with_evidence
+from compaction.audit.rules.dropped import DroppedRecords, resolve_dropped_records
+from compaction.audit.rules.lines import Counts
 from compaction.audit.rules.originals import ArchivedSpan, Originals
-from compaction.audit.shards.group_view import GroupContext, GroupScope
-from compaction.audit.shards.judging import (
-    Wanted,
-    judge_group,
-    nearby_spans,
-    nearest_later,
-    needs,
-    segments_of,
-    tainted_by,
-    wanted_groups,
-)
-from compaction.audit.shards.misplaced import ask_foreign, copies_by_group, find_misplaced, group_of_key
-from compaction.audit.shards.numbers import WrittenAgain, deal_groups
-from compaction.inventory.neighbours import NeighbourQuery, find_neighbours
-from compaction.inventory.segments import (
-    ArchivedSegment,
-    ParsedObject,
-    classify,
-    parse,
-)
-from compaction.inventory.shard_markers import ShardMarkers
-from compaction.job.context import AuditOptions, JobContext
-from compaction.job.day_view import DayView
+from compaction.audit.shards import group_view
+from compaction.audit.shards.group_view import GroupContext, GroupScope, JudgedGroup, JudgedShard
+from compaction.audit.shards.misplaced import ask_foreign, by_group_of_key, find_misplaced
+from compaction.inventory.neighbours import NeighbourQuery, Neighbours, find_neighbours
+from compaction.inventory.segments import ArchivedSegment, ClassifiedObjects, ParsedObject, classify, parse
+from compaction.inventory.shard_markers import ArchiveMarkers, ShardMarkers
+from compaction.inventory.tombstones import ExpiredBefore
+from compaction.job.context import JobContext
 from compaction.job.scope import judged_scope
 from compaction.parquet.plan import MergeGroup, RestoredLines
-from compaction.publish.ends import PublishedEnds
 from compaction.shard_groups.port import ShardGroups, driver_values
+from compaction.verdict.findings import Finding
+from minutebook.coverage.condensed import hidden
+from minutebook.coverage.evidence import EvidenceLink
+from minutebook.coverage.shard_coverage import ShardFacts
+from minutebook.format.minute import MINUTE_MS
 from minutebook.format.position import Position
-from minutebook.index.last_segments import LastSegments, none_published
+from minutebook.index.last_segments import LastSegment, LastSegments
 from minutebook.proof.statements import StoredMark
-
-if TYPE_CHECKING:
-    from compaction.inventory.day_objects import DayObjects
-    from compaction.inventory.inventory import ListedSegment
-    from compaction.shard_groups.grouping import ShardGrouping
 
 T = TypeVar("T")
 
 
-class DayAuditor:
-    """The passes over one day. `seen` are its objects, as they were seen by tasks.
+class Judgement(NamedTuple):
+    """How the shards were judged, and with which neighbours. `foreign` are objects whose key is not a segment's."""
 
-    `published` says where chains stood, by days that are published.
+    groups: Mapping[int, JudgedGroup]
+    neighbours: Neighbours
+    foreign: ClassifiedObjects
+
+    @property
+    def shards(self) -> dict[str, JudgedShard]:
+        """The shards, in the order of their names."""
+        shards = {shard: judged for group in self.groups.values() for shard, judged in group.shards.items()}
+        return dict(sorted(shards.items()))
+
+    @property
+    def chain_findings(self) -> list[Finding]:
+        """Findings about links between segments."""
+        return [finding for shard in self.shards.values() for finding in shard.chain.findings]
+
+    @property
+    def name_findings(self) -> list[Finding]:
+        """Findings about objects by their names and metadata."""
+        return [
+            *self.foreign.findings,
+            *(finding for group in self.groups.values() for finding in group.name_findings),
+        ]
+
+    @property
+    def line_findings(self) -> list[Finding]:
+        """Findings about their lines."""
+        return [finding for group in self.groups.values() for finding in group.line_findings]
+
+    def object_findings(self, markers: ArchiveMarkers) -> list[Finding]:
+        """Return the findings about objects by themselves, markers included, and about the links between them.
+
+        Those about lines are left out: coverage takes what is known of a shard for the cause of its gaps.
+        """
+        return [*self.name_findings, *markers.findings, *self.chain_findings]
+
+    @property
+    def counts(self) -> Counts:
+        """Lines of all objects."""
+        counts = Counts()
+        for group in self.groups.values():
+            counts = counts.plus(group.counts)
+        return counts
+
+    @property
+    def redo_tasks(self) -> frozenset[int]:
+        """The tasks whose part must not be published as it is."""
+        return frozenset[int]().union(*(group.redo_tasks for group in self.groups.values()))
+
+    @property
+    def has_merges(self) -> bool:
+        """Return whether any objects must be merged."""
+        return any(group.merges for group in self.groups.values())
+
+    @property
+    def proofs(self) -> dict[str, tuple[EvidenceLink, ...]]:
+        """The links of each shard, condensed."""
+        return {shard: judged.proofs for shard, judged in self.shards.items() if judged.proofs}
+
+    def ends(self, closed: Container[str]) -> dict[str, LastSegment]:
+        """Return the last segment that is known of each shard when the day ends; `closed` are those that ended."""
+        tails = ((shard, judged.chain.tail) for shard, judged in self.shards.items())
+        return {
+            shard: LastSegment(
+                tail.key, tail.metadata.last, tail.metadata.minute, tail.metadata.after, shard in closed
+            )
+            for shard, tail in tails
+            if tail is not None
+        }
+
+    def hidden(self, shards: Mapping[str, ShardFacts]) -> dict[str, frozenset[Position]]:
+        """Return the positions that evidence stands on, and that lie inside links which stand for several."""
+        by_shard = {}
+        for shard, judged in self.shards.items():
+            positions = {piece.position for piece in shards[shard].pieces} if shard in shards and judged.whole else ()
+            inside = {at for at in positions if at is not None and hidden(judged.proofs, judged.whole, at)}
+            if inside:
+                by_shard[shard] = frozenset(inside)
+        return by_shard
+
+
+class DayAuditor:
+    """Judges the shards of one day, whose `objects` tasks have read.
+
+    `expired` is what tombstones of earlier days cover. `published` says where chains stood, by published days.
+    Its methods raise StoreUnavailable and StoreRefused.
     """
 
     def __init__(
         self,
         context: JobContext,
-        sight: DayView,
-        options: AuditOptions,
-        evidence: AuditEvidence,
-        seen: ShardGroups,
+        view: DayView,
+        objects: ShardGroups,
+        expired: ExpiredBefore,
+        published: LastSegments,
         *,
+        lookback_days: int,
         writes: bool,
     ) -> None:
-        driver_values(seen)
-        self._context = context
-        self._sight = sight
-        self._options = options
-        self._evidence = evidence
-        self._seen = seen
-        self.published = _published_ends(context, options)
-        self._objects: DayObjects = sight.inventory
-        self._prefix = self._objects.prefix
-        self._grouping: ShardGrouping = self._objects.grouping
-        objects, now_ms = sight.inventory, context.clock.now_ms()
-        scope = judged_scope(objects.day, sight.markers.application, now_ms, objects.until_ms, objects.hour)
+        driver_values(objects)  # Spark reads the objects here, once
+        self._archive = context.archive
+        self._view = view
+        self._objects = objects
+        self._expired = expired
+        self.published = published
+        self._lookback_days = lookback_days
+        self._inventory = inventory = view.inventory
+        self._grouping = inventory.grouping
         self._scope = GroupScope(
             context.place.address,
-            self._objects.storage,
-            self._prefix,
-            self._objects.day,
-            self._objects.first_minute,
-            self._objects.end_ms,
-            scope,
-            self._objects.compression,
-            self._grouping,
+            inventory.storage,
+            inventory.prefix,
+            inventory.day,
+            JudgedMinutes(inventory.first_minute, inventory.end_ms // MINUTE_MS),
+            judged_scope(
+                inventory.day,
+                view.markers.application,
+                context.clock.now_ms(),
+                inventory.until_ms,
+                inventory.hour,
+            ),
+            inventory.compression,
+            inventory.grouping,
             writes,
         )
-        self._asked: dict[int, GroupContext] = {}
+        self.groups: dict[int, GroupContext] = {}
+        """What the day's groups are judged by, once they are."""
 
     def judge(self) -> Judgement:
-        """Judge the day's shards.
-
-        Raises:
-            StoreUnavailable, StoreRefused: the store.
-        """
-        foreign = ask_foreign(self._context.archive, self._objects)
-        copies, strays = find_misplaced(self._context.archive, self._objects, self._seen, foreign)
-        self._asked = self._arguments(copies, strays)
-        wanted = self._needs()
-        later: list[ListedSegment] = []
-        if self._objects.has_later:
-            end = self._objects.end_minute
-            near = self._objects.rows.collect(
-                nearest_later, {number: (end, self._of(number, wanted)) for number in self._grouping.numbers}
-            )
-            later = [row for rows in near.values() for row in rows]
-        neighbours = find_neighbours(
-            self._context.archive,
-            self._prefix,
-            self._objects.period,
-            wanted,
-            later,
-            days=self._options.lookback_days,
-            published=self.published,
-        )
-        evidence = self._evidence
-        self._asked = {
+        """Judge the day's shards."""
+        inventory, expired = self._inventory, self._expired
+        foreign = ask_foreign(self._archive, inventory)
+        copies, misplaced = find_misplaced(self._archive, inventory, self._objects, foreign)
+        groups = self._contexts(copies, misplaced)
+        neighbours = self._neighbours(groups)
+        checkpoints = self._by_group(self._view.checkpoints.by_shard)
+        links, reach = self._by_group(neighbours.links), self._by_group(neighbours.reach)
+        runs = self._by_group(expired.runs)
+        self.groups = {
             number: group._replace(
-                checkpoints=self._of(number, evidence.checkpoints),
-                links=self._of(number, neighbours.links),
-                reach=self._of(number, neighbours.reach),
-                expired=self._of(number, evidence.expired.runs),
-                unread=evidence.expired.unread,
+                checkpoints=checkpoints[number],
+                links=links[number],
+                reach=reach[number],
+                expired=runs[number],
+                unread=expired.unread,
             )
-            for number, group in self._asked.items()
+            for number, group in groups.items()
         }
-        described = classify(
-            self._prefix, parse((one.row, one.fields) for one in foreign), copies, self._objects.compression
-        )
-        return Judgement(self._seen.collect(judge_group, self._asked), neighbours, described)
+        parsed = parse((facts.row, facts.fields) for facts in foreign)
+        classified = classify(inventory.prefix, parsed, copies, inventory.compression)
+        return Judgement(self._objects.collect(group_view.judge_group, self.groups), neighbours, classified)
 
-    def _needs(self) -> dict[str, NeighbourQuery]:
-        """Return what each shard needs of the days around."""
-        markers, checkpoints = self._evidence.markers, self._evidence.checkpoints
-        marked = _positions(markers.statements.marks.values())
-        wanted: dict[str, NeighbourQuery] = {}
-        for found in self._seen.collect(needs, self._asked).values():
-            wanted |= found
-        return {
-            shard: with_evidence(
-                need, markers.shards.get(shard, ShardMarkers()), marked.get(shard, ()), checkpoints.get(shard)
-            )
-            for shard, need in wanted.items()
-        }
-
-    def judge_closer(self, judgement: Judgement, positions: Mapping[str, frozenset[Position]]) -> Judgement:
-        """Judge the groups of some shards again, with positions that evidence turned out to stand on."""
-        again = {}
-        for number in {self._grouping.of(shard) for shard in positions}:
-            group = self._asked[number]
-            more = {
-                shard: group.positions.get(shard, frozenset()) | found
-                for shard, found in self._of(number, positions).items()
-            }
-            self._asked[number] = again[number] = group._replace(positions={**group.positions, **more})
-        return judgement._replace(groups={**judgement.groups, **self._seen.collect(judge_group, again)})
-
-    def dropped(self, judgement: Judgement) -> DroppedRecords:
-        """Settle what the groups could not of dropped records."""
-        unsettled = [one for group in judgement.groups.values() for one in group.unsettled]
-        if not unsettled:
-            return DroppedRecords()
-        wanted = {copy.original for one in unsettled for copy in one.copies if copy.original is not None}
-        asked = {
-            number: (group, [one for one in wanted if self._grouping.of(one[0]) == number])
-            for number, group in self._asked.items()
-        }
-        known: dict[str, Sequence[ArchivedSpan]] = {}
-        for found in self._seen.collect(nearby_spans, asked).values():
-            known |= found
-        originals = Originals(
-            self._context.archive, self._prefix, self._objects.period, known, days=self._options.lookback_days
-        )
-        return settle_dropped(self._prefix, unsettled, originals)
-
-    def tainted(self, lines: Mapping[str, RestoredLines]) -> frozenset[int]:
-        """Return the tasks that hold an object into which lines come back, or that is merged or left out."""
-        asked = {number: (group, self._restored(number, lines)) for number, group in self._asked.items()}
-        return frozenset[int]().union(*self._seen.collect(tainted_by, asked).values())
-
-    def groups(self, lines: Mapping[str, RestoredLines], tasks: frozenset[int] | None) -> list[MergeGroup]:
-        """Return the groups to merge, and those that were read by some tasks (None: all there are)."""
-        asked = {number: Wanted(group, self._restored(number, lines), tasks) for number, group in self._asked.items()}
-        found = self._seen.collect(wanted_groups, asked)
-        return [group for _, groups in sorted(found.items()) for group in groups]
-
-    def deal_groups(self, lines: Mapping[str, RestoredLines], count: int) -> ShardGroups:
-        """Give all groups to the groups of the tasks that have read their first objects."""
-        asked = {number: WrittenAgain(group, self._restored(number, lines)) for number, group in self._asked.items()}
-        return self._seen.repartition(deal_groups, asked, count)
-
-    @property
-    def grouping(self) -> Mapping[int, GroupContext]:
-        """What the day's groups are judged by."""
-        return self._asked
-
-    def segments(self) -> list[ArchivedSegment]:
-        """Return all segments: what level stream compares, and the driver then holds."""
-        found = self._seen.collect(segments_of, self._asked)
-        return [segment for _, segments in sorted(found.items()) for segment in segments]
-
-    def _restored(self, number: int, lines: Mapping[str, RestoredLines]) -> dict[str, RestoredLines]:
-        return {key: found for key, found in lines.items() if group_of_key(self._objects, key) == number}
-
-    def _arguments(
-        self, copies: Mapping[str, str], strays: Mapping[int, Sequence[ParsedObject]]
+    def _contexts(
+        self, copies: Mapping[str, str], misplaced: Mapping[int, Sequence[ParsedObject]]
     ) -> dict[int, GroupContext]:
-        markers = self._evidence.markers
-        alive = maybe_living_shards(self._objects.day, markers.shards, self._options.lookback_days)
-        positions = _positions(markers.statements.marks.values())
-        skipped = frozenset(shard for shard, stated in markers.statements.shards.items() if stated.skips)
-        of_group = copies_by_group(self._objects, copies)
-        shards: dict[int, dict[str, ShardMarkers]] = defaultdict(dict)
-        for shard, found in markers.shards.items():
-            shards[self._grouping.of(shard)][shard] = found
-        alive_in: dict[int, list[str]] = defaultdict(list)
-        for shard in alive:
-            alive_in[self._grouping.of(shard)].append(shard)
+        """Return what each group is judged by, before neighbours are known."""
+        markers, statements = self._view.markers.shards, self._view.markers.statements
+        living = maybe_living_shards(self._inventory.day, markers, self._lookback_days)
+        skipped = [shard for shard, stated in statements.shards.items() if stated.skips]
+        copies_of = by_group_of_key(self._inventory, copies)
+        markers_of, positions_of = self._by_group(markers), self._by_group(_positions(statements.marks.values()))
+        living_of, skipped_of = self._by_group(dict.fromkeys(living)), self._by_group(dict.fromkeys(skipped))
         return {
             number: GroupContext(
                 number,
                 self._scope,
-                self._objects.marks.get(number, 0),
-                of_group.get(number, {}),
-                tuple(strays.get(number, ())),
-                shards[number],
-                tuple(alive_in[number]),
-                self._of(number, positions),
-                frozenset(shard for shard in skipped if self._grouping.of(shard) == number),
+                self._inventory.marks.get(number, 0),
+                copies_of.get(number, {}),
+                tuple(misplaced.get(number, ())),
+                markers_of[number],
+                tuple(living_of[number]),
+                positions_of[number],
+                frozenset(skipped_of[number]),
             )
             for number in self._grouping.numbers
         }
 
-    def _of(self, number: int, by_shard: Mapping[str, T]) -> dict[str, T]:
-        return {shard: found for shard, found in by_shard.items() if self._grouping.of(shard) == number}
+    def _neighbours(self, groups: Mapping[int, GroupContext]) -> Neighbours:
+        """Search for the segments outside the day that its chains join."""
+        inventory, queries = self._inventory, self._queries(groups)
+        later = []
+        if inventory.has_later:
+            end = inventory.end_minute
+            arguments = {number: (end, of_group) for number, of_group in self._by_group(queries).items()}
+            nearest = inventory.rows.collect(group_view.nearest_later, arguments)
+            later = [row for rows in nearest.values() for row in rows]
+        return find_neighbours(
+            self._archive,
+            inventory.prefix,
+            inventory.period,
+            queries,
+            later,
+            days=self._lookback_days,
+            published=self.published,
+        )
 
+    def _queries(self, groups: Mapping[int, GroupContext]) -> dict[str, NeighbourQuery]:
+        """Return what each shard needs of the days around."""
+        markers, checkpoints = self._view.markers, self._view.checkpoints.by_shard
+        marked = _positions(markers.statements.marks.values())
+        queries: dict[str, NeighbourQuery] = {}
+        for of_group in self._objects.collect(group_view.neighbour_queries, groups).values():
+            queries |= of_group
+        return {
+            shard: with_evidence(
+                query, markers.shards.get(shard, ShardMarkers()), marked.get(shard, ()), checkpoints.get(shard)
+            )
+            for shard, query in queries.items()
+        }
 
-def _published_ends(context: JobContext, options: AuditOptions) -> LastSegments:
-    place = options.published
-    return none_published if place is None else PublishedEnds(lambda: context.open(place.address), place.prefix)
+    def judge_closer(self, judgement: Judgement, positions: Mapping[str, frozenset[Position]]) -> Judgement:
+        """Judge the groups of some shards again, with positions that evidence turned out to stand on."""
+        closer = {}
+        for number, by_shard in self._by_group(positions).items():
+            group = self.groups[number]
+            more = {shard: group.positions.get(shard, frozenset()) | inside for shard, inside in by_shard.items()}
+            if more:
+                self.groups[number] = closer[number] = group._replace(positions={**group.positions, **more})
+        judged = self._objects.collect(group_view.judge_group, closer)
+        return judgement._replace(groups={**judgement.groups, **judged})
+
+    def dropped(self, judgement: Judgement) -> DroppedRecords:
+        """Follow dropped records whose originals the groups did not know, wherever these are."""
+        unresolved = [of_segment for group in judgement.groups.values() for of_segment in group.unresolved]
+        if not unresolved:
+            return DroppedRecords()
+        originals = {
+            record.original
+            for of_segment in unresolved
+            for record in of_segment.records
+            if record.original is not None
+        }
+        arguments = {
+            number: (group, [original for original in originals if self._grouping.of(original[0]) == number])
+            for number, group in self.groups.items()
+        }
+        spans: dict[str, Sequence[ArchivedSpan]] = {}
+        for nearby in self._objects.collect(group_view.nearby_spans, arguments).values():
+            spans |= nearby
+        inventory = self._inventory
+        search = Originals(self._archive, inventory.prefix, inventory.period, spans, days=self._lookback_days)
+        return resolve_dropped_records(inventory.prefix, unresolved, search)
+
+    def tasks_to_redo(self, lines: Mapping[str, RestoredLines]) -> frozenset[int]:
+        """Return the tasks that read an object into which lines come back, or that is merged or left out."""
+        restored = by_group_of_key(self._inventory, lines)
+        arguments = {number: (group, restored.get(number, {})) for number, group in self.groups.items()}
+        return frozenset[int]().union(*self._objects.collect(group_view.tasks_to_redo, arguments).values())
+
+    def groups_to_redo(self, lines: Mapping[str, RestoredLines], tasks: frozenset[int] | None) -> list[MergeGroup]:
+        """Return the groups to merge, and those that were read by some tasks (None: all there are)."""
+        restored = by_group_of_key(self._inventory, lines)
+        arguments = {
+            number: group_view.RedoArgument(group, restored.get(number, {}), tasks)
+            for number, group in self.groups.items()
+        }
+        by_group = self._objects.collect(group_view.groups_to_redo, arguments)
+        return [group for _, groups in sorted(by_group.items()) for group in groups]
+
+    def segments(self) -> list[ArchivedSegment]:
+        """Return all segments: what level stream compares, and the driver then holds."""
+        by_group = self._objects.collect(group_view.segments_of, self.groups)
+        return [segment for _, segments in sorted(by_group.items()) for segment in segments]
+
+    def _by_group(self, by_shard: Mapping[str, T]) -> dict[int, dict[str, T]]:
+        """Return what belongs to shards by their groups; each group is there."""
+        groups: dict[int, dict[str, T]] = {number: {} for number in self._grouping.numbers}
+        for shard, value in by_shard.items():
+            groups[self._grouping.of(shard)][shard] = value
+        return groups
 
 
 def _positions(marks: Iterable[Iterable[StoredMark]]) -> dict[str, frozenset[Position]]:
     """Return the positions that marks stand on, by shard."""
-    found: dict[str, set[Position]] = defaultdict(set)
+    positions: dict[str, set[Position]] = defaultdict(set)
     for mark, _ in (stored for stored_marks in marks for stored in stored_marks):
         if mark.position is not None:
-            found[mark.shard_id].add(mark.position)
-    return {shard: frozenset(positions) for shard, positions in found.items()}
+            positions[mark.shard_id].add(mark.position)
+    return {shard: frozenset(of_shard) for shard, of_shard in positions.items()}

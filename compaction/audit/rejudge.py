@@ -1,7 +1,10 @@
-"""Judging a day again whose lines were read before: its objects are the same, and the evidence may not be.
+"""What changes an audit after its day was read: newer evidence, and an Iceberg table that its columns do not fit.
 
-Lines say the same as long as their objects do, so what was found of them stands. Names, metadata, markers and marks
-are read anew: tomorrow's evidence proves today's end, and may show as well that something is missing.
+Lines say the same as long as their objects do, so findings about them stand. Names, metadata, markers and marks are
+read anew: tomorrow's evidence proves today's end, and may show as well that something is missing.
+
+That columns do not fit is known by the commit, after the audit was written. The day's Parquet is published and the
+table keeps what it had: nothing is wrong with the archive, so each column is a warning.
 """
 
 import hashlib
@@ -11,11 +14,14 @@ import msgspec
 
 from compaction.audit.audit import examine
 from compaction.audit.conclusion import BY_LINES, conclude
+from compaction.audit.day_view import DayView
 from compaction.audit.examined import Examined
 from compaction.job.context import AuditOptions, JobContext
-from compaction.job.day_view import DayView
-from compaction.verdict.audit_document import Audit, AuditCheck, overall_verdict
-from compaction.verdict.findings import Code, Finding, ordered
+from compaction.publish.conflicts import NEXT_STEP, Conflict
+from compaction.tables.commit import TableCommit
+from compaction.verdict.audit_document import Audit, AuditCheck, FirstValue, overall_verdict
+from compaction.verdict.findings import Code, ColumnConflict, Finding, ordered
+from minutebook.published.schema import SCHEMA
 
 _BY_READING: Final = frozenset(
     {*BY_LINES, Code.PRODUCER_DUPLICATE, Code.LATE_MINUTES, Code.UNFIT_PAYLOAD, Code.TABLE_CONFLICT}
@@ -31,16 +37,12 @@ class Rejudged(NamedTuple):
     examined: Examined
 
 
-def rejudge(context: JobContext, sight: DayView, options: AuditOptions, before: Audit) -> Rejudged:
-    """Judge by names, metadata and evidence as they are now, and by what `before` found of the lines.
-
-    Raises:
-        StoreUnavailable, StoreRefused: the store.
-    """
-    asked = options._replace(level="inventory")
-    examined = examine(context, sight, asked, None)
-    now = conclude(context, examined, asked, None)
-    findings = ordered([*now.findings, *_of_lines(before, now)])
+def rejudge(context: JobContext, view: DayView, options: AuditOptions, before: Audit) -> Rejudged:
+    """Judge by names, metadata and evidence as they are now, and by the findings of `before` about lines."""
+    by_names = options._replace(level="inventory")
+    examined = examine(context, view, by_names, None)
+    now = conclude(context, examined, by_names, None)
+    findings = ordered([*now.findings, *_line_findings(before, now)])
     checks = _checks(before, now)
     audit = msgspec.structs.replace(
         now,
@@ -54,39 +56,37 @@ def rejudge(context: JobContext, sight: DayView, options: AuditOptions, before: 
     return Rejudged(audit, examined)
 
 
-def audit_digest(examined: Examined, options: AuditOptions, audit: Audit) -> str:
-    """Return the name of an audit: what it rests on, how it was asked, and what it found.
+def audit_digest(examined: Examined, event_id: str | None, audit: Audit) -> str:
+    """Return the name of an audit: its evidence, the path of event ids, and its findings.
 
-    What it found, too, because not all that a verdict rests on is evidence: KCL's checkpoint may name more than is
+    Findings, too, because not all that a verdict rests on is evidence: KCL's checkpoint may name more than is
     archived, and an object may be damaged under its old tag. Under the name of the evidence alone the first audit
     stayed, and the pointer named one that gave another verdict.
     """
-    found = [
-        (about.code, about.severity, about.shard, about.minute, about.keys, about.count, *_conflict(about))
+    findings = [
+        (
+            about.code,
+            about.severity,
+            about.shard,
+            about.minute,
+            about.keys,
+            about.count,
+            *(() if about.conflict is None else msgspec.structs.astuple(about.conflict)),
+        )
         for about in audit.findings
     ]
-    parts = (
-        examined.inventory.digest(),
-        examined.coverage.digest,
-        options.event_id or "",
-        audit.verdict,
-        repr(found),
-    )
+    parts = (examined.inventory.digest(), examined.coverage.digest, event_id or "", audit.verdict, repr(findings))
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
 
 
-def _conflict(about: Finding) -> tuple[str, ...]:
-    return () if about.conflict is None else msgspec.structs.astuple(about.conflict)
-
-
-def _of_lines(before: Audit, now: Audit) -> list[Finding]:
+def _line_findings(before: Audit, now: Audit) -> list[Finding]:
     codes = {code.value for code in _BY_READING}
-    told = {(about.code, about.keys) for about in now.findings}
-    return [about for about in before.findings if about.code in codes and (about.code, about.keys) not in told]
+    reported = {(about.code, about.keys) for about in now.findings}
+    return [about for about in before.findings if about.code in codes and (about.code, about.keys) not in reported]
 
 
 def _checks(before: Audit, now: Audit) -> tuple[AuditCheck, ...]:
-    """Return the checks of now; what was not asked again stands as it was."""
+    """Return the checks of now; those that were not asked again stand as they were."""
     codes = {code.value for code in _BY_READING}
     earlier = {check.id: check for check in before.checks}
     checks = [
@@ -94,3 +94,43 @@ def _checks(before: Audit, now: Audit) -> tuple[AuditCheck, ...]:
         for check in now.checks
     ]
     return (*checks, *(check for check in before.checks if check.id in _OF_A_REWRITE))
+
+
+def with_conflicts(audit: Audit, commit: TableCommit) -> Audit:
+    """Return the audit with the conflicts of a commit, in the place of those of an earlier one."""
+    conflicts = [_conflict_finding(commit.table, conflict, audit) for conflict in commit.conflicts]
+    others = [about for about in audit.findings if about.code != Code.TABLE_CONFLICT]
+    if not conflicts and len(others) == len(audit.findings):
+        return audit
+    check = AuditCheck(id=Code.TABLE_CONFLICT.value, status="pass")
+    if conflicts:
+        check = AuditCheck(id=check.id, status="warning", message=f"{len(conflicts)} finding(s)")
+    checks = tuple(check if before.id == check.id else before for before in audit.checks)
+    return msgspec.structs.replace(audit, findings=tuple(ordered([*others, *conflicts])), checks=checks)
+
+
+def _conflict_finding(table: str, conflict: Conflict, audit: Audit) -> Finding:
+    first = _first_value(conflict, audit)
+    where = "no row has a value in it" if first is None else "the first row with a value is named"
+    return Finding(
+        code=Code.TABLE_CONFLICT.value,
+        severity="warning",
+        message=f"{conflict}: the day is published, and not in {table}, which keeps what it had; {where}. "
+        f"What to do: {NEXT_STEP}",
+        shard=None if first is None else first.shard,
+        minute=None if first is None else first.minute or None,
+        positions=() if first is None else (first.position,),
+        conflict=ColumnConflict(
+            table=table, column=conflict.column, table_type=conflict.has, day_type=conflict.comes
+        ),
+    )
+
+
+def _first_value(conflict: Conflict, audit: Audit) -> FirstValue | None:
+    """Return the first row that has a value; of columns that every row has the first one of the first shard."""
+    name = conflict.column.partition(".")[0]
+    if name in SCHEMA.names:
+        firsts = ((row.shard, row.first) for row in audit.shards if row.first is not None)
+        return next((FirstValue(shard=shard, position=first, minute="") for shard, first in firsts), None)
+    columns = () if audit.typed is None else audit.typed.columns
+    return next((column.first for column in columns if column.name == name), None)

@@ -2,9 +2,9 @@
 
 import msgspec
 
-from compaction.audit.copies.day_before import look_back
 from compaction.inventory.day_objects import DayListing, list_objects
 from compaction.inventory.inventory import row_of_published
+from compaction.audit.collecting import look_back
 from compaction.job.context import JobContext
 from compaction.job.scope import is_settled, judged_scope, scope_end
 from compaction.night.generation_name import generation_of
@@ -53,7 +53,7 @@ def plan_dry_run(context: JobContext, day: Day, requested: CompactOptions) -> Dr
     tasks = plan_tasks(single_groups(raw_objects(rows)), sizes=context.sizes)
     publisher = PublishedReader(context.open(out.address), DayFolder(out.prefix, day))
     pointer = publisher.current().pointer
-    before = look_back(context, day, options, grouping) if options.drop_producer_duplicates else None
+    before = look_back(context, day, grouping, options.published) if options.drop_producer_duplicates else None
     generation = generation_of(objects, options, before, requested.columns)
     until = None if until_ms is None else iso_time(until_ms)
     is_same = pointer is not None and (pointer.generation, pointer.until) == (generation, until)

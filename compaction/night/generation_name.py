@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Final
 
-from compaction.audit.copies.day_before import DayBefore
+from compaction.audit.collecting import DayBefore
 from compaction.columns.columns import Columns
 from compaction.inventory.day_objects import DayObjects
 from compaction.job.context import AuditOptions

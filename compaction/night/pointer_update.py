@@ -2,9 +2,7 @@
 
 import structlog
 
-from compaction.audit.rejudge import Rejudged, audit_digest
-from compaction.audit.table_conflicts import with_conflicts
-from compaction.job.context import AuditOptions
+from compaction.audit.rejudge import Rejudged, audit_digest, with_conflicts
 from compaction.publish.publisher import Publisher
 from compaction.tables.commit import TableCommit
 from compaction.verdict.audit_document import Audit, encode_audit
@@ -16,10 +14,10 @@ from minutebook.published.generation import Current, Manifest, PointerVerdict, c
 class PointerUpdate:
     """The pointer of one day, for one run. `until`: the run judges the day before that time; None: the whole day."""
 
-    def __init__(self, publisher: Publisher, new_id: IdSource, options: AuditOptions, until: str | None) -> None:
+    def __init__(self, publisher: Publisher, new_id: IdSource, event_id: str | None, until: str | None) -> None:
         self._publisher = publisher
         self._new_id = new_id
-        self._options = options
+        self._event_id = event_id
         self._until = until
 
     def swap(
@@ -67,7 +65,7 @@ class PointerUpdate:
         current, folder = self._publisher.current(), self._publisher.folder
         manifest_key = folder.manifest(manifest.generation, manifest.writer)
         if current.pointer is not None and current.pointer.manifest == manifest_key:
-            key = folder.audit(manifest.generation, audit_digest(judged.examined, self._options, audit))
+            key = folder.audit(manifest.generation, audit_digest(judged.examined, self._event_id, audit))
             self._publisher.put_audit(key, encode_audit(audit))
             self.swap(manifest, current, current.pointer.written_at, PointerVerdict(audit.verdict, key))
         return audit

@@ -5,9 +5,9 @@ from typing import Final, Literal, NamedTuple
 
 import structlog
 
-from compaction.audit import conclusion, rejudge
+from compaction.audit import collecting, conclusion, rejudge
 from compaction.audit.audit import examine, is_in_motion
-from compaction.audit.copies import day_before
+from compaction.audit.day_view import DayView, view_day
 from compaction.audit.examined import DayResult, Examined
 from compaction.audit.reading import Writing
 from compaction.columns.columns import Columns
@@ -15,7 +15,6 @@ from compaction.hours import kept, published, taking
 from compaction.inventory.day_objects import DayObjects
 from compaction.job import scope
 from compaction.job.context import AuditOptions, JobContext
-from compaction.job.day_view import DayView, view_day
 from compaction.night import generation_name
 from compaction.night.late_minutes import late_minutes
 from compaction.night.pointer_update import PointerUpdate
@@ -113,7 +112,7 @@ class _View(NamedTuple):
     current: generation.Current
     day: DayView
     generation: str
-    before: day_before.DayBefore | None
+    before: collecting.DayBefore | None
 
     @property
     def objects(self) -> DayObjects:
@@ -137,7 +136,7 @@ class _Run:
         self._folder = DayFolder(options.out.prefix, day, options.hour)
         self._publisher = Publisher(out, self._folder)
         self._log = structlog.get_logger().bind(day=self._folder.name)
-        self._pointer = PointerUpdate(self._publisher, context.new_id, audit, self._until)
+        self._pointer = PointerUpdate(self._publisher, context.new_id, audit.event_id, self._until)
 
     def attempt(self, *, is_last: bool) -> Compacted | None:
         """Read, rewrite, publish; None when another run published meanwhile, or the day changed."""
@@ -191,7 +190,7 @@ class _Run:
             return _View(current, day, self._hour_name(objects.digest, audit.event_id), None)
         before = None
         if audit.event_id is not None:
-            before = day_before.look_back(self._context, self._day, audit, objects.grouping)
+            before = collecting.look_back(self._context, self._day, objects.grouping, audit.published)
         name = generation_name.generation_of(objects, audit, before, self._options.columns)
         return _View(current, day, name, before)
 
@@ -204,9 +203,9 @@ class _Run:
         None: another run swapped the pointer meanwhile, or the day changed.
         """
         rejudged = rejudge.rejudge(self._context, view.day, self._options.audit, before)
-        if not is_last and is_in_motion(self._context, rejudged.examined, self._options.audit):
+        if not is_last and is_in_motion(self._context, rejudged.examined):
             return None
-        digest = rejudge.audit_digest(rejudged.examined, self._options.audit, rejudged.audit)
+        digest = rejudge.audit_digest(rejudged.examined, self._options.audit.event_id, rejudged.audit)
         key = self._folder.audit(view.generation, digest)
         judged = PointerVerdict(rejudged.audit.verdict, key)
         if (pointer.verdict, pointer.audit) != judged:
@@ -231,7 +230,7 @@ class _Run:
             self._log.info("day_goes_on", tasks=work.tasks, done_before=work.earlier)
         if hours:
             self._log.info("hours_taken_over", hours=len(hours), tasks=work.tasks, taken=work.taken, read=work.read)
-        if is_in_motion(self._context, examined, options):
+        if is_in_motion(self._context, examined):
             if not is_last:
                 return None
             examined = examined._replace(is_in_motion=True)
@@ -245,7 +244,7 @@ class _Run:
             rows=sum(part.rows for part in examined.parts),
             inventory=view.objects.digest(),
             verdict=audit.verdict,
-            audit=self._folder.audit(view.generation, rejudge.audit_digest(examined, options, audit)),
+            audit=self._folder.audit(view.generation, rejudge.audit_digest(examined, options.event_id, audit)),
             ends={shard.shard: shard.last for shard in audit.shards if shard.last is not None},
             writer=self._context.new_id(),
             written_at=self._context.now(),

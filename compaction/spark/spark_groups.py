@@ -212,14 +212,14 @@ class _Reading:
 PHASES: Final = {
     "list_piece": "list the day",
     "ask_heads": "ask for metadata",
-    "deal_tasks": "cut tasks",
+    "distribute_tasks": "cut tasks",
     "mark_writers": "look for copies",
     "measure_tasks": "measure tasks",
     "repeated_writers": "look for copies",
     "suspects": "look for copies",
-    "needs": "look for neighbours",
+    "neighbour_queries": "look for neighbours",
     "judge_group": "judge shards",
-    "wanted_groups": "choose what is written again",
+    "groups_to_redo": "choose what is written again",
 }
 """Labels of jobs in Spark's UI, the progress bar and the log, by the name of the function."""
 

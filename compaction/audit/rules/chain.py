@@ -1,7 +1,7 @@
-"""The chain of one shard over one day: overlaps, joints, start and end. Pure.
+"""The chain of one shard over one day: the neighbours it needs, overlaps, joints, start and end. Pure.
 
 Sequence numbers are not dense, so numbers alone never show that something is missing; what segments say they come
-after does. How two are joined is told by `minutebook.coverage.joints`; of that the audit makes findings:
+after does. `minutebook.coverage.joints` says how two are joined; of that the audit makes findings:
 
     before.last >= first ................ overlapping_segments   (the joint says nothing then)
     HEAD ................................ fine, if start.json says the same; else missing_start
@@ -17,16 +17,28 @@ behind the tail, they cannot prove: coverage judges that, by times.
 """
 
 from collections import Counter
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
+from statistics import median_low
+from typing import Final, Literal, NamedTuple
 
-from compaction.audit.rules.evidence import ChainResult, EndProof, ShardContext, ShardProof, StartProof
-from compaction.inventory.neighbours import ChainLink
+from compaction.inventory.neighbours import ChainLink, NeighbourQuery, SearchReach
+from compaction.inventory.segments import ArchivedSegment
+from compaction.inventory.shard_markers import ShardMarkers
+from compaction.verdict.audit_document import Shard
 from compaction.verdict.findings import Code, Finding, finding
 from minutebook.coverage.joints import Joint, joint_of
+from minutebook.format.arrival import MIDNIGHT_EDGE_MS
+from minutebook.format.day import Day
 from minutebook.format.markers import EndMarker
-from minutebook.format.minute import minute_text
-from minutebook.format.position import Position
+from minutebook.format.metadata import ChainStart
+from minutebook.format.minute import MINUTE_MS, minute_text
+from minutebook.format.position import Position, SequenceRange
+
+_EDGE_MINUTES: Final = MIDNIGHT_EDGE_MS // MINUTE_MS
+StartProof = Literal["start.json", "link", "tombstone", ""]
+"""What proves the start of a shard's day; '' when nothing does."""
+EndProof = Literal["successor", "end.json", "checkpoint", "not begun", ""]
+"""What proves that nothing is missing behind the tail; '' when nothing does."""
 
 
 class JudgedMinutes(NamedTuple):
@@ -39,6 +51,98 @@ class JudgedMinutes(NamedTuple):
         return isinstance(minute, int) and self.first <= minute < self.end
 
 
+class ShardProof(NamedTuple):
+    """What is proven about one shard's day."""
+
+    start: StartProof
+    end: EndProof
+
+
+class ChainResult(NamedTuple):
+    """Findings and proof of one shard. `tail` is the last segment that is known of it when the scope ends."""
+
+    findings: tuple[Finding, ...]
+    proof: ShardProof
+    tail: ChainLink | None = None
+
+
+class ShardContext(NamedTuple):
+    """What is known of a shard besides its segments.
+
+    `checkpoint` is KCL's, read before anything was listed. `holes` are the first positions of objects that are
+    reported by themselves and have no metadata to link: what they should join is not reported a second time.
+    `expired` are the runs of days before this one whose segments were deleted on purpose, by their tombstones, and
+    `unread` those of these days whose tombstone cannot be read.
+    """
+
+    shard_id: str
+    markers: ShardMarkers
+    checkpoint: Position | None
+    reach: SearchReach
+    holes: tuple[Position, ...] = ()
+    expired: tuple[SequenceRange, ...] = ()
+    unread: tuple[Day, ...] = ()
+
+    def unread_between(self, low: int | None, high: int) -> Day | None:
+        """Return a day that lies between two minutes, and whose tombstone cannot be read; None: no bound."""
+        for day in self.unread:
+            begin, end = day.first_minute - _EDGE_MINUTES, day.shift(1).first_minute + _EDGE_MINUTES
+            if begin <= high and (low is None or low < end):
+                return day
+        return None
+
+    def has_hole(self, low: Position | None, high: Position | None) -> bool:
+        """Return whether a hole lies between two positions; None: no bound on that side."""
+        return any((low is None or hole > low) and (high is None or hole < high) for hole in self.holes)
+
+
+def maybe_living_shards(day: Day, shards: Mapping[str, ShardMarkers], lookback_days: int) -> list[str]:
+    """Return the shards without a segment of the day that are judged all the same: those that may have lived then.
+
+    Not those whose end was proven before the day began, and not those that were begun long after it: had they had
+    records on this day, the link of their first remaining segment would be broken, and its own day says so.
+    """
+    begin, much_later = str(day), str(day.shift(1 + lookback_days))
+    return [
+        shard
+        for shard, markers in shards.items()
+        # ISO 8601: text order is time order.
+        if (markers.end is None or markers.end.written_at >= begin)
+        and (markers.start is None or markers.start.written_at < much_later)
+    ]
+
+
+def neighbour_query(segments: Sequence[ArchivedSegment], markers: ShardMarkers) -> NeighbourQuery:
+    """Return what a shard needs of the days around."""
+    if not segments:
+        return NeighbourQuery(None, None, before=markers.start is not None, after=markers.start is not None)
+    chain = sorted(segments, key=lambda segment: segment.metadata.first)
+    before = chain[0].metadata.after
+    tail = max(segment.metadata.last for segment in segments)
+    ends = markers.end is not None and markers.end.last_position() == tail
+    return NeighbourQuery(
+        chain[0].metadata.first,
+        chain[-1].metadata.first,
+        before=not isinstance(before, ChainStart),
+        after=not ends,
+        stands_on=before if isinstance(before, Position) else None,
+    )
+
+
+def with_evidence(
+    query: NeighbourQuery, markers: ShardMarkers, marked: Iterable[Position], checkpoint: Position | None
+) -> NeighbourQuery:
+    """Return the query of a shard; where it has no segment of the day, evidence says where its chain stood.
+
+    `marked` are the positions that its read marks stand on.
+    """
+    if query.low is not None:
+        return query
+    end = None if markers.end is None else markers.end.last_position()
+    positions = [position for position in (end, checkpoint, *marked) if position is not None]
+    return query._replace(stands_on=max(positions, default=None))
+
+
 def check_chain(span: JudgedMinutes, links: Sequence[ChainLink], context: ShardContext) -> ChainResult:
     """Judge one shard: its links of the span, with the neighbours before and after."""
     chain = sorted(links, key=lambda link: (link.metadata.first, link.metadata.last, link.key))
@@ -46,8 +150,8 @@ def check_chain(span: JudgedMinutes, links: Sequence[ChainLink], context: ShardC
     previous: ChainLink | None = None
     for link in chain:
         if (
-            _concerns(span, link)
-            or (previous is not None and _concerns(span, previous))
+            link.metadata.minute in span
+            or (previous is not None and previous.metadata.minute in span)
             or _spans(span, previous, link)
         ):
             check.join(previous, link)
@@ -56,12 +160,8 @@ def check_chain(span: JudgedMinutes, links: Sequence[ChainLink], context: ShardC
     return check.end()
 
 
-def _concerns(span: JudgedMinutes, link: ChainLink) -> bool:
-    return link.metadata.minute in span
-
-
 def _spans(span: JudgedMinutes, before: ChainLink | None, after: ChainLink) -> bool:
-    """Tell whether the span lies between two neighbours: a joint over an empty day."""
+    """Return whether the span lies between two neighbours: a joint over an empty day."""
     return before is not None and before.metadata.minute < span.first <= after.metadata.minute
 
 
@@ -182,8 +282,8 @@ class _Check:
         elif tail is not None and later and later[-1].metadata.first > tail.metadata.last:
             proof = "successor"
         else:
-            proof, found = prove_end(tail, self._context)
-            self._findings += found
+            proof, findings = prove_end(tail, self._context)
+            self._findings += findings
         return ChainResult(tuple(self._findings), ShardProof(self._start, proof), tail)
 
     def _add(
@@ -254,7 +354,7 @@ def _gap(tail: ChainLink | None, context: ShardContext, source: str, named: Posi
     if not reach.to_the_end or (tail is None and not reach.to_the_beginning):
         return End("")
     message = f"{source} names {named}, and the last segment ends at {_last(tail)}: what lies between is missing"
-    found = finding(
+    broken = finding(
         Code.BROKEN_CHAIN,
         message,
         shard=context.shard_id,
@@ -262,8 +362,26 @@ def _gap(tail: ChainLink | None, context: ShardContext, source: str, named: Posi
         keys=[] if tail is None else [tail.key],
         positions=[position for position in (_last(tail), named) if position is not None],
     )
-    return End("", (found,))
+    return End("", (broken,))
 
 
 def _last(tail: ChainLink | None) -> Position | None:
     return None if tail is None else tail.metadata.last
+
+
+def shard_row(shard: str, segments: Sequence[ArchivedSegment], result: ChainResult) -> Shard:
+    """Return a shard's row of the table."""
+    lags = sorted(max(0, segment.row.last_modified_ms - segment.metadata.arrival_max_ms) for segment in segments)
+    return Shard(
+        shard=shard,
+        objects=len(segments),
+        records=sum(segment.metadata.records for segment in segments),
+        bytes=sum(segment.row.size for segment in segments),
+        payload_bytes=sum(segment.metadata.payload_bytes for segment in segments),
+        first=str(min(segment.metadata.first for segment in segments)) if segments else None,
+        last=str(max(segment.metadata.last for segment in segments)) if segments else None,
+        lag_ms_median=median_low(lags) if lags else None,
+        lag_ms_max=lags[-1] if lags else None,
+        start_proof=result.proof.start,
+        end_proof=result.proof.end,
+    )

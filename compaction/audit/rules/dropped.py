@@ -44,66 +44,68 @@ class DroppedRecords(NamedTuple):
         return sum(len(restored.positions) for restored in self.lines.values())
 
 
-class Unsettled(NamedTuple):
+class UnresolvedRecords(NamedTuple):
     """Dropped records of one segment whose originals its own group of shards does not show to be archived.
 
     `is_writable`: lines may come back into the segment's place.
     """
 
     segment: ArchivedSegment
-    copies: tuple[DroppedRecord, ...]
+    records: tuple[DroppedRecord, ...]
     is_writable: bool
 
 
 def read_dropped_records(
-    storage: RetryingStorage, prefix: str, concerned: Sequence[ArchivedSegment]
+    storage: RetryingStorage, prefix: str, segments: Sequence[ArchivedSegment]
 ) -> tuple[list[tuple[ArchivedSegment, list[DroppedRecord]]], list[Finding]]:
     """Read the records that were dropped from segments, and what is wrong where they cannot be read."""
-    outcomes = in_parallel(lambda segment: _read(storage, prefix, segment), concerned)
+    outcomes = in_parallel(lambda segment: _read(storage, prefix, segment), segments)
     findings = [outcome for outcome in outcomes if isinstance(outcome, Finding)]
     read = [
-        (segment, outcome) for segment, outcome in zip(concerned, outcomes, strict=True) if isinstance(outcome, list)
+        (segment, outcome) for segment, outcome in zip(segments, outcomes, strict=True) if isinstance(outcome, list)
     ]
     return read, findings
 
 
-def settle_dropped(prefix: str, unsettled: Sequence[Unsettled], originals: Originals) -> DroppedRecords:
+def resolve_dropped_records(
+    prefix: str, unresolved: Sequence[UnresolvedRecords], originals: Originals
+) -> DroppedRecords:
     """Follow dropped records to their originals, wherever these are.
 
     Lines come back only for originals that are known to be missing, and into segments that are writable; none do when
     the day is only audited.
     """
-    read = [(one.segment, one.copies) for one in unsettled]
-    writable = {one.segment.key for one in unsettled if one.is_writable}
-    fates = originals.fates({copy.original for _, dropped in read for copy in dropped if copy.original is not None})
-    chosen = _first_copies([(segment, dropped) for segment, dropped in read if segment.key in writable], fates)
+    fates = originals.fates(
+        {record.original for of_segment in unresolved for record in of_segment.records if record.original is not None}
+    )
+    chosen = _first_copies([of_segment for of_segment in unresolved if of_segment.is_writable], fates)
     lines = {
         segment.key: RestoredLines(_key(prefix, segment), tuple(sorted(positions)))
-        for segment, dropped in read
-        if (positions := [copy.position for copy in dropped if _is_chosen(copy, segment, chosen)])
+        for segment, records, _ in unresolved
+        if (positions := [record.position for record in records if _is_chosen(record, segment, chosen)])
     }
-    findings = [found for segment, dropped in read for found in _judge(segment, dropped, fates, chosen)]
+    findings = [finding for segment, records, _ in unresolved for finding in _judge(segment, records, fates, chosen)]
     return DroppedRecords(tuple(findings), lines)
 
 
 def _first_copies(
-    read: Sequence[tuple[ArchivedSegment, Sequence[DroppedRecord]]], fates: Mapping[Original, Fate]
+    writable: Sequence[UnresolvedRecords], fates: Mapping[Original, Fate]
 ) -> dict[Original | None, tuple[str, Position]]:
     """Return, for each original that is missing, the segment and position of its first copy: by arrival."""
-    found: dict[Original | None, tuple[int, str, Position, str]] = {}
-    for segment, dropped in read:
-        for copy in dropped:
-            if copy.original is None or fates[copy.original] != "missing":
+    first: dict[Original | None, tuple[int, str, Position, str]] = {}
+    for segment, records, _ in writable:
+        for record in records:
+            if record.original is None or fates[record.original] != "missing":
                 continue
-            rank = (copy.arrival_ms, segment.metadata.shard_id, copy.position, segment.key)
-            found[copy.original] = min(found.get(copy.original, rank), rank)
-    return {original: (key, position) for original, (_, _, position, key) in found.items()}
+            rank = (record.arrival_ms, segment.metadata.shard_id, record.position, segment.key)
+            first[record.original] = min(first.get(record.original, rank), rank)
+    return {original: (key, position) for original, (_, _, position, key) in first.items()}
 
 
 def _is_chosen(
-    copy: DroppedRecord, segment: ArchivedSegment, chosen: Mapping[Original | None, tuple[str, Position]]
+    record: DroppedRecord, segment: ArchivedSegment, chosen: Mapping[Original | None, tuple[str, Position]]
 ) -> bool:
-    return chosen.get(copy.original) == (segment.key, copy.position)
+    return chosen.get(record.original) == (segment.key, record.position)
 
 
 def _key(prefix: str, segment: ArchivedSegment) -> str:

@@ -20,10 +20,10 @@ from minutebook.format.position import Position
 def check_lines(segments: Iterable[ArchivedSegment], facts: Mapping[str, SegmentFacts]) -> list[Finding]:
     """Compare what was read of each segment with its metadata and key."""
     return [
-        found
+        finding
         for segment in segments
         if (read := facts.get(segment.key)) is not None
-        for found in _check(segment, read)
+        for finding in _check(segment, read)
     ]
 
 
@@ -51,10 +51,10 @@ def _check(segment: ArchivedSegment, read: SegmentFacts) -> list[Finding]:
         ]
     if read.problem:
         return [segment_finding(Code.UNREADABLE_OBJECT, segment, read.problem)]
-    found: list[Finding] = []
+    findings: list[Finding] = []
     if read.disorder.stepped_back:
         samples = [Position.parse(text) for text in read.disorder.samples]
-        found.append(
+        findings.append(
             segment_finding(
                 Code.OUT_OF_ORDER,
                 segment,
@@ -64,14 +64,14 @@ def _check(segment: ArchivedSegment, read: SegmentFacts) -> list[Finding]:
             )
         )
     if read.wrong_minute:
-        found.append(
+        findings.append(
             segment_finding(Code.WRONG_MINUTE, segment, "lines of another minute of arrival", count=read.wrong_minute)
         )
     if read.wrong_shard:
-        found.append(
+        findings.append(
             segment_finding(Code.METADATA_MISMATCH, segment, "lines that name another shard", count=read.wrong_shard)
         )
-    return found + _counts(segment, read)
+    return findings + _counts(segment, read)
 
 
 def _counts(segment: ArchivedSegment, read: SegmentFacts) -> list[Finding]:
@@ -101,15 +101,15 @@ def _ends(segment: ArchivedSegment, read: SegmentFacts, *, strict: bool) -> list
     times_fit = times == stated if strict else (stated[0] <= times[0] and times[1] <= stated[1])
     if span_fits and (times_fit or read.wrong_minute):
         return []
-    what = (
+    lines = (
         f"lines from {read.low} to {read.high}" if not span_fits else f"arrival times from {times[0]} to {times[1]}"
     )
-    said = f"{metadata.first} to {metadata.last}" if not span_fits else f"{stated[0]} to {stated[1]}"
+    expected = f"{metadata.first} to {metadata.last}" if not span_fits else f"{stated[0]} to {stated[1]}"
     return [
         segment_finding(
             Code.METADATA_MISMATCH,
             segment,
-            f"{what}; the metadata says {said}",
+            f"{lines}; the metadata says {expected}",
             positions=[read.low, read.high],
         )
     ]
@@ -140,20 +140,20 @@ class Counts(NamedTuple):
         return Counts(*(one + two for one, two in zip(self, other, strict=True)))
 
 
-def count(described: ClassifiedObjects, facts: Mapping[str, SegmentFacts] | None) -> Counts:
+def count(classified: ClassifiedObjects, facts: Mapping[str, SegmentFacts] | None) -> Counts:
     """Count lines; without facts the numbers are those of the metadata."""
     if facts is None:
-        raw = sum(segment.metadata.records for segment in described.segments)
+        raw = sum(segment.metadata.records for segment in classified.segments)
         return Counts(raw, good=raw)
-    members = {segment.key for segment in described.segments}
+    members = {segment.key for segment in classified.segments}
     return Counts(
         raw=sum(read.lines for read in facts.values()),
-        copied=sum(read.lines for key, read in facts.items() if key in described.copies),
+        copied=sum(read.lines for key, read in facts.items() if key in classified.copies),
         good=sum(read.lines for key, read in facts.items() if key in members and not read.problem),
         rejected=sum(
             read.lines
             for key, read in facts.items()
-            if key not in described.copies and (key not in members or read.problem)
+            if key not in classified.copies and (key not in members or read.problem)
         ),
     )
 

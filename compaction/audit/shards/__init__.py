@@ -1,1 +1,1 @@
-"""What tasks see and judge of the shards of a group: carried to workers by `dealing`."""
+"""What tasks read and judge of the shards of a group; the driver distributes the groups."""

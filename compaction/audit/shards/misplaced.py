@@ -1,14 +1,15 @@
-"""What lies elsewhere than its metadata says, in whatever shard: copies of other objects, and strays.
+"""Objects that do not lie where their metadata says, in whatever shard: copies, and segments under another shard.
 
-A digest of each object's writer and size is dealt out. What is there twice comes to the driver with what lies
-elsewhere than it says, few as they are, and is compared there.
+digest of each object's writer and size -> groups by digest -> those that come twice
+objects with such a digest, and those out of place -> the driver compares them: few as they are
 """
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from hashlib import blake2b
+from typing import TypeVar
 
-from compaction.audit.shards.judging import mark_writers, repeated_writers, suspects, writer_digest
-from compaction.audit.shards.objects import SeenObject
+from compaction.audit.shards.objects import ObjectFacts, all_objects
 from compaction.inventory.day_objects import DayObjects
 from compaction.inventory.heads import head_rows
 from compaction.inventory.inventory import make_row
@@ -20,66 +21,100 @@ from compaction.inventory.segments import (
     misplaced,
     parse,
 )
-from compaction.shard_groups.port import ShardGroups, driver_values
+from compaction.shard_groups.port import GroupValue, ShardGroups, Values, driver_values
 from minutebook.format.metadata import SegmentMetadata
 from minutebook.store.objects import ListedObject
 from minutebook.store.retrying import RetryingStorage
 
+T = TypeVar("T")
 
-def ask_foreign(storage: RetryingStorage, objects: DayObjects) -> list[SeenObject]:
+
+def ask_foreign(storage: RetryingStorage, inventory: DayObjects) -> list[ObjectFacts]:
     """Ask for the metadata of the objects whose key is not a segment's."""
-    metadata = head_rows(storage, objects.foreign)
-    return [SeenObject(row, metadata[row.key]) for row in objects.foreign]
+    metadata = head_rows(storage, inventory.foreign)
+    return [ObjectFacts(row, metadata[row.key]) for row in inventory.foreign]
 
 
 def find_misplaced(
-    storage: RetryingStorage, objects: DayObjects, seen: ShardGroups, foreign: Sequence[SeenObject], behind: int = 0
+    storage: RetryingStorage,
+    inventory: DayObjects,
+    objects: ShardGroups,
+    foreign: Sequence[ObjectFacts],
+    behind: int = 0,
 ) -> tuple[dict[str, str], dict[int, list[ParsedObject]]]:
     """Return the copies, by key with their originals, and by group the segments that lie under other shards.
 
-    The day's groups are those of `seen` that are numbered from `behind` on.
+    The day's groups are those of `objects` that are numbered from `behind` on.
     """
-    grouping = objects.grouping
+    grouping = inventory.grouping
     numbers = [behind + number for number in grouping.numbers]
-    marks = seen.repartition(mark_writers, dict.fromkeys(numbers, grouping.total), grouping.total)
-    driver_values(marks)
-    found = marks.collect(repeated_writers, dict.fromkeys(grouping.numbers))
-    repeated = frozenset[bytes]().union(*found.values())
-    repeated |= {digest for one in foreign if (digest := writer_digest(one)) is not None}
-    suspected = seen.collect(suspects, dict.fromkeys(numbers, repeated))
-    near = [one for some in suspected.values() for one in some]
-    chosen = sorted([*near, *foreign], key=lambda one: one.row.key.encode())
-    parsed = parse((one.row, one.fields) for one in chosen)
-    copies = find_copied_objects(objects.prefix, parsed, _elsewhere(storage, objects, parsed), objects.compression)
-    strays: dict[int, list[ParsedObject]] = defaultdict(list)
-    for row, outcome in parsed:
-        is_stray = isinstance(outcome, SegmentMetadata) and not is_in_place(row, outcome)
-        if not is_stray or row.parsed is None or row.key in copies or not isinstance(outcome, SegmentMetadata):
+    digests = objects.repartition(mark_writers, dict.fromkeys(numbers, grouping.total), grouping.total)
+    driver_values(digests)
+    by_group = digests.collect(repeated_writers, dict.fromkeys(grouping.numbers))
+    repeated = frozenset[bytes]().union(*by_group.values())
+    repeated |= {digest for facts in foreign if (digest := _writer_digest(facts)) is not None}
+    suspected = objects.collect(suspects, dict.fromkeys(numbers, repeated))
+    inside = [facts for of_group in suspected.values() for facts in of_group]
+    ordered = sorted([*inside, *foreign], key=lambda facts: facts.row.key.encode())
+    parsed = parse((facts.row, facts.fields) for facts in ordered)
+    copies = find_copied_objects(
+        inventory.prefix, parsed, _elsewhere(storage, inventory, parsed), inventory.compression
+    )
+    under_others: dict[int, list[ParsedObject]] = defaultdict(list)
+    for row, metadata in parsed:
+        if row.parsed is None or row.key in copies or not isinstance(metadata, SegmentMetadata):
             continue
-        home = grouping.of(outcome.shard_id)
-        if home != grouping.of(row.parsed.shard_id):
-            strays[home].append((row, outcome))
-    return copies, strays
+        group = grouping.of(metadata.shard_id)
+        if not is_in_place(row, metadata) and group != grouping.of(row.parsed.shard_id):
+            under_others[group].append((row, metadata))
+    return copies, under_others
 
 
-def copies_by_group(objects: DayObjects, copies: Mapping[str, str]) -> dict[int, dict[str, str]]:
-    """Return copies by the group that their keys belong to."""
-    found: dict[int, dict[str, str]] = defaultdict(dict)
-    for key, original in copies.items():
-        found[group_of_key(objects, key)][key] = original
-    return found
+def mark_writers(values: Values, count: int) -> Iterator[GroupValue]:
+    """Give a digest of each object's writer and size to the group that it belongs to. The work of a task."""
+    for facts in all_objects(values):
+        if (digest := _writer_digest(facts)) is not None:
+            yield 1 + digest[0] % (count - 1), digest
 
 
-def group_of_key(objects: DayObjects, key: str) -> int:
-    """Return the group that a key belongs to."""
-    parsed = make_row(objects.prefix, ListedObject(key, 0, "", 0)).parsed
-    return objects.grouping.of("" if parsed is None else parsed.shard_id)
+def repeated_writers(values: Values, argument: None) -> frozenset[bytes]:
+    """Return the digests that came more than once: each commit has a writer of its own. The work of a task."""
+    del argument
+    once, twice = set[bytes](), set[bytes]()
+    for digest in values:
+        (twice if digest in once else once).add(digest)
+    return frozenset(twice)
+
+
+def suspects(values: Values, repeated: frozenset[bytes]) -> list[ObjectFacts]:
+    """Return objects whose writer another one names, too, and those that are out of place. The work of a task."""
+    return [facts for facts in all_objects(values) if _writer_digest(facts) in repeated or _is_misplaced(facts)]
+
+
+def by_group_of_key(inventory: DayObjects, by_key: Mapping[str, T]) -> dict[int, dict[str, T]]:
+    """Return what belongs to keys by the group that each key belongs to."""
+    groups: dict[int, dict[str, T]] = defaultdict(dict)
+    for key, value in by_key.items():
+        parsed = make_row(inventory.prefix, ListedObject(key, 0, "", 0)).parsed
+        groups[inventory.grouping.of("" if parsed is None else parsed.shard_id)][key] = value
+    return groups
+
+
+def _writer_digest(facts: ObjectFacts) -> bytes | None:
+    """Return a digest of an object's writer and size; None where it names no writer."""
+    writer = None if facts.fields is None else facts.fields.get("writer")
+    return None if writer is None else blake2b(f"{writer}\t{facts.row.size}".encode(), digest_size=16).digest()
+
+
+def _is_misplaced(facts: ObjectFacts) -> bool:
+    metadata = decode_if_ours(facts.fields)
+    return metadata is not None and not is_in_place(facts.row, metadata)
 
 
 def _elsewhere(
-    storage: RetryingStorage, objects: DayObjects, parsed: Sequence[ParsedObject]
+    storage: RetryingStorage, inventory: DayObjects, parsed: Sequence[ParsedObject]
 ) -> dict[str, SegmentMetadata]:
     """Ask for the originals of misplaced objects, where these lie outside of what was listed."""
-    rows = [make_row(objects.prefix, ListedObject(key, 0, "", 0)) for key in misplaced(objects.prefix, parsed)]
-    found = head_rows(storage, [row for row in rows if not objects.holds(row)])
-    return {key: known for key, fields in found.items() if (known := decode_if_ours(fields)) is not None}
+    rows = [make_row(inventory.prefix, ListedObject(key, 0, "", 0)) for key in misplaced(inventory.prefix, parsed)]
+    heads = head_rows(storage, [row for row in rows if not inventory.holds(row)])
+    return {key: metadata for key, fields in heads.items() if (metadata := decode_if_ours(fields)) is not None}

@@ -1,8 +1,9 @@
-"""A day's objects with what was seen of them, dealt to the groups of their shards: by HEAD, or by every line.
+"""A day's objects in the groups of their shards, with what HEAD says of them, or what every line shows.
 
-    rows of a group -> its tasks -> each task's lines -> what they showed, back to the groups of the shards
+    rows of a group -> its tasks -> each task's lines -> facts of its objects, back to the groups of the shards
 
 Tasks are cut inside a group, in the order of shard and position; the last one may be shared with the next group.
+All functions but `number_tasks` and `number_objects` are the work of a task.
 """
 
 from array import array
@@ -42,11 +43,11 @@ from minutebook.store.storage import Address
 NO_TASK = -1
 
 
-class SeenObject(NamedTuple):
-    """An object, its user metadata (None: it is gone), and what task `task` has read of it; None: nobody read it.
+class ObjectFacts(NamedTuple):
+    """An object, its user metadata (None: it is gone), and what task `task` read in it; None: it was not read.
 
-    Where ids were asked for, `number` is the object's among all that were read, and `without_id` counts its lines
-    that have none.
+    With event ids, `number` is the object's among all that were read, and `without_id` counts its lines that have
+    none.
     """
 
     row: ListedSegment
@@ -124,21 +125,37 @@ class OrderArgument(NamedTuple):
     keeps_ids: str = ""
 
 
-def rows_of(values: Values, end: int | None) -> list[ListedSegment]:
-    """Return a group's rows before a minute."""
-    return [
-        row for rows in values for row in rows if end is None or (row.parsed is not None and row.parsed.minute < end)
-    ]
-
-
 def ask_heads(values: Values, argument: HeadArgument) -> Iterator[GroupValue]:
-    """Ask for the metadata of a group's objects. The work of a task."""
-    rows = rows_of(values, argument.end)
+    """Ask for the metadata of a group's objects."""
+    rows = _rows_before(values, argument.end)
     metadata = head_rows(argument.storage or open_in_task(argument.address), rows)
-    yield argument.group, [SeenObject(row, metadata[row.key]) for row in rows]
+    yield argument.group, [ObjectFacts(row, metadata[row.key]) for row in rows]
 
 
-def cut_tasks(values: Values, argument: CutArgument) -> tuple[Mapping[int, list[RawObject]], list[Task]]:
+def measure_tasks(values: Values, argument: CutArgument) -> MeasuredTasks:
+    """Return how large a group's tasks are."""
+    taken, tasks = _cut_tasks(values, argument)
+    sizes = [TaskSize(task.size, len(task.groups)) for task in tasks]
+    return MeasuredTasks(sizes, sum(map(len, taken.values())) + sum(size.objects for size in sizes))
+
+
+def distribute_tasks(values: Values, argument: CutArgument) -> Iterator[GroupValue]:
+    """Give each task's groups to the group of its number.
+
+    Objects are numbered here, where all objects of their shards are: a task of an hour holds a piece of many shards.
+    """
+    taken, tasks = _cut_tasks(values, argument)
+    groups = {number: single_groups(objects) for number, objects in taken.items()}
+    groups |= {task.number: list(task.groups) for task in tasks}
+    numbers = dict[str, int]()
+    if argument.first_object is not None:
+        ordered = sorted_groups(group for of_task in groups.values() for group in of_task)
+        numbers = {group.objects[0].key: at for at, group in enumerate(ordered, start=argument.first_object)}
+    for number, of_task in groups.items():
+        yield number, CutGroups(of_task, array("Q", (numbers[group.objects[0].key] for group in of_task if numbers)))
+
+
+def _cut_tasks(values: Values, argument: CutArgument) -> tuple[Mapping[int, list[RawObject]], list[Task]]:
     """Return what hours have done of a group, by the task that takes it over, and the tasks of the rest.
 
     Objects are numbered by where they come among these: of other rows than were listed, ids would name others.
@@ -146,42 +163,20 @@ def cut_tasks(values: Values, argument: CutArgument) -> tuple[Mapping[int, list[
     Raises:
         ObjectVanished: the group was listed again, and is another one.
     """
-    rows = rows_of(values, argument.end)
+    rows = _rows_before(values, argument.end)
     check_mark(rows, argument.mark)
     taken, left = split_taken(raw_objects(rows), argument.hours)
     sizes, number = argument.sizes, argument.first_number
     return taken, plan_tasks(single_groups(left), sizes=sizes, first_number=number, day_bytes=argument.day_bytes)
 
 
-def measure_tasks(values: Values, argument: CutArgument) -> MeasuredTasks:
-    """Return how large a group's tasks are."""
-    taken, tasks = cut_tasks(values, argument)
-    sizes = [TaskSize(task.size, len(task.groups)) for task in tasks]
-    return MeasuredTasks(sizes, sum(map(len, taken.values())) + sum(size.objects for size in sizes))
+def _rows_before(values: Values, end: int | None) -> list[ListedSegment]:
+    return [
+        row for rows in values for row in rows if end is None or (row.parsed is not None and row.parsed.minute < end)
+    ]
 
 
-def deal_tasks(values: Values, argument: CutArgument) -> Iterator[GroupValue]:
-    """Give each task's groups to the group of its number. The work of a task.
-
-    Objects are numbered here, where all objects of their shards are: a task of an hour holds a piece of many shards.
-    """
-    taken, tasks = cut_tasks(values, argument)
-    groups = {number: single_groups(objects) for number, objects in taken.items()}
-    groups |= {task.number: list(task.groups) for task in tasks}
-    numbers = _numbers(groups.values(), argument.first_object)
-    for number, given in groups.items():
-        yield number, CutGroups(given, array("Q", (numbers[group.objects[0].key] for group in given if numbers)))
-
-
-def _numbers(groups: Iterable[Sequence[MergeGroup]], first: int | None) -> dict[str, int]:
-    """Number all objects of a group from `first` on, in the order of shard and position; None: nobody asks."""
-    if first is None:
-        return {}
-    ordered = sorted_groups(group for given in groups for group in given)
-    return {group.objects[0].key: number for number, group in enumerate(ordered, start=first)}
-
-
-def numbered(
+def number_tasks(
     measured: Mapping[int, MeasuredTasks], limit: TaskSizes, day_bytes: int, first: int = 0
 ) -> tuple[dict[int, int], int]:
     """Return the number of each group's first task, counted from `first`, and the number behind the last one.
@@ -201,10 +196,10 @@ def numbered(
     return numbers, following
 
 
-def first_objects(measured: Mapping[int, MeasuredTasks], first: int = 0) -> tuple[dict[int, int], int]:
+def number_objects(measured: Mapping[int, MeasuredTasks], first: int = 0) -> tuple[dict[int, int], int]:
     """Return the number of each group's first object, counted from `first`, and the number behind the last one.
 
-    Buckets lie in the order of shards, and so do the numbers.
+    Groups lie in the order of shards, and so do the numbers.
     """
     numbers, following = dict[int, int](), first
     for group, (_, objects) in sorted(measured.items()):
@@ -215,12 +210,12 @@ def first_objects(measured: Mapping[int, MeasuredTasks], first: int = 0) -> tupl
 
 def make_order(values: Values, argument: OrderArgument) -> Order:
     """Return the order of one task, which one group or several have given groups to."""
-    groups: Iterable[MergeGroup] = (group for given in values for group in given.groups)
+    groups: Iterable[MergeGroup] = (group for cut in values for group in cut.groups)
     task = Task(argument.number, tuple(sorted_groups(groups)))
     order = fresh_order(task, argument)._replace(taken=argument.taken)
     if argument.ids is not None:
         # In the order of groups: numbers are given in the order of shard and position.
-        numbers = sorted(number for given in values for number in given.numbers)
+        numbers = sorted(number for cut in values for number in cut.numbers)
         order = order._replace(ids=argument.ids.of(numbers))
     if argument.left is None:
         return order
@@ -256,14 +251,14 @@ class DistributeObjects(NamedTuple):
         ids = order.ids
         places = {raw_object.key: (place, raw_object) for place, raw_object in enumerate(order.task.objects)}
         behind = 0 if self.before is None or order.task.number < self.before else self.grouping.total
-        seen: dict[int, list[SeenObject]] = defaultdict(list)
+        objects: dict[int, list[ObjectFacts]] = defaultdict(list)
         for read in result.facts:
             place, raw_object = places[read.key]
             number = NO_TASK if ids is None else ids.number_at(place)
             without_id = result.without_id.get(read.key, 0)
-            one = SeenObject(_row(raw_object), read.metadata, read, order.task.number, number, without_id)
-            seen[behind + self.grouping.of(raw_object.shard_id)].append(one)
-        yield from seen.items()
+            facts = ObjectFacts(_row(raw_object), read.metadata, read, order.task.number, number, without_id)
+            objects[behind + self.grouping.of(raw_object.shard_id)].append(facts)
+        yield from objects.items()
         yield DRIVER_GROUP, result._replace(facts=(), without_id={}, starts=tuple(_starts(order)))
 
 
@@ -280,3 +275,8 @@ def _starts(order: Order) -> Iterator[tuple[str, int]]:
 def _row(raw_object: RawObject) -> ListedSegment:
     key = SegmentKey(raw_object.minute, raw_object.shard_id, raw_object.first, compression_of(raw_object.key))
     return ListedSegment(raw_object.key, raw_object.size, raw_object.etag, raw_object.modified_ms, key)
+
+
+def all_objects(values: Values) -> list[ObjectFacts]:
+    """Return a group's objects."""
+    return [facts for objects in values for facts in objects]

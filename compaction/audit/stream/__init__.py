@@ -1,1 +1,1 @@
-"""Level `stream`: the stream, read again in tasks, against the archive. Imports `job` and what is below it."""
+"""Level `stream`: the stream, read again in tasks, against the archive."""

@@ -1,6 +1,6 @@
 """Level `stream`: read Kinesis again and compare it with the archive, shard by shard, in tasks.
 
-What cannot be compared is said, never passed over: records that have left the stream, shards that it no longer lists,
+What cannot be compared becomes a check: records that have left the stream, shards that it no longer lists,
 and records that are not archived yet. A record that the stream holds and the archive does not is
 
     at or before the position that the shard's reader has passed .. missing_in_archive, a defect: nobody brings it
@@ -8,7 +8,8 @@ and records that are not archived yet. A record that the stream holds and the ar
     behind that, however old it is ............................... unknown: a consumer that lags will still bring it
 
 The slices of a shard are read one after another, so that its share of the stream's reads is never taken twice: each
-round of tasks reads the next slice of every shard. The driver sees counts and samples.
+round of tasks reads the next slice of every shard. The driver sees counts and samples. What a whole comparison proves
+is stored as marks.
 """
 
 from collections import defaultdict
@@ -17,8 +18,16 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from compaction.audit.stream.records import Bounds, Comparison, joined
-from compaction.audit.stream.slices import SLICE_BYTES, ComparedWindow, ShardSlice, cut_slices
-from compaction.audit.stream.task import SHARDS_A_TASK, SliceOrder, SliceResult, compare_slices
+from compaction.audit.stream.slices import (
+    SHARDS_A_TASK,
+    SLICE_BYTES,
+    ComparedWindow,
+    ShardSlice,
+    SliceOrder,
+    SliceResult,
+    compare_slices,
+    cut_slices,
+)
 from compaction.inventory.day_objects import DayObjects
 from compaction.inventory.segments import ArchivedSegment
 from compaction.inventory.shard_markers import ArchiveMarkers, ShardMarkers
@@ -26,10 +35,17 @@ from compaction.job.context import JobContext
 from compaction.stream.kinesis import ListedShards, ReadLog, ReadSpan
 from compaction.verdict.audit_document import AuditCheck
 from compaction.verdict.findings import Finding
+from minutebook.coverage.evidence import SURELY_HELD_MS, Kind
+from minutebook.coverage.intervals import Interval
+from minutebook.coverage.shard_coverage import ShardFacts
 from minutebook.errors import StreamRefused, StreamUnavailable
+from minutebook.format.arrival import ARRIVAL_STEP_BACK_MS
 from minutebook.format.markers import ApplicationRecord
+from minutebook.format.metadata import Continuity
 from minutebook.format.minute import iso_time
 from minutebook.format.position import Position
+from minutebook.format.read_mark import MarkKind, ReadMark, encode_read_mark, mark_days, read_mark_key
+from minutebook.proof.reading import ScopeFacts
 
 
 class StreamResult(NamedTuple):
@@ -241,3 +257,49 @@ def _compared(results: Mapping[str, SliceResult], window: ComparedWindow) -> Aud
     if not window.is_sample:
         return AuditCheck(id="stream_compared", status="pass", message=message)
     return AuditCheck(id="stream_sample", status="warning", message=f"{message}: {window.told(list(results))}")
+
+
+def store_stream_marks(context: JobContext, compared: StreamResult, facts: ScopeFacts) -> None:
+    """Store what a comparison proves, so that it lasts: read marks of kind `stream`, under each of their days.
+
+    The stream trims what was compared, and later audits could not repeat the comparison.
+    """
+    for shard, (comparison, log) in compared.shards.items():
+        of_shard = facts.shards.get(shard, ShardFacts(shard))
+        mark = stream_mark(of_shard, facts.query.scope, comparison, log, writer=context.new_id())
+        if mark is None:
+            continue
+        for day in mark_days(mark):
+            context.archive.put_if_absent(read_mark_key(context.place.prefix, day, mark), encode_read_mark(mark))
+
+
+def stream_mark(
+    facts: ShardFacts, scope: Interval, compared: Comparison, read: ReadLog, *, writer: str
+) -> ReadMark | None:
+    """Return the mark of one shard; None where the comparison proves nothing.
+
+    A mark says that everything that arrived on the shard in its interval is archived, because the stream still held
+    all of it and the archive lacked none:
+
+        until    the Date of an answer before the first record was asked for, less a minute; at the latest the
+                 scope's end, and that of what was read
+        from     a minute behind the oldest record that was read, or 24 h less five minutes before the last answer:
+                 nothing younger has been trimmed. Never before the scope
+    """
+    if compared.findings or compared.to_come or read.asked_ms is None or read.answered_ms is None:
+        return None
+    from_ms = read.answered_ms - SURELY_HELD_MS
+    if read.oldest_ms is not None:
+        from_ms = min(from_ms, read.oldest_ms + ARRIVAL_STEP_BACK_MS)
+    from_ms = max(from_ms, read.since_ms, scope.from_ms)
+    until_ms = min(read.asked_ms - ARRIVAL_STEP_BACK_MS, read.until_ms, scope.until_ms)
+    lasts = [
+        link.last
+        for link in facts.chain.links
+        if link.kind is not Kind.SEGMENT or link.until_ms + ARRIVAL_STEP_BACK_MS < scope.until_ms
+    ]
+    is_begun = facts.chain.begun_at is not None and not lasts
+    if until_ms <= from_ms or is_begun:
+        return None
+    position = max(lasts, default=None)
+    return ReadMark(facts.shard_id, MarkKind.STREAM, Continuity.PROVEN, from_ms, until_ms, position, writer)

@@ -9,12 +9,12 @@ _CHAIN: Final = "minutebook.coverage.chain:Chain"
 VERDICTS: Final = (
     Mutation(
         "pass over a hole in the hash keys",
-        Change("compaction.audit.coverage:_doubt_findings", "doubt.shard_id in told", "doubt.shard_id is None"),
+        Change("compaction.audit.coverage:_doubt_findings", "doubt.shard_id in reported", "doubt.shard_id is None"),
         tests=("test_a_half_that_nobody_holds_is_missing",),
     ),
     Mutation(
         "judge a day once that changes while it is read",
-        Change("compaction.audit.audit:is_in_motion", "again.digest() != seen.digest()", "again is seen"),
+        Change("compaction.audit.audit:is_in_motion", "now.digest() != before.digest()", "now is before"),
         tests=("test_segments_that_are_committed_while_the_day_is_read_are_no_defect",),
     ),
     Mutation(
@@ -96,7 +96,7 @@ VERDICTS: Final = (
     ),
     Mutation(
         "forget the shards that KCL's table names",
-        Change("compaction.job.day_view:_stream", "checkpoints.rows", "()"),
+        Change("compaction.audit.day_view:_stream", "checkpoints.rows", "()"),
         tests=("test_a_shard_that_only_the_lease_table_names_is_missing",),
     ),
     Mutation(

@@ -3,8 +3,7 @@
 import msgspec
 import pytest
 
-from compaction.audit.rules.chain import JudgedMinutes, check_chain, prove_end
-from compaction.audit.rules.evidence import ShardContext
+from compaction.audit.rules.chain import JudgedMinutes, ShardContext, check_chain, prove_end
 from compaction.inventory.neighbours import ChainLink, SearchReach
 from compaction.inventory.shard_markers import ShardMarkers
 from minutebook.format.document import FORMAT

@@ -2,7 +2,7 @@
 
 import pytest
 
-from compaction.audit.copies.collecting import check_room
+from compaction.audit.collecting import check_room
 from compaction.event_ids.rows import NUMBERS, IdCollector, IdOrder
 from minutebook.errors import SafetyRefusal
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from compaction.audit.stream.marks import stream_mark
+from compaction.audit.stream.level import stream_mark
 from compaction.audit.stream.records import Comparison
 from compaction.stream.kinesis import ReadLog
 from compaction.verdict.findings import Code, finding

@@ -1,10 +1,10 @@
-"""What a run sees of a day before it reads a line, in the order in which nothing is missed.
+"""The view of a day before a line is read: taken in the order in which nothing is missed.
 
     checkpoints    KCL's, at the ends of segments that are committed
     markers        and read marks: what they name was committed before they were written
     objects        so what they name and the listing lacks is gone
 
-Whatever is committed meanwhile, the listing may have or not: a chain that looks broken is looked at again.
+What is committed meanwhile may be listed or not: a day whose chain looks broken is viewed again.
 """
 
 from typing import NamedTuple
@@ -21,7 +21,7 @@ from minutebook.proof.sources import Stream
 
 
 class DayView(NamedTuple):
-    """One look at a day. `stream` are the shards that ListShards and KCL's table name; `checks` what was not told."""
+    """`stream` are the shards that ListShards and KCL's table name; `checks` say what could not be asked."""
 
     checkpoints: Checkpoints
     markers: ArchiveMarkers
@@ -33,11 +33,7 @@ class DayView(NamedTuple):
 def view_day(
     context: JobContext, day: Day, until_ms: int | None, shard: str | None = None, hour: Hour | None = None
 ) -> DayView:
-    """Look at a day, or at what of it came before a time; `shard` leaves the objects of others out, `hour` others.
-
-    Raises:
-        StoreUnavailable, StoreRefused: the store.
-    """
+    """View a day, or what of it came before a time; `shard` and `hour` leave the objects of others out."""
     prefix = context.place.prefix
     checkpoints = context.checkpoints()
     last = day_of_ms(day.end_ms if until_ms is None else until_ms)
@@ -47,13 +43,13 @@ def view_day(
         checkpoints = checkpoints.believed(markers.application.application)
     stream, checks = _stream(context, checkpoints, markers)
     grouping = grouping_of(markers.shards, context.sizes.shards)
-    inventory = list_again(context, day, until_ms, shard, grouping, hour)
+    inventory = list_into_groups(context, day, until_ms, shard, grouping, hour)
     if markers.application is not None:
         inventory = inventory._replace(compression=markers.application.compression)
     return DayView(checkpoints, markers.only(shard), inventory, stream, checks)
 
 
-def list_again(
+def list_into_groups(
     context: JobContext,
     day: Day,
     until_ms: int | None,
@@ -61,11 +57,7 @@ def list_again(
     grouping: ShardGrouping,
     hour: Hour | None = None,
 ) -> DayObjects:
-    """List a day, or what of it came before a time, or one shard of it, or one hour.
-
-    Raises:
-        StoreUnavailable, StoreRefused: the store.
-    """
+    """List a day, or what of it came before a time, or one shard of it, or one hour."""
     listing = DayListing(context.archive, context.place.address, context.group_source(grouping.total), grouping)
     return list_objects(listing, day, context.place.prefix, until_ms, shard, hour)
 
@@ -73,7 +65,7 @@ def list_again(
 def _stream(
     context: JobContext, checkpoints: Checkpoints, markers: ArchiveMarkers
 ) -> tuple[Stream, tuple[AuditCheck, ...]]:
-    """Ask which shards there are. That the stream cannot be asked is no error: the markers name them, too."""
+    """Ask which shards there are. A stream that cannot be asked is no error: the markers name them, too."""
     leased = Stream(leased=checkpoints.rows)
     if context.shards is None or markers.application is None:
         return leased, ()
