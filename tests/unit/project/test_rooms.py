@@ -45,7 +45,6 @@ ORDER: Final = {
         "night.days",
         "night report",
         "audit",
-        "audit.copies",
         "audit.shards audit.stream spark",
         "audit.rules hours job tables.events",
         "tasks",
