@@ -1,7 +1,7 @@
 """The audit of a day, or an hour of it: view it, read it, judge it, and write the verdict down.
 
-`audit.audit_day` (the command `audit`) and `audit.examine` (a rewrite of the night) go through these files from top to
-bottom. The driver plans and decides. Objects lie in groups of shards: tasks of Spark work on them, or this process
+`audit.audit_day` (the command `audit`) and `audit.examine` (a rewrite of the night) go through these files from top
+to bottom. The driver plans and decides. Objects lie in groups of shards: Spark's tasks work on them, or this process
 where a day is small.
 
     audit              the whole, and which days are viewed again because they change while they are read

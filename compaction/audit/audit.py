@@ -9,14 +9,13 @@ from compaction.audit.coverage import judge_coverage
 from compaction.audit.day_auditor import DayAuditor
 from compaction.audit.day_view import DayView, list_into_groups, view_day
 from compaction.audit.examined import DayResult, Examined, WorkDone
-from compaction.audit.reading import DayRead, Writing, order_again, order_argument, read_objects
+from compaction.audit.reading import DayRead, Writing, order_argument, orders_again, read_objects
 from compaction.audit.rules.dropped import DroppedRecords
 from compaction.audit.stream.level import ComparisonRequest, StreamResult, compare_with_stream, store_stream_marks
 from compaction.inventory.memory import collector_paused
 from compaction.inventory.tombstones import expired_before
 from compaction.job.context import AuditOptions, JobContext
 from compaction.job.scope import judged_scope, scope_end
-from compaction.parquet.plan import plan_tasks
 from compaction.publish.ends import PublishedEnds
 from compaction.verdict.findings import Code
 from minutebook.errors import StoreError
@@ -132,9 +131,7 @@ def _merge(
     groups = []
     if judgement.has_merges or dropped.lines or (write is not None and redo_tasks):
         groups = auditor.groups_to_redo(dropped.lines, redo_tasks if write is not None else frozenset())
-    first_number = max((result.number for result in read.results), default=-1) + 1
-    tasks = plan_tasks(groups, sizes=context.sizes, first_number=first_number)
-    second = context.engine([order_again(context, task, write) for task in tasks])
+    second = context.engine(orders_again(context, groups, read.results, write))
     producers = copies.ProducerDuplicates()
     if read.collected is not None:
         day_copies = copies.resolve_copies(context, read.collected, auditor.groups)

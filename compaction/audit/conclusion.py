@@ -59,14 +59,14 @@ def conclude(
 ) -> Audit:
     """Write the verdict down; `further` findings are the caller's."""
     inventory = examined.inventory
-    found = [*_findings(examined), *further]
+    all_findings = [*_findings(examined), *further]
     rows = Rows(compacted, examined.producers.removed, examined.restored)
     equation = balance(examined.judgement.counts, sum(repeat.surplus for repeat in examined.repeats), rows)
     now_ms = context.clock.now_ms()
-    checks = _checks(options.level, examined, found, equation, further_checks)
+    checks = _checks(options.level, examined, all_findings, equation, further_checks)
     checks += [*examined.producers.checks, *further_checks]
     checks += _unfinished(inventory, now_ms, options.event_id)
-    findings = tuple(_reproducible(finding, inventory.day, options) for finding in ordered(found))
+    findings = tuple(_reproducible(finding, inventory.day, options) for finding in ordered(all_findings))
     return Audit(
         schema=SCHEMA,
         rules=RULES,
@@ -180,9 +180,12 @@ def _unfinished(inventory: DayObjects, now_ms: int, event_id: str | None) -> lis
         of_hour = AuditCheck(
             id="day_is_over", status="warning", message=f"the verdict is about hour {inventory.hour}"
         )
-        kept = f"ids under {event_id!r} are kept: copies are looked for when the day is compacted with the same path"
-        asked = [] if event_id is None else [AuditCheck(id="event_ids", status="not_asked", message=kept)]
-        return [of_hour, *asked]
+        if event_id is None:
+            return [of_hour]
+        message = (
+            f"ids under {event_id!r} are kept: copies are looked for when the day is compacted with the same path"
+        )
+        return [of_hour, AuditCheck(id="event_ids", status="not_asked", message=message)]
     if inventory.until_ms is not None:
         message = f"the verdict is about what arrived before {iso_time(inventory.until_ms)}"
         return [AuditCheck(id="day_is_over", status="warning", message=message)]
@@ -214,14 +217,14 @@ def _scope(context: JobContext, inventory: _Scoped, options: AuditOptions, begin
 def _checks(
     level: AuditLevel,
     examined: Examined,
-    found: Sequence[Finding],
+    findings: Sequence[Finding],
     equation: Equation,
     further: Sequence[AuditCheck],
 ) -> list[AuditCheck]:
     was_compared = any(check.id == "stream_compared" for check in further)
     checks = []
     for code in Code:
-        hits = [hit for hit in found if hit.code == code.value]
+        hits = [hit for hit in findings if hit.code == code.value]
         is_asked = not (
             (code in BY_LINES and level == "inventory")
             or (code in _BY_STREAM and not was_compared)

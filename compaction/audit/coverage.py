@@ -21,7 +21,6 @@ import msgspec
 from compaction.audit.day_auditor import Judgement
 from compaction.audit.day_view import DayView
 from compaction.audit.shards.group_view import JudgedShard
-from compaction.inventory.day_objects import DayObjects
 from compaction.job.context import JobContext
 from compaction.job.scope import begins_ms, judged_scope
 from compaction.verdict.findings import Code, Finding, Severity, finding
@@ -31,6 +30,7 @@ from minutebook.coverage.intervals import FOREVER, Interval
 from minutebook.coverage.shard_coverage import Gap
 from minutebook.coverage.verdict import ShardVerdict, Verdict
 from minutebook.format.coverage_markers import UNDELIVERED
+from minutebook.format.day import Day
 from minutebook.format.minute import iso_time
 from minutebook.index.last_segments import LastSegments
 from minutebook.proof.evidence_set import ProofQuery
@@ -85,7 +85,7 @@ def judge_coverage(
     if inventory.shard is None:
         reported |= {about.shard for about in findings}
         findings += _doubt_findings(judged.verdict, {shard for shard in reported if shard})
-    findings += _undelivered(context, inventory)
+    findings += _undelivered(context, inventory.day, inventory.shard)
     known_problems = set(view.markers.statements.problems)
     findings += [
         finding(Code.FOREIGN_OBJECT, problem.why, keys=[problem.key])
@@ -116,9 +116,9 @@ def _judge(
     return judged
 
 
-def _undelivered(context: JobContext, inventory: DayObjects) -> list[Finding]:
+def _undelivered(context: JobContext, day: Day, only: str | None) -> list[Finding]:
     """Report records that KCL would not deliver, and that are kept: worth a look, and no loss of ours."""
-    folder = f"{context.place.prefix}{UNDELIVERED}{inventory.day}/"
+    folder = f"{context.place.prefix}{UNDELIVERED}{day}/"
     by_shard: dict[str, list[str]] = defaultdict(list)
     for key in context.archive.keys(folder):
         by_shard[key.removeprefix(folder).partition("/")[0]].append(key)
@@ -126,7 +126,7 @@ def _undelivered(context: JobContext, inventory: DayObjects) -> list[Finding]:
     return [
         finding(Code.UNDELIVERED, message, severity="warning", shard=shard, keys=keys, count=len(keys))
         for shard, keys in sorted(by_shard.items())
-        if inventory.shard in {None, shard}
+        if only in {None, shard}
     ]
 
 

@@ -18,9 +18,8 @@ from compaction.audit.shards.objects import (
 from compaction.columns.columns import Columns
 from compaction.inventory.day_objects import DayObjects
 from compaction.job.context import AuditOptions, JobContext
-from compaction.parquet.plan import Task
+from compaction.parquet.plan import MergeGroup, Task, plan_tasks
 from compaction.parquet.rows import ZSTD_LEVEL
-from compaction.shard_groups.grouping import ShardGrouping
 from compaction.shard_groups.port import ShardGroups, driver_values
 from compaction.tasks.finished import YOUNG_MS, find_facts
 from compaction.tasks.taken import TakenHour
@@ -65,11 +64,16 @@ def read_objects(
     taken = (
         {} if write is None else {at: part for hour in hours for at, part in hour.parts(write.out.address).items()}
     )
+    bounds = (None, *grouping.bounds, None)
     # An hour is cut as its part of the day: a day of hours has as many files as any other one.
     day_bytes = inventory.size * (1 if inventory.hour is None else HOURS_A_DAY)
     cuts = {
         number: CutArgument(
-            end, context.sizes, day_bytes, inventory.marks.get(number, 0), hours=_within(hours, grouping, number)
+            end,
+            context.sizes,
+            day_bytes,
+            inventory.marks.get(number, 0),
+            hours=_within(hours, *bounds[number - 1 : number + 1]),
         )
         for number in grouping.numbers
     }
@@ -89,10 +93,9 @@ def read_objects(
     return DayRead(objects, sorted(driver_values(objects), key=lambda result: result.number))
 
 
-def _within(hours: Sequence[TakenHour], grouping: ShardGrouping, number: int) -> tuple[TakenHour, ...]:
-    """Return the part of the hours that concerns a group: its argument travels to a task."""
-    bounds = (None, *grouping.bounds, None)
-    parts = (hour.within(bounds[number - 1], bounds[number]) for hour in hours)
+def _within(hours: Sequence[TakenHour], first: str | None, end: str | None) -> tuple[TakenHour, ...]:
+    """Return the part of the hours that concerns a group of shards: its argument travels to a task."""
+    parts = (hour.within(first, end) for hour in hours)
     return tuple(hour for hour in parts if hour.firsts)
 
 
@@ -112,11 +115,15 @@ def order_argument(context: JobContext, write: Writing | None) -> OrderArgument:
     )
 
 
-def order_again(context: JobContext, task: Task, write: Writing | None) -> Order:
-    """Return the order of a task that reads again what the first ones have not written right."""
-    order = Order(task, context.place.address, is_again=True)
-    if write is None:
-        return order
-    return order._replace(
-        out=write.out.address, folder=write.folder, zstd_level=write.zstd_level, columns=write.columns
-    )
+def orders_again(
+    context: JobContext, groups: Sequence[MergeGroup], results: Sequence[TaskResult], write: Writing | None
+) -> list[Order]:
+    """Return the orders of what the tasks of `results` have not written right: merges, and lines that come back."""
+    first_number = max((result.number for result in results), default=-1) + 1
+    order = Order(Task(first_number, ()), context.place.address, is_again=True)
+    if write is not None:
+        order = order._replace(
+            out=write.out.address, folder=write.folder, zstd_level=write.zstd_level, columns=write.columns
+        )
+    tasks = plan_tasks(groups, sizes=context.sizes, first_number=first_number)
+    return [order._replace(task=task) for task in tasks]

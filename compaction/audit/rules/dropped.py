@@ -130,9 +130,9 @@ def _read(storage: RetryingStorage, prefix: str, segment: ArchivedSegment) -> li
         message = f"{key} cannot be read: {exc}"
         return segment_finding(Code.UNREADABLE_OBJECT, segment, message, count=metadata.dropped)
     inside = [copy for copy in dropped if copy.position in metadata.span]
-    kept = len({copy.position for copy in inside})
-    if kept != metadata.dropped:
-        return lacking(f"{key} keeps {kept} of {metadata.dropped} dropped records")
+    positions = len({copy.position for copy in inside})
+    if positions != metadata.dropped:
+        return lacking(f"{key} keeps {positions} of {metadata.dropped} dropped records")
     return inside
 
 

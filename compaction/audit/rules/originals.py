@@ -1,4 +1,4 @@
-"""Where the originals of dropped records are: archived, missing, or not to be told.
+"""Where the originals of dropped records are: archived, missing, or unknown.
 
     a stored span, or an expired day's run, holds the position       archived
     its chain passes over it: a segment that begins behind it
@@ -62,7 +62,7 @@ class SpanMap:
         self._reached = None
 
     def fate(self, position: Position) -> Fate:
-        """Tell what is known of a position."""
+        """Return what is known of a position."""
         if self._reached is None:
             self._reached = list(accumulate((span.last for span in self._spans), max))
         at = bisect_right(self._spans, position, key=attrgetter("first"))
@@ -75,21 +75,21 @@ class SpanMap:
 
     def around(self, positions: Iterable[Position]) -> list[ArchivedSpan]:
         """Return the spans that decide the fate of positions, and the first and last of all."""
-        found = dict.fromkeys([*self._spans[:1], *self._spans[-1:]])
+        spans = dict.fromkeys([*self._spans[:1], *self._spans[-1:]])
         for position in positions:
             at = bisect_right(self._spans, position, key=attrgetter("first"))
             if at:
-                found[max(self._spans[:at], key=attrgetter("last"))] = None
+                spans[max(self._spans[:at], key=attrgetter("last"))] = None
             behind = takewhile(lambda span: span.first == self._spans[at].first, self._spans[at:])  # noqa: B023 - used at once
-            found |= dict.fromkeys(behind)
-        return list(found)
+            spans |= dict.fromkeys(behind)
+        return list(spans)
 
     def begins_before(self, position: Position) -> bool:
-        """Tell whether a span begins at the position or before it."""
+        """Return whether a span begins at the position or before it."""
         return bool(self._spans) and self._spans[0].first <= position
 
     def begins_behind(self, position: Position) -> bool:
-        """Tell whether a span begins behind the position."""
+        """Return whether a span begins behind the position."""
         return bool(self._spans) and self._spans[-1].first > position
 
 
@@ -114,33 +114,31 @@ class Originals:
             SpanMap, {shard: SpanMap(spans) for shard, spans in known.items()}
         )
         self._names: dict[str, list[tuple[Position, str]]] = defaultdict(list)
-        self._asked: set[str] = set()
+        self._read_keys: set[str] = set()
 
-    def fates(self, wanted: Collection[Original]) -> dict[Original, Fate]:
-        """Return the fate of each original.
-
-        Raises:
-            StoreUnavailable, StoreRefused: the store.
-        """
-        left = self._unsettled(wanted)
-        later = {one for one in left if self._has_passed(one, -1) and not self._has_passed(one, 1)}
+    def fates(self, originals: Collection[Original]) -> dict[Original, Fate]:
+        """Return the fate of each original; raises StoreUnavailable, StoreRefused."""
+        left = self._unknown(originals)
+        later = {
+            original for original in left if self._has_passed(original, -1) and not self._has_passed(original, 1)
+        }
         self._walk(later, 1)
         earlier = self._walk(left - later, -1)
-        self._walk({one for one in earlier if not self._has_passed(one, 1)}, 1)
-        return {(shard, position): self._spans[shard].fate(position) for shard, position in wanted}
+        self._walk({original for original in earlier if not self._has_passed(original, 1)}, 1)
+        return {(shard, position): self._spans[shard].fate(position) for shard, position in originals}
 
-    def _unsettled(self, wanted: Collection[Original]) -> set[Original]:
-        return {one for one in wanted if self._spans[one[0]].fate(one[1]) == "unknown"}
+    def _unknown(self, originals: Collection[Original]) -> set[Original]:
+        return {(shard, position) for shard, position in originals if self._spans[shard].fate(position) == "unknown"}
 
     def _walk(self, left: set[Original], sign: int) -> set[Original]:
-        """Look at days outward from the audited one until nothing is left, or nothing that may lie further out."""
+        """Search days outward from the audited one until nothing is left, or nothing that may lie further out."""
         beyond = 0
         for day in self._outward(sign) if left else ():
             for _ in self._hours(day, {shard for shard, _ in left}, sign):
-                left = self._settle(left)
+                left = self._read_segments(left)
                 if not left:
                     return left
-            beyond += all(self._has_passed(one, sign) for one in left)
+            beyond += all(self._has_passed(original, sign) for original in left)
             if beyond > SEARCH_REACH_DAYS:
                 break
         return left
@@ -169,16 +167,16 @@ class Originals:
                     insort(self._names[name.shard_id], (name.first, name.key))
             yield
 
-    def _settle(self, left: set[Original]) -> set[Original]:
+    def _read_segments(self, left: set[Original]) -> set[Original]:
         """Ask for the segments that may hold what is left, then for those behind it; return what is left still."""
         for beside in (0, 1):
-            keys = {self._name(one, beside) for one in left} - self._asked - {""}
-            self._asked |= keys
+            keys = {self._name(original, beside) for original in left} - self._read_keys - {""}
+            self._read_keys |= keys
             for head in in_parallel(self._storage.head, sorted(keys)):
                 metadata = decode_if_ours(None if head is None else head.metadata)
                 if metadata is not None:
                     self._spans[metadata.shard_id].add(span_of(metadata))
-            left = self._unsettled(left)
+            left = self._unknown(left)
         return left
 
     def _name(self, original: Original, beside: int) -> str:
@@ -188,7 +186,7 @@ class Originals:
         return self._names[shard][at][1] if 0 <= at < len(self._names[shard]) else ""
 
     def _has_passed(self, original: Original, sign: int) -> bool:
-        """Tell whether a segment beyond the position is known, as seen from the audited day."""
+        """Return whether a segment beyond the position is known, as seen from the audited day."""
         shard, position = original
         names, spans = self._names[shard], self._spans[shard]
         if sign < 0:

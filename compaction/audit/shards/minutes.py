@@ -53,9 +53,9 @@ class Minutes(NamedTuple):
 
 
 def _numbers(raw: bytes) -> "array[int]":
-    found = bytearray(len(raw))
+    unpacked = bytearray(len(raw))
     for weight in range(_WIDTH):
-        found[weight::_WIDTH] = raw[weight * MINUTES_A_DAY : (weight + 1) * MINUTES_A_DAY]
+        unpacked[weight::_WIDTH] = raw[weight * MINUTES_A_DAY : (weight + 1) * MINUTES_A_DAY]
     numbers = array("i")
-    numbers.frombytes(bytes(found))
+    numbers.frombytes(bytes(unpacked))
     return numbers

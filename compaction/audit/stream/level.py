@@ -74,7 +74,7 @@ def compare_with_stream(
     segments: Sequence[ArchivedSegment],
     markers: ArchiveMarkers,
     ends: Mapping[str, Position],
-    asked: ComparisonRequest,
+    request: ComparisonRequest,
 ) -> StreamResult:
     """Compare a day with the stream; a stream that cannot be read leaves its checks unknown.
 
@@ -86,14 +86,14 @@ def compare_with_stream(
         stream = context.stream().listed()
     except (StreamRefused, StreamUnavailable) as exc:
         return _unread("stream_readable", str(exc))
-    stranger = _stranger(markers.application, stream)
-    if stranger:
-        return _unread("stream_identity", stranger)
+    other_stream = _other_stream(markers.application, stream)
+    if other_stream:
+        return _unread("stream_identity", other_stream)
     listed = sorted(row.shard_id for row in stream.rows)
-    window = ComparedWindow.of(inventory, asked.sample_minutes)
+    window = ComparedWindow.of(inventory.day, inventory.end_ms, request.sample_minutes)
     rounds = _Rounds(context, inventory, segments, markers, stream=stream, ends=ends, window=window)
     try:
-        results = rounds.run([shard for shard in listed if asked.only in {None, shard}], asked.slice_bytes)
+        results = rounds.run([shard for shard in listed if request.only in {None, shard}], request.slice_bytes)
     except (StreamRefused, StreamUnavailable) as exc:
         return _unread("stream_readable", str(exc))
     findings = tuple(finding for result in results.values() for finding in result.comparison.findings)
@@ -115,7 +115,7 @@ def _unknown(check: str, message: str) -> AuditCheck:
     return AuditCheck(id=check, status="unknown", message=message)
 
 
-def _stranger(application: ApplicationRecord | None, stream: ListedShards) -> str:
+def _other_stream(application: ApplicationRecord | None, stream: ListedShards) -> str:
     if application is None:
         return "there is no record of the stream that the prefix belongs to"
     if (application.stream_arn, application.stream_created_ms) != (stream.arn, stream.created_ms):
@@ -189,7 +189,7 @@ class _Rounds:
         first, before = (state.results[0].log, state.results[-1].log) if state.results else (None, None)
         markers = self._markers.shards.get(shard_id, ShardMarkers())
         end, application = markers.end, self._markers.application
-        kept = frozenset(map(int, end.undelivered)) if end is not None else frozenset[int]()
+        undelivered = frozenset(map(int, end.undelivered)) if end is not None else frozenset[int]()
         since_ms = first.since_ms if first is not None and first.is_trimmed else 0
         begin_ms, end_ms = self._window.times(shard_id)
         assert self._context.stream is not None  # noqa: S101 - for the type checker: `compare_with_stream` has looked
@@ -209,7 +209,7 @@ class _Rounds:
                 self._stream.created_ms,
                 self._stream.retention_ms,
             ),
-            bounds=Bounds(since_ms, self._ends.get(shard_id), end is not None, kept),
+            bounds=Bounds(since_ms, self._ends.get(shard_id), end is not None, undelivered),
             begun_ms=None if application is None else application.start_at_ms,
             adopted=None if sentinel is None else sentinel.adopted,
             # The slice before has read to the stream's end: what the archive holds behind it, the stream does not.
@@ -222,7 +222,7 @@ def _checks(results: Mapping[str, SliceResult], gone: set[str], window: Compared
     checks = [_compared(results, window)]
     failed = {shard: result.error for shard, result in results.items() if result.error}
     if failed:
-        message = f"{len(failed)} shard(s) could not be read: {_some(failed)}: {next(iter(failed.values()))}"
+        message = f"{len(failed)} shard(s) could not be read: {_first_few(failed)}: {next(iter(failed.values()))}"
         checks.append(_unknown("stream_readable", message))
     if any(result.log.is_trimmed for result in results.values()):
         message = "a part of the day has left the stream; only what is still there was compared"
@@ -230,24 +230,24 @@ def _checks(results: Mapping[str, SliceResult], gone: set[str], window: Compared
     broken = [shard for shard, result in results.items() if result.log.is_broken]
     if broken:
         message = (
-            f"records left the stream faster than they were read again: {_some(broken)} "
+            f"records left the stream faster than they were read again: {_first_few(broken)} "
             "(--stream-budget reads faster, --sample reads less)"
         )
         checks.append(_unknown("stream_unbroken", message))
     if gone:
-        checks.append(_unknown("stream_shards", f"the stream no longer lists {_some(sorted(gone))}"))
+        checks.append(_unknown("stream_shards", f"the stream no longer lists {_first_few(sorted(gone))}"))
     behind = {shard: result.comparison for shard, result in results.items() if result.comparison.to_come}
     if behind:
         oldest_ms = min(comparison.to_come_since_ms or 0 for comparison in behind.values())
         message = (
             f"{sum(comparison.to_come for comparison in behind.values())} record(s) behind the archive's end, the "
-            f"oldest of {iso_time(oldest_ms)}, are not archived yet: {_some(behind)}"
+            f"oldest of {iso_time(oldest_ms)}, are not archived yet: {_first_few(behind)}"
         )
         checks.append(_unknown("stream_tail", message))
     return checks
 
 
-def _some(shards: Iterable[str]) -> str:
+def _first_few(shards: Iterable[str]) -> str:
     return ", ".join(list(shards)[:5])
 
 
@@ -256,7 +256,7 @@ def _compared(results: Mapping[str, SliceResult], window: ComparedWindow) -> Aud
     message = f"{total} records of {len(results)} shards were read from the stream and compared"
     if not window.is_sample:
         return AuditCheck(id="stream_compared", status="pass", message=message)
-    return AuditCheck(id="stream_sample", status="warning", message=f"{message}: {window.told(list(results))}")
+    return AuditCheck(id="stream_sample", status="warning", message=f"{message}: {window.describe(list(results))}")
 
 
 def store_stream_marks(context: JobContext, compared: StreamResult, facts: ScopeFacts) -> None:

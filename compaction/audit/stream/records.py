@@ -30,14 +30,14 @@ class Bounds(NamedTuple):
 
     Before `since_ms` records have left the stream. `end` is the last position that the shard's reader has passed, by
     anything that is stored (None: nothing is): what lies behind it, however old, is still to be delivered. Once the
-    shard was read to its end (`is_ended`) nothing is. `kept` are the sequence numbers that the end names as not
-    delivered by KCL: they lie under `_undelivered/`, and are a finding of their own.
+    shard was read to its end (`is_ended`) nothing is. `undelivered` are the sequence numbers that the end marker says
+    KCL did not deliver: they lie under `_undelivered/`, and are a finding of their own.
     """
 
     since_ms: int
     end: Position | None
     is_ended: bool = False
-    kept: frozenset[int] = frozenset()
+    undelivered: frozenset[int] = frozenset()
 
     def is_to_come(self, position: Position) -> bool:
         """Return whether a record may yet be archived."""
@@ -59,7 +59,7 @@ class Comparison(NamedTuple):
 def joined(slices: Sequence[Comparison]) -> Comparison:
     """Return the comparison of a shard from those of its slices: a minute that two of them share is one finding."""
     by_minute: dict[tuple[str, str, str | None], Finding] = {}
-    for further in (each for comparison in slices for each in comparison.findings):
+    for further in (about for comparison in slices for about in comparison.findings):
         minute = (further.code, further.message, further.minute)
         before = by_minute.get(minute)
         by_minute[minute] = further if before is None else _added(before, further)
@@ -127,7 +127,7 @@ class _Absent:
         if self._bounds.is_to_come(sent.position):
             self.to_come += 1
             self.since_ms = sent.arrival_ms if self.since_ms is None else min(self.since_ms, sent.arrival_ms)
-        elif sent.position.sequence not in self._bounds.kept:
+        elif sent.position.sequence not in self._bounds.undelivered:
             self.missing.add(minute_of(sent.arrival_ms), sent.position)
 
 
@@ -148,13 +148,13 @@ def compare_shard(
     extra = _Tally(Code.NOT_IN_STREAM, "the archive holds records that the stream does not")
     altered = _Tally(Code.NOT_IN_STREAM, "the archive holds other bytes than the stream at these positions")
     waiting = deque(sorted(segments, key=lambda segment: segment.metadata.first))
-    held: dict[Position, tuple[Archived, ArchivedSegment]] = {}
+    unmatched: dict[Position, tuple[Archived, ArchivedSegment]] = {}
     compared = 0
 
     def settle(before: Position | None) -> None:
         """Count what the archive holds before a position and the stream has not shown."""
-        for position in sorted(position for position in held if before is None or position < before):
-            _, segment = held.pop(position)
+        for position in sorted(position for position in unmatched if before is None or position < before):
+            _, segment = unmatched.pop(position)
             if segment.metadata.arrival_min_ms >= bounds.since_ms:
                 extra.add(segment.metadata.minute, position, segment.key)
 
@@ -162,20 +162,20 @@ def compare_shard(
         while waiting and waiting[0].metadata.first <= sent.position:
             segment = waiting.popleft()
             settle(segment.metadata.first)
-            held |= {record.position: (record, segment) for record in read(segment)}
+            unmatched |= {record.position: (record, segment) for record in read(segment)}
         compared += 1
-        if sent.position not in held:
+        if sent.position not in unmatched:
             absent.add(sent)
             continue
-        record, segment = held.pop(sent.position)
+        record, segment = unmatched.pop(sent.position)
         if (record.partition_key, record.data) != (sent.partition_key, sent.data):
             altered.add(segment.metadata.minute, sent.position, segment.key)
     tallies = [absent.missing, altered]
     if is_whole():
         for segment in waiting:
-            held |= {record.position: (record, segment) for record in read(segment)}
+            unmatched |= {record.position: (record, segment) for record in read(segment)}
             settle(None)
         settle(None)
         tallies.insert(1, extra)
-    findings = tuple(each for tally in tallies for each in tally.findings(shard_id))
+    findings = tuple(about for tally in tallies for about in tally.findings(shard_id))
     return Comparison(findings, compared, absent.to_come, absent.since_ms)

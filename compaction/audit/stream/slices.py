@@ -6,11 +6,11 @@ from functools import partial
 from typing import Final, NamedTuple, Self
 
 from compaction.audit.stream.records import Archived, Bounds, Comparison, compare_shard
-from compaction.inventory.day_objects import DayObjects
 from compaction.inventory.segments import ArchivedSegment
 from compaction.stream.kinesis import ArchivedStream, ReadLog, ReadSpan, Sent
 from minutebook.compression import compression_of
 from minutebook.errors import FormatError, StreamRefused, StreamUnavailable
+from minutebook.format.day import Day
 from minutebook.format.keys import duplicates_key
 from minutebook.format.minute import MINUTE_MS, minute_text
 from minutebook.format.position import Position
@@ -41,11 +41,10 @@ class ComparedWindow(NamedTuple):
     minutes: int | None
 
     @classmethod
-    def of(cls, inventory: DayObjects, minutes: int | None) -> Self:
-        """Return the window of a scope; one that is as long as the scope is no sample."""
-        begin_ms, end_ms = inventory.day.begin_ms, inventory.end_ms
-        is_all = minutes is None or minutes * MINUTE_MS >= end_ms - begin_ms
-        return cls(str(inventory.day), begin_ms, end_ms, None if is_all else minutes)
+    def of(cls, day: Day, end_ms: int, minutes: int | None) -> Self:
+        """Return the window of a day up to a time; one that is as long as this is no sample."""
+        is_all = minutes is None or minutes * MINUTE_MS >= end_ms - day.begin_ms
+        return cls(str(day), day.begin_ms, end_ms, None if is_all else minutes)
 
     @property
     def is_sample(self) -> bool:
@@ -66,7 +65,7 @@ class ComparedWindow(NamedTuple):
         begin_ms, end_ms = self.times(shard_id)
         return [segment for segment in segments if begin_ms <= segment.metadata.minute * MINUTE_MS < end_ms]
 
-    def told(self, shards: Sequence[str]) -> str:
+    def describe(self, shards: Sequence[str]) -> str:
         """Say what of the shards was compared, and what was not."""
         windows = [
             f"{shard} {minute_text(begin_ms // MINUTE_MS)} to {minute_text(end_ms // MINUTE_MS)}"

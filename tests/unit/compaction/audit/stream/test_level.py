@@ -139,7 +139,7 @@ def test_a_sample_writes_no_mark_and_says_what_it_left_out(compared: Compared) -
 
 def test_a_sample_sees_what_lies_within_it_and_nothing_else(compared: Compared) -> None:
     """A loss in the window of a shard is a defect."""
-    window = ComparedWindow(str(DAY), DAY.begin_ms, NOW_MS - 5 * MINUTE_MS, 60)
+    window = ComparedWindow.of(DAY, NOW_MS - 5 * MINUTE_MS, 60)
     begin_ms, end_ms = window.times(ONE)
     inside = (begin_ms - DAY.begin_ms) // MINUTE_MS + 7
     found = compared.audit(sample=60, lost=inside).findings
@@ -166,7 +166,7 @@ def test_a_sample_as_long_as_the_day_is_none(compared: Compared) -> None:
 def test_windows_lie_within_the_scope_and_differ(compared: Compared) -> None:
     """By shard and by day; the same command looks at the same place."""
     del compared
-    window = ComparedWindow(str(DAY), DAY.begin_ms, DAY.end_ms, 7)
+    window = ComparedWindow.of(DAY, DAY.end_ms, 7)
     times = [window.times(f"shardId-{number}") for number in range(200)]
     assert all(DAY.begin_ms <= begin and end <= DAY.end_ms and begin % MINUTE_MS == 0 for begin, end in times)
     assert len(set(times)) > 100
