@@ -26,10 +26,11 @@ from compaction.audit.shards.objects import (
 from compaction.event_ids.rows import NUMBERS, IdOrder
 from compaction.inventory.day_objects import DayObjects
 from compaction.job.context import JobContext, partitions_for
+from compaction.parquet.plan import Task
 from compaction.shard_groups.grouping import ShardGrouping
 from compaction.shard_groups.port import ReadWithIds, ShardGroups, driver_values
 from compaction.tasks.taken import CachedTask
-from compaction.tasks.task import TaskResult
+from compaction.tasks.task import Order, TaskResult
 from minutebook.errors import SafetyRefusal, SettingsError
 from minutebook.format.day import Day
 from minutebook.published.generation import DayFolder
@@ -176,8 +177,12 @@ def collect_ids(
         groups = groups.union(rows_before, max(1, count))
     partitions = partitions_for(before.size + inventory.size)
     ids = IdOrder(event_id, 0, partitions)
-    arguments = {number: argument._replace(ids=ids) for number, argument in orders.items()}
-    arguments |= {argument.number: argument for argument in _orders_before(context, before, earlier, ids, of_day)}
+    arguments = {
+        number: argument._replace(order=argument.order._replace(ids=ids)) for number, argument in orders.items()
+    }
+    arguments |= {
+        order.task.number: OrderArgument(order) for order in _orders_before(context, before, earlier, ids, of_day)
+    }
     read = groups.read_with_ids(
         make_order, DistributeObjects(inventory.grouping, of_day), arguments, 2 * behind, partitions
     )
@@ -190,7 +195,7 @@ def collect_ids(
         earlier.objects,
         results[:of_day],
         dict(sorted((number, result.number) for result in results[:of_day] for _, number in result.starts)),
-        {number: argument.taken for number, argument in orders.items() if argument.taken is not None},
+        {number: argument.order.taken for number, argument in orders.items() if argument.order.taken is not None},
         NumberedShards.of(results[:of_day]),
         NumberedShards.of(results[of_day:]),
     )
@@ -225,10 +230,10 @@ def _tasks_before(context: JobContext, before: DayBefore, first_task: int) -> _T
 
 def _orders_before(
     context: JobContext, before: DayBefore, earlier: _TasksBefore, ids: IdOrder, first_number: int
-) -> list[OrderArgument]:
+) -> list[Order]:
     if before.place is not None:
         return [
-            OrderArgument(first_number + number, before.place.address, published=(key,), ids=ids.of([number]))
+            Order(Task(first_number + number, ()), before.place.address, published=(key,), ids=ids.of([number]))
             for number, key in enumerate(before.published)
         ]
-    return [OrderArgument(first_number + number, context.place.address, ids=ids) for number in range(earlier.tasks)]
+    return [Order(Task(first_number + number, ()), context.place.address, ids=ids) for number in range(earlier.tasks)]

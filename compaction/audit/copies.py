@@ -17,7 +17,7 @@ from compaction.audit.collecting import CollectedIds
 from compaction.audit.rules.chain import JudgedMinutes
 from compaction.audit.shards.group_view import GroupContext, GroupScope, GroupView
 from compaction.audit.shards.misplaced import ask_foreign, by_group_of_key, find_misplaced
-from compaction.audit.shards.objects import OrderArgument, all_objects, fresh_order
+from compaction.audit.shards.objects import OrderArgument, all_objects
 from compaction.event_ids.copies import SAMPLES, Layout, ShardTally
 from compaction.event_ids.dropping import DroppedLines, Drops, pack_drops, unpack_drops
 from compaction.inventory.day_objects import DayObjects
@@ -86,10 +86,9 @@ def orders_without_copies(
     tasks = max(1, len(collected.results))
     restored = by_group_of_key(collected.inventory, lines)
     redone = {number: GroupToWrite(group, restored.get(number, {})) for number, group in groups.items()}
+    dropping = order.order._replace(dropped=DroppedLines(collected.expression), is_again=True)
     arguments = {
-        number: OrderWithoutCopies(
-            order._replace(number=number, taken=collected.taken.get(number)), collected.expression
-        )
+        number: order._replace(order=dropping).numbered(number, collected.taken.get(number))
         for number in range(len(collected.results))
     }
     return collected.objects.repartition(groups_to_tasks, redone, tasks).repartition(
@@ -174,13 +173,6 @@ class NumberedGroup(NamedTuple):
     numbers: tuple[int, ...]
 
 
-class OrderWithoutCopies(NamedTuple):
-    """The order of a task that leaves copies out, of ids under a path; its group has its number."""
-
-    order: OrderArgument
-    expression: str
-
-
 class TakingPart(NamedTuple):
     """The lines of a group that count, those without an id, and the numbers of objects in doubt.
 
@@ -204,7 +196,7 @@ def groups_to_tasks(values: Values, argument: GroupToWrite) -> Iterator[GroupVal
     yield from by_task.items()
 
 
-def order_without_copies(values: Values, argument: OrderWithoutCopies) -> Iterator[GroupValue]:
+def order_without_copies(values: Values, argument: OrderArgument) -> Iterator[GroupValue]:
     """Give a task that leaves copies out its order; none where nothing is to be written. The work of a task.
 
     One that merges keeps no facts: it holds what is in doubt.
@@ -215,16 +207,12 @@ def order_without_copies(values: Values, argument: OrderWithoutCopies) -> Iterat
     )
     if not groups:
         return
-    task = Task(argument.order.number, tuple(group.group for group in groups))
-    order = fresh_order(task, argument.order)._replace(
-        numbers=tuple(number for group in groups for number in group.numbers),
-        dropped=DroppedLines(argument.expression),
-        is_again=True,
-    )
-    if argument.order.left is not None and not any(group.merge for group in task.groups):
-        order = order._replace(
-            keeps=True, earlier=argument.order.left.get(fingerprint(task), ()), taken=argument.order.taken
-        )
+    task = Task(argument.order.task.number, tuple(group.group for group in groups))
+    order = argument.order._replace(task=task, numbers=tuple(number for group in groups for number in group.numbers))
+    if argument.left is None or any(group.merge for group in task.groups):
+        order = order._replace(taken=None)
+    else:
+        order = order._replace(keeps=True, earlier=argument.left.get(fingerprint(task), ()))
     yield task.number, order
 
 

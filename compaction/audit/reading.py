@@ -83,7 +83,7 @@ def read_objects(
     cuts = of_hours | {number: cuts[number]._replace(first_number=first) for number, first in numbers.items()}
     # Which copies are left out is known when all lines are read: nothing is written before that.
     argument = order_argument(context, None if options.drop_producer_duplicates else write)
-    orders = {number: argument._replace(number=number, taken=taken.get(number)) for number in range(count)}
+    orders = {number: argument.numbered(number, taken.get(number)) for number in range(count)}
     if options.event_id is not None and inventory.hour is None:
         before = before or look_back(context, inventory.day, grouping, options.published, inventory.shard)
         collected = collect_ids(context, inventory, cuts, measured, orders, before, options.event_id)
@@ -100,19 +100,12 @@ def _within(hours: Sequence[TakenHour], first: str | None, end: str | None) -> t
 
 
 def order_argument(context: JobContext, write: Writing | None) -> OrderArgument:
-    """Return where tasks read and write, with what earlier runs have left; each task's number is added later."""
-    argument = OrderArgument(0, context.place.address)
+    """Return where tasks read and write, with what earlier runs have left."""
+    order = _order(context, write)
     if write is None:
-        return argument
-    storage = context.open(write.out.address)
-    return argument._replace(
-        out=write.out.address,
-        folder=write.folder,
-        left=find_facts(storage, write.folder, context.clock.now_ms() - YOUNG_MS),
-        zstd_level=write.zstd_level,
-        columns=write.columns,
-        keeps_ids=write.keeps_ids,
-    )
+        return OrderArgument(order)
+    left = find_facts(context.open(write.out.address), write.folder, context.clock.now_ms() - YOUNG_MS)
+    return OrderArgument(order._replace(keeps_ids=write.keeps_ids), left)
 
 
 def orders_again(
@@ -120,10 +113,16 @@ def orders_again(
 ) -> list[Order]:
     """Return the orders of what the tasks of `results` have not written right: merges, and lines that come back."""
     first_number = max((result.number for result in results), default=-1) + 1
-    order = Order(Task(first_number, ()), context.place.address, is_again=True)
-    if write is not None:
-        order = order._replace(
-            out=write.out.address, folder=write.folder, zstd_level=write.zstd_level, columns=write.columns
-        )
+    order = _order(context, write)._replace(is_again=True)
     tasks = plan_tasks(groups, sizes=context.sizes, first_number=first_number)
     return [order._replace(task=task) for task in tasks]
+
+
+def _order(context: JobContext, write: Writing | None) -> Order:
+    """Return the order of a task that is still to be filled in."""
+    order = Order(Task(0, ()), context.place.address)
+    if write is None:
+        return order
+    return order._replace(
+        out=write.out.address, folder=write.folder, zstd_level=write.zstd_level, columns=write.columns
+    )

@@ -9,10 +9,8 @@ All functions but `number_tasks` and `number_objects` are the work of a task.
 from array import array
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
-from compaction.columns.columns import Columns
-from compaction.event_ids.rows import IdOrder
 from compaction.inventory.day_objects import check_mark
 from compaction.inventory.facts import SegmentFacts
 from compaction.inventory.heads import head_rows
@@ -28,7 +26,6 @@ from compaction.parquet.plan import (
     single_groups,
     sorted_groups,
 )
-from compaction.parquet.rows import ZSTD_LEVEL
 from compaction.shard_groups.grouping import ShardGrouping
 from compaction.shard_groups.opened import open_in_task
 from compaction.shard_groups.port import DRIVER_GROUP, GroupValue, Values
@@ -106,23 +103,14 @@ class CutGroups(NamedTuple):
 
 
 class OrderArgument(NamedTuple):
-    """Where a task reads and writes (`out` None: only read), and the facts that earlier runs have left, if any.
+    """The order of a task that has a number and no objects yet, and the facts that earlier runs have left, if any."""
 
-    `taken` is what an hour's run has left. `ids` asks for the ids of lines, `published` of those of Parquet files,
-    and `keeps_ids` for those that an hour's run keeps.
-    """
-
-    number: int
-    archive: Address
-    out: Address | None = None
-    folder: str = ""
+    order: Order
     left: Mapping[str, tuple[str, ...]] | None = None
-    zstd_level: int = ZSTD_LEVEL
-    columns: Columns | None = None
-    taken: CachedTask | None = None
-    ids: IdOrder | None = None
-    published: tuple[str, ...] = ()
-    keeps_ids: str = ""
+
+    def numbered(self, number: int, taken: CachedTask | None) -> Self:
+        """Return the order of a task; `taken` is what an hour's run has left of it."""
+        return self._replace(order=self.order._replace(task=Task(number, ()), taken=taken))
 
 
 def ask_heads(values: Values, argument: HeadArgument) -> Iterator[GroupValue]:
@@ -211,30 +199,14 @@ def number_objects(measured: Mapping[int, MeasuredTasks], first: int = 0) -> tup
 def make_order(values: Values, argument: OrderArgument) -> Order:
     """Return the order of one task, which one group or several have given groups to."""
     groups: Iterable[MergeGroup] = (group for cut in values for group in cut.groups)
-    task = Task(argument.number, tuple(sorted_groups(groups)))
-    order = fresh_order(task, argument)._replace(taken=argument.taken)
-    if argument.ids is not None:
+    task = Task(argument.order.task.number, tuple(sorted_groups(groups)))
+    order = argument.order._replace(task=task)
+    if order.ids is not None:
         # In the order of groups: numbers are given in the order of shard and position.
-        numbers = sorted(number for cut in values for number in cut.numbers)
-        order = order._replace(ids=argument.ids.of(numbers))
+        order = order._replace(ids=order.ids.of(sorted(number for cut in values for number in cut.numbers)))
     if argument.left is None:
         return order
     return order._replace(keeps=True, earlier=argument.left.get(fingerprint(task), ()))
-
-
-def fresh_order(task: Task, argument: OrderArgument) -> Order:
-    """Return the order of a task, as if nothing of it were done."""
-    return Order(
-        task,
-        argument.archive,
-        argument.out,
-        argument.folder,
-        ids=argument.ids,
-        published=argument.published,
-        zstd_level=argument.zstd_level,
-        columns=argument.columns,
-        keeps_ids=argument.keeps_ids,
-    )
 
 
 class DistributeObjects(NamedTuple):

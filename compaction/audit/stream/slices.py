@@ -7,6 +7,7 @@ from typing import Final, NamedTuple, Self
 
 from compaction.audit.stream.records import Archived, Bounds, Comparison, compare_shard
 from compaction.inventory.segments import ArchivedSegment
+from compaction.shard_groups.opened import open_in_task
 from compaction.stream.kinesis import ArchivedStream, ReadLog, ReadSpan, Sent
 from minutebook.compression import compression_of
 from minutebook.errors import FormatError, StreamRefused, StreamUnavailable
@@ -18,7 +19,6 @@ from minutebook.format.record import Record, decode_dropped_line, decode_line
 from minutebook.format.segment import inflate
 from minutebook.retry import until_known
 from minutebook.store.parallel import in_parallel
-from minutebook.store.places import open_retrying
 from minutebook.store.retrying import RetryingStorage
 from minutebook.store.storage import Address, ObjectChanged
 from minutebook.wording import some_of
@@ -113,7 +113,6 @@ def cut_slices(segments: Iterable[ArchivedSegment], slice_bytes: int) -> list[Sh
 
 
 SHARDS_A_TASK: Final = 8
-_BUDGET_SECONDS: Final = 180
 
 
 class SliceOrder(NamedTuple):
@@ -155,7 +154,7 @@ def compare_slices(orders: Sequence[SliceOrder]) -> list[SliceResult]:
 
 def _compare(order: SliceOrder) -> SliceResult:
     log = ReadLog()
-    read = partial(_archived_records, open_retrying(order.archive, _BUDGET_SECONDS), order.prefix)
+    read = partial(_archived_records, open_in_task(order.archive), order.prefix)
     try:
         sent: Iterator[Sent] = iter(())
         bounds = order.bounds
