@@ -1,4 +1,4 @@
-"""A day and the day before, read for their ids: an object's number says where it is, and nobody lists the numbers.
+"""A day and the day before, read for their ids: an object's number says where it is, and no list of them is held.
 
     number = first number of the group of its shard + place        the place among the group's objects
 

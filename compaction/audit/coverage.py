@@ -63,7 +63,7 @@ def judge_coverage(
     lookback_days: int,
     further: Sequence[Finding] = (),
 ) -> DayCoverage:
-    """Judge the scope; `published` days say where to look first, `further` findings are as those of the judgement.
+    """Judge the scope; `published` days say where to search first, `further` findings add to the judgement's.
 
     Raises:
         SettingsError: nothing of the day is to be judged.
@@ -183,7 +183,7 @@ def _code(reasons: Sequence[Reason], *, is_end: bool) -> tuple[Code, Severity]:
 def _doubt_findings(verdict: Verdict, reported: set[str]) -> list[Finding]:
     """Return what is in doubt about the stream's shape, within the scope, each kind once for a time.
 
-    That nobody knows what came after a shard goes without saying where its own end is in doubt.
+    Where a shard's own end is in doubt, that its successors are unknown is not reported as well.
     """
     findings = {}
     for doubt in verdict.doubts:

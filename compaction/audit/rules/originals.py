@@ -6,7 +6,7 @@
     anything else: before the chain's start or behind its tail,
     beside a broken link                                              unknown
 
-A part of the archive that nobody looked at shows nothing. So the days around are searched, outward from the audited
+A part of the archive that was not searched shows nothing. So the days around are searched, outward from the audited
 day, hour by hour, until each position is found or passed over. That takes names alone, and a HEAD for each segment
 that may hold a position. **Doubt keeps a line dropped**: one that comes back while its original is archived is in the
 Parquet files twice.

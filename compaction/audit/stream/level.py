@@ -192,7 +192,7 @@ class _Rounds:
         undelivered = frozenset(map(int, end.undelivered)) if end is not None else frozenset[int]()
         since_ms = first.since_ms if first is not None and first.is_trimmed else 0
         begin_ms, end_ms = self._window.times(shard_id)
-        assert self._context.stream is not None  # noqa: S101 - for the type checker: `compare_with_stream` has looked
+        assert self._context.stream is not None  # noqa: S101 - for the type checker: `compare_with_stream` has checked
         sentinel = None if markers.start is None else markers.start.chain_start()
         return SliceOrder(
             shard_id=shard_id,

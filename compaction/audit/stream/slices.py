@@ -31,8 +31,8 @@ _SHOWN: Final = 5
 class ComparedWindow(NamedTuple):
     """The times that are compared, from `begin_ms` on; `minutes` of them in each shard, None: all.
 
-    A window's place follows from the day and the shard: other shards, and other days, are looked at elsewhere, and
-    the same command looks at the same place. A sample proves nothing about the rest: no mark is written of it.
+    A window's place follows from the day and the shard: other shards, and other days, have other windows, and
+    the same command has the same one. A sample proves nothing about the rest: no mark is written of it.
     """
 
     day: str
