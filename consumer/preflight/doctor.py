@@ -37,9 +37,7 @@ def run_doctor(path: Path | None, environ: Mapping[str, str], *, as_json: bool) 
 def _print_json(results: Iterator[Check]) -> list[Check]:
     checks = list(results)
     rows = [asdict(check) for check in checks]
-    Console().out(
-        json.dumps({"exit_code": failed_checks_code(checks), "checks": rows}, indent=2), highlight=False
-    )
+    Console().out(json.dumps({"exit_code": failed_checks_code(checks), "checks": rows}, indent=2), highlight=False)
     return checks
 
 

@@ -4,10 +4,10 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from compaction.spark.phases import phase_of_work
 
 from compaction.audit.shards import group_view, misplaced, objects
 from compaction.inventory.day_objects import list_piece
-from compaction.spark.phases import phase_of_work
 
 
 @pytest.mark.parametrize(
