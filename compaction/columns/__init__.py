@@ -1,1 +1,1 @@
-"""Payloads as typed columns, beside the envelope: `tasks`, and whoever reports on them, may import it."""
+"""Typed columns of payloads, beside the envelope."""

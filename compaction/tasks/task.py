@@ -9,9 +9,8 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
 from compaction.columns.columns import Columns
-from compaction.event_ids.dropping import DroppedLines, unpack_drops
+from compaction.event_ids.dropping import DroppedLines, LineFilter, read_published_ids, unpack_drops
 from compaction.event_ids.kept import keeping_ids, take_ids
-from compaction.event_ids.lines import LineFilter, read_published_ids
 from compaction.event_ids.rows import IdCollector, IdOrder
 from compaction.inventory.facts import SegmentFacts
 from compaction.parquet.fetching import FETCHES, FetchedBody, fetch_ahead

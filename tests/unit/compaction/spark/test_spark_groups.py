@@ -38,7 +38,7 @@ class Sent(NamedTuple):
 
 
 class Context:
-    """As much of Spark's context as dealing takes."""
+    """The part of Spark's context that repartitioning uses."""
 
     def broadcast(self, value: object) -> Sent:
         """Return what tasks read."""
@@ -58,8 +58,8 @@ def never(what: str, rows: object, numbers: Sequence[int], work: object, alarm: 
     raise AssertionError((what, rows, numbers, work, alarm))
 
 
-def test_values_for_nobodys_bucket_are_an_error() -> None:
-    """As they are where buckets lie in one process; by a division they would be others' values."""
+def test_values_for_a_group_that_does_not_exist_are_an_error() -> None:
+    """As in one process; Spark would move them to another group, modulo the number of groups."""
     context, rows = Context(), Rows()
 
     def behind(values: Values, argument: int) -> list[GroupValue]:
@@ -73,7 +73,7 @@ def test_values_for_nobodys_bucket_are_an_error() -> None:
 
 
 def test_a_failure_goes_wherever_values_were_to_go() -> None:
-    """A bucket that is made again alone must not lack values, and count as whole."""
+    """A group that is made again alone must not lack values, and count as whole."""
     context, rows = Context(), Rows()
 
     def gone(values: Values, argument: object) -> list[GroupValue]:
@@ -82,7 +82,7 @@ def test_a_failure_goes_wherever_values_were_to_go() -> None:
     alarm = Alarm(context, "tag")
     SparkShardGroups(Jobs(context, lambda: alarm, never), alarm, rows).repartition(gone, {2: "asked"}, 4)
     given = list(rows.work(2, [(2, "value")]))
-    assert [bucket for bucket, _ in given] == [0, 1, 2, 3]
+    assert [group for group, _ in given] == [0, 1, 2, 3]
     assert {failure.kind for _, failure in given if isinstance(failure, Failure)} == {"ObjectVanished"}
     assert list(rows.work(1, [(1, "value")])) == []
 

@@ -46,12 +46,12 @@ def test_an_id_is_what_the_consumer_takes_for_one() -> None:
     assert copies(data) == [(8, 2)]
 
 
-def test_ids_are_dealt_out_by_their_digest() -> None:
+def test_ids_are_partitioned_by_their_digest() -> None:
     """Every partition gets its share, and equal ids meet in one."""
     data = [f'{{"id":{number % 500}}}'.encode() for number in range(1000)]
-    dealt = dict(collect(data, 8).rows())
-    assert set(dealt) == set(range(8))
-    assert all(len(rows) // ROW_BYTES % 2 == 0 for rows in dealt.values())
+    partitions = dict(collect(data, 8).rows())
+    assert set(partitions) == set(range(8))
+    assert all(len(rows) // ROW_BYTES % 2 == 0 for rows in partitions.values())
 
 
 def test_an_id_that_all_records_have_leaves_two_rows() -> None:
@@ -74,13 +74,13 @@ def test_rows_that_do_not_fit_into_memory_lie_on_disk() -> None:
     for collector in (small, whole):
         for key in keys:
             collector.add([f'{{"id":"{key}-{line}"}}'.encode() for line in range(30)], [0] * 30, key)
-    dealt: list[dict[int, set[bytes]]] = [{}, {}]
-    for found, collector in zip(dealt, (small, whole), strict=True):
+    partitions: list[dict[int, set[bytes]]] = [{}, {}]
+    for found, collector in zip(partitions, (small, whole), strict=True):
         for part, rows in collector.rows():
             pieces = {rows[at : at + ROW_BYTES] for at in range(0, len(rows), ROW_BYTES)}
             found.setdefault(part, set()).update(pieces)
-    assert dealt[0] == dealt[1]
-    assert sum(map(len, dealt[0].values())) == 600
+    assert partitions[0] == partitions[1]
+    assert sum(map(len, partitions[0].values())) == 600
 
 
 def test_other_objects_lose_nothing() -> None:
