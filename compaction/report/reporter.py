@@ -99,7 +99,7 @@ class Reporter(NamedTuple):
         if self.metrics is None:
             return
         if audit is not None:
-            findings = by_severity([found.severity for found in audit.findings])
+            findings = by_severity([finding.severity for finding in audit.findings])
             rows = audit.equation.unique if day.rows is None else day.rows
             day = day._replace(findings=findings, rows=rows)
         self.metrics.write(day)

@@ -100,5 +100,5 @@ def by_severity(severities: Sequence[str]) -> tuple[int, int, int]:
 def of_audit(audit: Audit) -> TrendDay:
     """Return the day of a report from its own audit."""
     rows = audit.equation.unique if audit.equation.compacted is None else audit.equation.compacted
-    findings = by_severity([found.severity for found in audit.findings])
+    findings = by_severity([finding.severity for finding in audit.findings])
     return TrendDay(audit.scope.day, audit.verdict, rows, findings)
