@@ -48,10 +48,10 @@ ORDER: Final = {
         "audit.shards audit.stream spark",
         "audit.rules hours job tables.events",
         "tasks",
-        "event_ids tables",
-        "columns.files parquet publish",
+        "event_ids",
+        "columns.files parquet tables",
         "columns inventory",
-        "shard_groups stream verdict",
+        "publish shard_groups stream verdict",
     ),
 }
 # Rooms that may import less than the order allows.

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple, Self
 
 import pytest
 
-from compaction.audit.shards import judging, objects
+from compaction.audit.shards import group_view, misplaced, objects
 from compaction.inventory import day_objects
 from compaction.shard_groups.port import GroupValue, Values
 from compaction.spark.failures import Alarm, Failure
@@ -89,7 +89,7 @@ def test_a_failure_goes_wherever_values_were_to_go() -> None:
 
 def test_each_label_is_of_a_function_that_runs_on_groups() -> None:
     """A renamed function would silently lose its label."""
-    functions = vars(day_objects) | vars(objects) | vars(judging)
+    functions = vars(day_objects) | vars(objects) | vars(group_view) | vars(misplaced)
     labels = {name: phase_of_work(functions[name]) for name in PHASES}
     assert labels == PHASES
     assert phase_of_work(len) == "read the day"
