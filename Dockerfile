@@ -17,7 +17,7 @@ ENV PATH=/opt/minutebook/bin:$PATH PYTHONUTF8=1 PYTHONDONTWRITEBYTECODE=1
 
 FROM base AS build
 WORKDIR /build
-# For the codec of minutebook/codec (docs/decisions/0047-a-native-codec.md); the images that run have no compiler.
+# For the codec of minutebook/codec (docs/decisions/0041-a-native-codec.md); the images that run have no compiler.
 RUN apt-get update \
     && apt-get install --yes --no-install-recommends gcc libc6-dev \
     && rm -rf /var/lib/apt/lists/*

@@ -1,7 +1,7 @@
 """Compiles the codec of `minutebook/codec` when the package is built, where there is a C compiler.
 
 Without one, or with MINUTEBOOK_NATIVE=0, the package is pure Python and does the same work in more time
-(docs/decisions/0047-a-native-codec.md). Hatchling calls this for wheels and for editable installations.
+(docs/decisions/0041-a-native-codec.md). Hatchling calls this for wheels and for editable installations.
 """
 
 import os

@@ -2,7 +2,7 @@
 
 Decompression streams in bounded memory, whatever the compression ratio. Both formats carry a checksum; a body that is
 cut short or has bytes after the last gzip member or zstd frame is an error. Athena and other tools choose the
-decompressor by the extension of the object's name (docs/decisions/0028-zstd.md).
+decompressor by the extension of the object's name (docs/decisions/0027-zstd.md).
 """
 
 import enum

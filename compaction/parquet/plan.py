@@ -1,7 +1,7 @@
 """Plan which task reads which segments. Pure and deterministic: the same inventory gives the same plan.
 
 Consecutive tasks hold the segments of a shard in position order, and each task writes one sorted file, so payloads
-are never sorted or shuffled. Tasks are cut by compressed bytes (docs/decisions/0032-a-large-day.md).
+are never sorted or shuffled. Tasks are cut by compressed bytes (docs/decisions/0031-a-large-day.md).
 """
 
 from collections import defaultdict

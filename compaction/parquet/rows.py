@@ -1,6 +1,6 @@
 """Write lines as rows of the published columns (`minutebook.published.schema`) into Parquet files.
 
-Pages are PLAIN or dictionary-encoded, which every vectorized reader supports (docs/decisions/0033-tasks.md). A file
+Pages are PLAIN or dictionary-encoded, which every vectorized reader supports (docs/decisions/0032-tasks.md). A file
 declares its sort order, and each row group is checked against it, because readers rely on it.
 """
 

@@ -3,7 +3,7 @@
 Every writer must start a shard at the same record, else two of them hold different first slots and both commit
 (docs/decisions/0004-deterministic-start.md). So the start is resolved once, stored beside the archive with
 `If-None-Match: *`, and every writer uses the stored value. The same holds for the compression, which is part of the
-segments' names (docs/decisions/0028-zstd.md).
+segments' names (docs/decisions/0027-zstd.md).
 
 The record also ties the prefix to one stream: shard ids repeat between streams, and another stream's ranges
 would swallow records.

@@ -17,7 +17,7 @@ The digest is that of the owner's payload: a record is dropped only if its paylo
 producer could suppress the events of another. Claims of versions before digests have none.
 
 Claims are sent 25 at a time (`consumer.dedupe.claim_batches`); the few that this does not decide are sent one by one
-with the whole condition (docs/decisions/0029-cheap-claims.md).
+with the whole condition (docs/decisions/0028-cheap-claims.md).
 """
 
 from collections.abc import Callable, Sequence

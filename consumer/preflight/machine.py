@@ -30,7 +30,7 @@ def check_codec() -> Check:
     return Check.warn(
         "codec",
         "Python's: segments are the same, and take half as much CPU again and more",
-        next_step="install Minutebook where there is a C compiler (docs/decisions/0047-a-native-codec.md)",
+        next_step="install Minutebook where there is a C compiler (docs/decisions/0041-a-native-codec.md)",
     )
 
 

@@ -3,7 +3,7 @@
 A segment's key is a function of its **first** record alone. Two writers that start at the same record and cut
 differently therefore use one key, and the store's conditional write lets one of them win
 (docs/decisions/0002-object-naming.md). The extension names the compression, which is the same below a whole prefix
-(docs/decisions/0028-zstd.md).
+(docs/decisions/0027-zstd.md).
 """
 
 import functools

@@ -11,7 +11,7 @@ import software.amazon.kinesis.processor.ShardRecordProcessor;
 import software.amazon.kinesis.retrieval.KinesisClientRecord;
 
 /**
- * Hands a batch on in slices of a MiB: docs/decisions/0030-the-daemons-share.md.
+ * Hands a batch on in slices of a MiB: docs/decisions/0029-the-daemons-share.md.
  *
  * <p>A slice is one line of the pipe, and the processor holds a line whole; a few aggregates can make a batch larger
  * than GetRecords ever answers. Every checkpoint inside the batch is allowed in each slice. That nothing lies behind

@@ -14,7 +14,7 @@ import software.amazon.kinesis.lifecycle.events.ProcessRecordsInput;
 import software.amazon.kinesis.retrieval.KinesisClientRecord;
 
 /**
- * Writes the records of a batch straight into the pipe, as the same JSON: docs/decisions/0030-the-daemons-share.md.
+ * Writes the records of a batch straight into the pipe, as the same JSON: docs/decisions/0029-the-daemons-share.md.
  *
  * <p>KCL's writer makes an object of each record, one string of them all, the bytes of the string, and the bytes once
  * more to log their number. All other messages stay with it: they are short, and only one is on its way at a time.
