@@ -1,4 +1,7 @@
-"""The name of a generation: a hash of its objects and of everything else that its rows depend on."""
+"""The name of a generation: a hash of its objects and of everything else that its rows depend on.
+
+So an object that comes late gives the day another name, and `rewrite` reads and publishes it anew.
+"""
 
 from collections.abc import Callable
 from typing import Final

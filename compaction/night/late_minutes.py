@@ -1,4 +1,4 @@
-"""The objects that came, went or changed since the published generation of a day was made."""
+"""The warning that objects came, went or changed since a day was published. `rewrite` decides what follows."""
 
 import heapq
 from collections.abc import Iterable

@@ -1,10 +1,10 @@
-"""`--recheck`: the published days that a night judges again.
+"""`--recheck`: the published days that a night visits again: judged, or rewritten where objects came late.
 
     its verdict is not clean, or of older rules ................ always: there may be new evidence
     it was published so far, and is over ....................... always
     evidence that concerns it is newer than its audit .......... within the last days of the option
 
-Evidence that concerns a day: its read marks and segments, and batches that KCL skipped on it or on the next day. Of
+Evidence that concerns a day: late segments, its read marks, and batches that KCL skipped on it or on the next day. Of
 other days only the pointer and names are read.
 """
 

@@ -1,4 +1,12 @@
-"""Rewrite a day or an hour: read, audit, publish. After a crash at any step, running it again finishes it."""
+"""Bring what is published of a day, or an hour, up to its objects. After a crash, running it again finishes it.
+
+    its objects are those of the published generation ....... judge it again: only the verdict may change
+    one came late, went or changed, or nothing is published . read, audit and publish a new generation
+    ... whose audit forbids publishing ...................... held: earlier rows stay, their verdict is withdrawn
+    its raw objects were expired ............................ it stays as it was published
+
+The comparison is one of names: `generation_name` hashes the day's objects and all that its rows depend on.
+"""
 
 from functools import partial
 from typing import Final, Literal, NamedTuple
@@ -139,7 +147,7 @@ class _Run:
         self._pointer = PointerUpdate(self._publisher, context.new_id, audit.event_id, self._until)
 
     def attempt(self, *, is_last: bool) -> Compacted | None:
-        """Read, rewrite, publish; None when another run published meanwhile, or the day changed."""
+        """Do what the table at the head says; None when another run published meanwhile, or the day changed."""
         if is_expired(self._context.archive, self._context.place.prefix, self._day):
             return self._keep_expired()
         view = self._view()
