@@ -3,7 +3,8 @@
 A row that it reads is the one that Python's decoder and `arrays.build` would make.
 """
 
-from collections.abc import Sequence
+import ctypes
+from collections.abc import Callable, Sequence
 from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
@@ -24,6 +25,7 @@ from minutebook.codec.documents import (
     WantedValues,
     new_columns_of_documents,
 )
+from minutebook.codec.library import native_library
 
 _FEW: Final = 8
 """If more than one row in so many is left over, Python's decoder alone is faster."""
@@ -41,9 +43,10 @@ class NativeRows(NamedTuple):
 class NativeColumns:
     """Reads blocks of payloads into the arrays of columns."""
 
-    def __init__(self, columns: Sequence[Column], reader: ColumnsOfDocuments) -> None:
+    def __init__(self, columns: Sequence[Column], reader: ColumnsOfDocuments, one_in: int = _FEW) -> None:
         self._types = [column.type for column in columns]
         self._reader = reader
+        self._one_in = one_in
         self._attempts = _ATTEMPTS
 
     def read(self, data: pa.StringArray) -> NativeRows | None:
@@ -57,7 +60,7 @@ class NativeColumns:
         rows = self._reader.read(ends, texts.address)
         if rows is None:
             return None
-        if len(rows.left) * _FEW > len(data) >= _FEW:
+        if len(rows.left) * self._one_in > len(data) >= self._one_in:
             self._attempts -= 1
             return None
         arrays = [_array(kind, column) for kind, column in zip(self._types, rows.columns, strict=True)]
@@ -65,7 +68,13 @@ class NativeColumns:
 
 
 def new_native_columns(
-    columns: Sequence[Column], paths: Sequence[tuple[str, ...]], rows: int, text_bytes: int
+    columns: Sequence[Column],
+    paths: Sequence[tuple[str, ...]],
+    rows: int,
+    text_bytes: int,
+    *,
+    library: Callable[[], ctypes.CDLL | None] = native_library,
+    one_in: int = _FEW,
 ) -> NativeColumns | None:
     """Return a reader of blocks of at most `rows` and `text_bytes`.
 
@@ -74,8 +83,10 @@ def new_native_columns(
     supported = [_wanted(column, names) for column, names in zip(columns, paths, strict=True)]
     if None in supported:
         return None
-    reader = new_columns_of_documents([column for column in supported if column is not None], rows, text_bytes)
-    return None if reader is None else NativeColumns(columns, reader)
+    reader = new_columns_of_documents(
+        [column for column in supported if column is not None], rows, text_bytes, library
+    )
+    return None if reader is None else NativeColumns(columns, reader, one_in)
 
 
 def _wanted(column: Column, names: tuple[str, ...]) -> WantedColumn | None:

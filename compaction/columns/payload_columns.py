@@ -1,7 +1,7 @@
 """Add the typed columns of payloads to lines, and count values and misfits."""
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
 import pyarrow as pa
@@ -13,7 +13,7 @@ from compaction.columns.documents import Documents, read_documents
 from compaction.columns.event_window import EventWindow
 from compaction.columns.fitting import fit
 from compaction.columns.misfits import PAYLOAD, Misfit, reason
-from compaction.columns.native_columns import new_native_columns
+from compaction.columns.native_columns import NativeColumns, new_native_columns
 from compaction.columns.paths import ValuePath
 
 _ROWS: Final = 4096
@@ -27,13 +27,15 @@ _Reasons = defaultdict[int, list[tuple[str, Misfit]]]
 class PayloadColumns:
     """Makes the columns of payloads for tables of lines, and counts."""
 
-    def __init__(self, columns: Columns) -> None:
+    def __init__(
+        self, columns: Columns, new_native: Callable[..., NativeColumns | None] = new_native_columns
+    ) -> None:
         self._columns = columns
         self._paths = [ValuePath(column.path) for column in columns.columns]
         names = [path.names for path in self._paths if path.names is not None]
         is_names = len(names) == len(self._paths)
         self._exact = not is_names or any(kind.name in _EXACT for _, kind in columns.leaves)
-        self._native = new_native_columns(columns.columns, names, _ROWS, _BYTES) if is_names else None
+        self._native = new_native(columns.columns, names, _ROWS, _BYTES) if is_names else None
         self._samples = Samples()
         self._rows = self._unfit = 0
         self._filled = [0] * len(columns.columns)

@@ -7,7 +7,7 @@ fit is left to the twin, which reports the reason.
 import ctypes
 import enum
 import mmap
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any, Final, NamedTuple
 
@@ -256,12 +256,17 @@ def _tree(paths: Sequence[tuple[str, ...]]) -> tuple[Any, bytes]:
     return (_Node * len(nodes))(*nodes), names
 
 
-def new_columns_of_documents(wanted: Sequence[WantedColumn], rows: int, text_bytes: int) -> ColumnsOfDocuments | None:
+def new_columns_of_documents(
+    wanted: Sequence[WantedColumn],
+    rows: int,
+    text_bytes: int,
+    library: Callable[[], ctypes.CDLL | None] = native_library,
+) -> ColumnsOfDocuments | None:
     """Return a reader of payloads; None without the library, for columns with the same path, or without memory."""
-    library = native_library()
-    if library is None or len(wanted) > MOST_COLUMNS or len({column.names for column in wanted}) < len(wanted):
+    loaded = library()
+    if loaded is None or len(wanted) > MOST_COLUMNS or len({column.names for column in wanted}) < len(wanted):
         return None
     try:
-        return ColumnsOfDocuments(library, wanted, rows, text_bytes)
+        return ColumnsOfDocuments(loaded, wanted, rows, text_bytes)
     except OSError:  # many lists take gigabytes of address space
         return None

@@ -1,13 +1,18 @@
 """A day whose payloads are flights, some of which do not fit their columns, in ten ways and more."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import count, cycle
 
 import msgspec
 
+from compaction.columns.counts import TypedCounts
+from compaction.job.context import Engine
+from compaction.tasks.finished import Part
+from compaction.tasks.task import Order, TaskResult
 from demo.flights import read_flights
 from minutebook.format.day import Day
+from tests.corpus.auditing import in_process
 from tests.corpus.model import Corpus, Shape
 
 COLUMNS = {
@@ -100,3 +105,15 @@ def typed_day(day: Day, flights: int, every: int) -> tuple[Corpus, list[str | No
 
     corpus = payload_day(day, flights // Corpus(day, shape=Shape(records=1)).records, payload_of)
     return corpus, reasons
+
+
+def miscounting(change: Callable[[TypedCounts], TypedCounts]) -> Engine:
+    """Return an engine whose tasks state other counts of their typed columns than they have made."""
+
+    def run(orders: Sequence[Order]) -> list[TaskResult]:
+        return [result._replace(part=restated(result.part)) for result in in_process(orders)]
+
+    def restated(part: Part | None) -> Part | None:
+        return part if part is None or part.typed is None else part._replace(typed=change(part.typed))
+
+    return run

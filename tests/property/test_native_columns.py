@@ -2,18 +2,19 @@
 
 import json
 import random
-from collections.abc import Iterator
+from functools import partial
+from typing import Any
 
 import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compaction.columns import native_columns
 from compaction.columns.columns import Columns
 from compaction.columns.counts import TypedCounts
+from compaction.columns.native_columns import NativeColumns, new_native_columns
 from compaction.columns.payload_columns import PayloadColumns
-from tests.fakes.compiled_codec import COMPILER, compiled_documents
+from tests.fakes.compiled_codec import COMPILER, compiled_codec
 from tests.fakes.typed_lines import lines_of, mapping
 from tests.fuzz.payloads import COLUMNS, NUMBERS, OTHERS, STRINGS, payload
 
@@ -22,32 +23,31 @@ pytestmark = pytest.mark.skipif(COMPILER is None, reason="there is no C compiler
 WANTED = mapping(COLUMNS)
 
 
-@pytest.fixture(scope="module", autouse=True)
-def _sources_as_they_are(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Compiled for these tests."""
-    with compiled_documents(tmp_path_factory.mktemp("codec")):
-        yield
-
-
-@pytest.fixture(autouse=True)
-def _every_block_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
-    """However many of its rows are left."""
-    monkeypatch.setattr(native_columns, "_FEW", 0)
-
-
-def native_of(columns: Columns) -> native_columns.NativeColumns:
-    """Return what reads payloads in C."""
-    reader = PayloadColumns(columns)._native
+def native_of(columns: Columns, one_in: int = 0) -> NativeColumns:
+    """Return what reads payloads in C, by the sources as they are: every block, however many of its rows are left."""
+    reader = offered(columns, one_in)
     assert reader is not None
     return reader
+
+
+def offered(columns: Columns, one_in: int = 0) -> NativeColumns | None:
+    """Return the reader that columns get; None: Python's decoder reads them."""
+    readers: list[NativeColumns | None] = []
+
+    def new_native(*words: Any) -> NativeColumns | None:  # noqa: ANN401 - as `new_native_columns` has them
+        readers.append(new_native_columns(*words, library=compiled_codec, one_in=one_in))
+        return readers[0]
+
+    PayloadColumns(columns, new_native)
+    return readers[0] if readers else None
 
 
 def both(columns: Columns, texts: list[bytes]) -> tuple[list[pa.Table], list[TypedCounts], int]:
     """Return the columns and the counts with the codec and without, and how many rows it took."""
     lines = lines_of(texts)
-    native, twin = PayloadColumns(columns), PayloadColumns(columns)
+    native = PayloadColumns(columns, partial(new_native_columns, library=compiled_codec, one_in=0))
+    twin = PayloadColumns(columns, lambda *_: None)
     found = native_of(columns).read(lines["data"].combine_chunks())
-    twin._native = None
     names = [field.name for field in columns.fields]
     tables = [pa.table(one.columns_of(lines), names=names) for one in (native, twin)]
     for column in tables[0].columns:
@@ -187,10 +187,9 @@ def test_a_column_that_is_required() -> None:
     assert check(columns, texts) == 2
 
 
-def test_blocks_in_which_most_rows_are_left_are_the_twins(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_blocks_in_which_most_rows_are_left_are_the_twins() -> None:
     """And after three of them, all are: nothing is read twice for long."""
-    monkeypatch.setattr(native_columns, "_FEW", 8)
-    reader = native_of(mapping({"x": {"type": "int64"}}))
+    reader = native_of(mapping({"x": {"type": "int64"}}), one_in=8)
     good, bad = (lines_of([text] * 16)["data"].combine_chunks() for text in (b'{"x":1}', b"[]"))
     assert reader.read(good) is not None
     assert [reader.read(bad) for _ in range(3)] == [None] * 3
@@ -210,4 +209,4 @@ def test_blocks_in_which_most_rows_are_left_are_the_twins(monkeypatch: pytest.Mo
 )
 def test_what_is_not_offered(columns: dict[str, dict[str, str]]) -> None:
     """Types, paths and numbers of columns that the twin reads alone."""
-    assert PayloadColumns(mapping(columns))._native is None
+    assert offered(mapping(columns)) is None

@@ -3,7 +3,7 @@
 import itertools
 import time
 from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from ctypes import addressof, create_string_buffer
 from pathlib import Path
 
@@ -17,7 +17,7 @@ from minutebook.codec.documents import (
     WantedValues,
     new_columns_of_documents,
 )
-from tests.fakes.compiled_codec import COMPILER, compiled_documents
+from tests.fakes.compiled_codec import COMPILER, compiled_codec
 
 MOST_KEYS, FEW_KEYS, MOST_PROBES = 128, 8, 16
 """Those of keys.h."""
@@ -28,16 +28,9 @@ ID = [WantedColumn(("id",), LONG)]
 pytestmark = pytest.mark.skipif(COMPILER is None, reason="there is no C compiler on this machine")
 
 
-@pytest.fixture(scope="module", autouse=True)
-def _sources_as_they_are(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Compiled for these tests."""
-    with compiled_documents(tmp_path_factory.mktemp("codec")):
-        yield
-
-
 def new_reader(wanted: Sequence[WantedColumn]) -> ColumnsOfDocuments:
-    """Return what reads payloads."""
-    made = new_columns_of_documents(wanted, 4096, MIB)
+    """Return what reads payloads by the sources as they are."""
+    made = new_columns_of_documents(wanted, 4096, MIB, compiled_codec)
     assert made is not None
     return made
 
@@ -141,5 +134,5 @@ def test_what_a_long_list_has_left_is_in_no_later_block() -> None:
 def test_a_system_that_promises_no_memory_leaves_the_columns_to_python() -> None:
     """The addresses of many lists are gigabytes, and may be limited: here to less than a processor has."""
     text = [WantedColumn(("text",), WantedValues(ValueKind.TEXT))]
-    assert new_columns_of_documents(text, 4096, MIB) is not None
-    assert new_columns_of_documents(text, 4096, 1 << 62) is None
+    assert new_columns_of_documents(text, 4096, MIB, compiled_codec) is not None
+    assert new_columns_of_documents(text, 4096, 1 << 62, compiled_codec) is None

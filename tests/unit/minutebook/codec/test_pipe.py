@@ -28,9 +28,9 @@ PATIENCE_SECONDS = 20
 
 
 @pytest.fixture(scope="module")
-def library(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
+def library() -> ctypes.CDLL:
     """Return the codec of the sources as they are."""
-    return compiled_codec(tmp_path_factory.mktemp("codec"))
+    return compiled_codec()
 
 
 def reader(stream: BinaryIO, library: ctypes.CDLL | None) -> LineReader:

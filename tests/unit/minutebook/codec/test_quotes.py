@@ -20,12 +20,12 @@ MARK: Final = '"MARK"'
 
 
 @pytest.fixture(scope="module", params=["this machine", "any machine"])
-def reader(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> ColumnReader:
+def reader(request: pytest.FixtureRequest) -> ColumnReader:
     """Return what reads lines by the sources as they are."""
     if COMPILER is None:
         pytest.skip("no C compiler")
     flags = ["-DMINUTEBOOK_PORTABLE"] if request.param == "any machine" else []
-    return ColumnReader(compiled_codec(tmp_path_factory.mktemp("codec"), *flags), SHARD)
+    return ColumnReader(compiled_codec(*flags), SHARD)
 
 
 def lines_of(texts: list[str]) -> bytes:
