@@ -104,7 +104,7 @@ format: $(READY) ## put the code into its one format
 sparks: $(READY) .cache/spark-3.5/.ready .cache/spark-4.0/.ready ## test the nightly job on PySpark 3.5 and 4.0, too (minutes)
 	@for line in 3.5 4.0; do echo "PySpark $$line"; PYTHONPATH=.cache/spark-$$line $(BIN)/python -m pytest \
 		-W ignore::pytest.PytestUnraisableExceptionWarning tests/integration/compaction/test_spark.py \
-		tests/integration/compaction/audit/test_copies.py $(ARGS) || exit 1; done
+		tests/integration/compaction/test_copies.py $(ARGS) || exit 1; done
 
 # Beside the locked PySpark, not instead of it: first on the path, with its own py4j.
 .cache/spark-%/.ready: requirements/spark-%.lock $(UV)

@@ -23,7 +23,7 @@ from benchmarks.archives import DAY, PREFIX, make_archive
 from benchmarks.computed_day import ComputedStore
 from benchmarks.computed_lines import DAYS, ComputedAddress
 from benchmarks.figures import Column, publish
-from benchmarks.measured_dealer import Measured
+from benchmarks.measured_groups import Measured
 from compaction.audit.audit import audit_day
 from compaction.inventory.checkpoints import Checkpoints
 from compaction.job.context import AuditOptions, JobContext

@@ -48,12 +48,12 @@ class InProcess(NamedTuple):
     def find(self, layout: Layout, orders: Mapping[int, Order]) -> "FoundInProcess":
         """Find the copies."""
         tallies = Tallies(layout)
-        drops: dict[int, list[bytes]] = {bucket: [] for bucket in orders}
+        drops: dict[int, list[bytes]] = {group: [] for group in orders}
         for _, chunks in sorted(self.rows.items()):
             for copies in find_copies(chunks, layout):
                 tallies.add(copies)
-                if (bucket := layout.writer(copies.first.number)) is not None:
-                    drops[bucket].append(pack_drops(copies))
+                if (group := layout.writer(copies.first.number)) is not None:
+                    drops[group].append(pack_drops(copies))
         return FoundInProcess(dict(tallies.shards()), list(orders.values()), list(drops.values()))
 
 

@@ -73,9 +73,9 @@ def copies_of(
     layout = Layout(first_of_day, tuple(starts), excluded)
     found: list[Copy] = []
     tallies = Tallies(layout)
-    for dealt in chunks.values():
-        rng.shuffle(dealt)
-        for copies in find_copies(dealt, layout, rng.choice([1, 4 * ROW_BYTES, 1 << 20])):
+    for partition in chunks.values():
+        rng.shuffle(partition)
+        for copies in find_copies(partition, layout, rng.choice([1, 4 * ROW_BYTES, 1 << 20])):
             tallies.add(copies)
             left_out = lines_of(copies, objects[copies.first.number])
             assert (left_out[0], len(left_out)) == (copies.first.line, copies.copies)

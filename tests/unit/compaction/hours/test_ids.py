@@ -26,7 +26,7 @@ from tests.corpus.model import Corpus, Shape
 from tests.fakes.failing_s3 import IS_DEEP
 from tests.fakes.failing_storage import Crash, FailingStorage
 from tests.unit.compaction.hours.scene import Hours, same_day
-from tests.unit.compaction.publish.test_going_on import cut, empty, scribble, stretch
+from tests.unit.compaction.night.test_resumed_runs import cut, empty, scribble, stretch
 
 MINUTES = (-700, 3, 50, 61, 62, 130, 600, 1300, 1441)
 HELD = (0, 1, 2, 10, 21)

@@ -17,7 +17,7 @@ from minutebook.published.schema import SCHEMA
 from tests.corpus.desk import DAY
 from tests.corpus.model import Corpus, Shape
 from tests.unit.compaction.hours.scene import HELD, Hours, same_day, small
-from tests.unit.compaction.publish.test_going_on import cut, empty, scribble, stretch
+from tests.unit.compaction.night.test_resumed_runs import cut, empty, scribble, stretch
 
 
 def test_the_day_is_that_of_a_night_without_hours(desk: Hours, tmp_path: Path) -> None:

@@ -1,13 +1,18 @@
-"""Reading a shard again: slice by slice as in one piece, at its share, and never whole where records have left."""
+"""The stream as an audit reads it: its shards, their records slice by slice, and aggregates taken apart."""
 
 import random
 from collections.abc import Sequence
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from compaction.stream.kinesis import ArchivedStream, ReadLog, ReadSpan, Sent
+from compaction.stream.kinesis import ArchivedStream, ReadLog, ReadSpan, Sent, once_in_vain, user_records
 from compaction.stream.pace import BYTES_A_SECOND, CALLS_A_SECOND
+from minutebook.errors import StreamRefused, StreamUnavailable
+from minutebook.format.aggregate import MAGIC, UserRecord, deaggregate
 from minutebook.format.position import Position
+from tests.fakes.aggregates import SHAPES
 from tests.fakes.clock import START_MS, ManualClock
 from tests.fakes.held_kinesis import Held, HeldKinesis
 from tests.witness.aggregate import aggregate
@@ -132,3 +137,66 @@ def test_a_reading_takes_its_share_and_no_more(share: float, size: int) -> None:
         assert len(within) <= 10 * CALLS_A_SECOND * share + 1
         assert sum(call.size for call in within[:-1]) <= 10 * BYTES_A_SECOND * share * 1.001
     assert all(call.size <= 1_000_000 or call.records == 1 or call is calls[0] for call in calls)
+
+
+def test_a_stream_out_of_reach_is_waited_for_once() -> None:
+    """Each day of the run is told the same, at once."""
+    asked: list[int] = []
+
+    def ask() -> int:
+        asked.append(1)
+        raise StreamUnavailable("no answer for 15 s", next_step="look at the endpoint")
+
+    listing = once_in_vain(ask)
+    for _ in range(3):
+        with pytest.raises(StreamUnavailable, match="no answer"):
+            listing()
+    assert len(asked) == 1
+
+
+def test_what_answers_is_asked_each_time() -> None:
+    """A refusal costs no wait, and shards may be split between two days."""
+    answers = iter([1, 2, StreamRefused("no such stream", next_step="name it"), 3])
+
+    def ask() -> int:
+        answer = next(answers)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    listing = once_in_vain(ask)
+    assert [listing(), listing()] == [1, 2]
+    with pytest.raises(StreamRefused):
+        listing()
+    assert listing() == 3
+
+
+@given(st.lists(st.tuples(st.text(min_size=1, max_size=20), st.binary(max_size=300)), min_size=1, max_size=20))
+def test_an_aggregate_comes_apart_as_it_was_put_together(records: list[tuple[str, bytes]]) -> None:
+    """Keys, payloads and order come back; sub-sequence numbers count from 0."""
+    expected = [UserRecord(sub, key, data) for sub, (key, data) in enumerate(records)]
+    assert user_records("ignored", aggregate(records)) == expected
+
+
+@given(st.binary(max_size=200))
+def test_anything_else_is_a_plain_record(data: bytes) -> None:
+    """Bytes that are no aggregate are one record, whole."""
+    assert user_records("key", data) == [UserRecord(0, "key", data)]
+    assert user_records("key", MAGIC + data) == [UserRecord(0, "key", MAGIC + data)]
+
+
+@pytest.mark.parametrize("cut", [1, 5, 16, 20])
+def test_a_damaged_aggregate_is_a_plain_record(cut: int) -> None:
+    """A digest that does not fit means that the producer did not aggregate: nothing is guessed."""
+    data = aggregate([("a", b"1"), ("b", b"2")])[:-cut]
+    assert user_records("key", data) == [UserRecord(0, "key", data)]
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_the_audit_counts_what_kcl_delivers_and_what_it_withholds(name: str) -> None:
+    """Under the numbers that KCL gives, so that a loss inside KCL has a position."""
+    shape = SHAPES[name]
+    delivery = deaggregate("key", shape.data)
+    found = user_records("key", shape.data)
+    assert [user.sub for user in found] == list(range(len(found)))
+    assert [user for user in found if user not in delivery.withheld] == delivery.delivered

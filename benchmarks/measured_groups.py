@@ -1,4 +1,4 @@
-"""Spark as a dealer that is measured: what comes back from it to the driver."""
+"""Spark as a source of groups that is measured: what comes back from it to the driver."""
 
 import pickle
 import time
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Measured:
-    """Spark, and what comes back from it: `back` are bytes to the driver, `tasks` are visits of buckets."""
+    """Spark, and what comes back from it: `back` are bytes to the driver, `tasks` are visits of groups."""
 
     is_local = True  # the store is computed, so it goes along with the works
 
@@ -32,24 +32,24 @@ class Measured:
         self.largest = max(self.largest, size)
         return found
 
-    def scatter(self, items: Sequence[Any]) -> "MeasuredDealt":
-        """Return buckets of one item each."""
-        return MeasuredDealt(self, self._engine.scatter(items))
+    def scatter(self, items: Sequence[Any]) -> "MeasuredGroups":
+        """Return groups of one item each."""
+        return MeasuredGroups(self, self._engine.scatter(items))
 
 
-class MeasuredDealt:
-    """Buckets of Spark's that are measured when they are asked."""
+class MeasuredGroups:
+    """Groups of Spark's that are measured when they are asked."""
 
-    def __init__(self, measured: Measured, dealt: ShardGroups) -> None:
+    def __init__(self, measured: Measured, groups: ShardGroups) -> None:
         self._measured = measured
-        self._groups = dealt
+        self._groups = groups
 
     def repartition(
         self, work: Callable[[Values, Any], Iterable[GroupValue]], arguments: Mapping[int, Any], count: int
-    ) -> "MeasuredDealt":
+    ) -> "MeasuredGroups":
         """Pass on."""
         self._measured.tasks += len(arguments)
-        return MeasuredDealt(self._measured, self._groups.repartition(work, arguments, count))
+        return MeasuredGroups(self._measured, self._groups.repartition(work, arguments, count))
 
     def collect(self, work: Callable[[Values, Any], Any], arguments: Mapping[int, Any]) -> dict[int, Any]:
         """Pass on, and weigh what came back."""
@@ -69,13 +69,13 @@ class MeasuredDealt:
 
     def read(
         self, order: Callable[[Values, Any], Any], show: Distribute, arguments: Mapping[int, Any], count: int
-    ) -> "MeasuredDealt":
+    ) -> "MeasuredGroups":
         """Pass on."""
-        return MeasuredDealt(self._measured, self._groups.read(order, show, arguments, count))
+        return MeasuredGroups(self._measured, self._groups.read(order, show, arguments, count))
 
-    def union(self, other: "MeasuredDealt", count: int) -> "MeasuredDealt":
+    def union(self, other: "MeasuredGroups", count: int) -> "MeasuredGroups":
         """Pass on."""
-        return MeasuredDealt(self._measured, self._groups.union(other._groups, count))  # noqa: SLF001 - of this class
+        return MeasuredGroups(self._measured, self._groups.union(other._groups, count))  # noqa: SLF001 - of this class
 
     def read_with_ids(
         self,
@@ -84,17 +84,17 @@ class MeasuredDealt:
         arguments: Mapping[int, Any],
         count: int,
         partitions: int,
-    ) -> "MeasuredCollected":
+    ) -> "MeasuredReading":
         """Pass on."""
         self._measured.tasks += len(arguments)
         collected = self._groups.read_with_ids(order, show, arguments, count, partitions)
-        return MeasuredCollected(MeasuredDealt(self._measured, collected.seen), collected)
+        return MeasuredReading(MeasuredGroups(self._measured, collected.seen), collected)
 
 
-class MeasuredCollected(NamedTuple):
-    """Ids that wait, beside measured buckets."""
+class MeasuredReading(NamedTuple):
+    """Ids that wait, beside measured groups."""
 
-    seen: MeasuredDealt
+    seen: MeasuredGroups
     collected: ReadWithIds
 
     def find(self, layout: Layout, again: None, count: int) -> "FoundCopies":

@@ -11,7 +11,7 @@ from minutebook.errors import StoreError, StoreRefused, StoreUnavailable
 from minutebook.index.last_segments import LastSegment
 from tests.corpus.model import PREFIX
 from tests.fakes.archive_scene import end_marker
-from tests.unit.compaction.publish.quiet_scene import BUSY, FIRST, OUT, QUIET, Nights
+from tests.unit.compaction.inventory.quiet_scene import BUSY, FIRST, OUT, QUIET, Nights
 
 
 def test_a_published_day_that_names_another_segment_is_not_believed(tmp_path: Path) -> None:

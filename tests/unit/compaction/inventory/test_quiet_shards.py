@@ -17,7 +17,7 @@ from minutebook.format.record import Record
 from minutebook.published.generation import Manifest, Pointer, ends_beside
 from minutebook.published.verdict import RULES
 from tests.corpus.model import PREFIX
-from tests.unit.compaction.publish.quiet_scene import BUSY, FIRST, OUT, QUIET, Nights
+from tests.unit.compaction.inventory.quiet_scene import BUSY, FIRST, OUT, QUIET, Nights
 
 DAYS = 6
 

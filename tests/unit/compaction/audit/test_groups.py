@@ -1,4 +1,4 @@
-"""A day that is judged in many buckets of shards is judged as in one: what looks across shards is not lost."""
+"""A day that is judged in many groups of shards is judged as in one: what looks across shards is not lost."""
 
 import re
 from collections.abc import Callable
@@ -61,7 +61,7 @@ def same_writer(corpus: Corpus) -> None:
 
 
 def audited(folder: Path, corpus: Corpus, shards: int, level: AuditLevel) -> Audit:
-    """Audit an archive in buckets of so many shards."""
+    """Audit an archive in groups of so many shards."""
     context = job_context(folder, corpus.checkpoints)._replace(sizes=TaskSizes(segments=5, shards=shards))
     return audit_day(context, DAY, AuditOptions(level=level)).audit
 
@@ -71,7 +71,7 @@ def audited(folder: Path, corpus: Corpus, shards: int, level: AuditLevel) -> Aud
     ("harm", "code", "count"),
     [(copied, "identical_segment", 2), (moved, "metadata_mismatch", 1), (same_writer, "identical_segment", 1)],
 )
-def test_buckets_of_one_shard_judge_as_one_bucket_does(
+def test_groups_of_one_shard_judge_as_one_group_does(
     tmp_path: Path, harm: Callable[[Corpus], None], code: str, count: int, level: AuditLevel
 ) -> None:
     """Copies and segments under other shards' keys, by the same findings and the same numbers."""
@@ -84,7 +84,7 @@ def test_buckets_of_one_shard_judge_as_one_bucket_does(
     assert (many.equation, many.shards, many.verdict) == (one.equation, one.shards, one.verdict)
 
 
-def test_an_original_in_another_bucket_is_found(tmp_path: Path) -> None:
+def test_an_original_in_another_group_is_found(tmp_path: Path) -> None:
     """A record that was dropped as the copy of another shard's is no finding, and one of nothing is a defect."""
     corpus = Corpus(DAY, shape=Shape(shards=4))
     one, other = corpus.shards[0], corpus.shards[3]
@@ -118,7 +118,7 @@ class Losing(LocalShardGroups):
 
         def lossy(values: Values, argument: ListArgument) -> list[GroupValue]:
             given = list(list_piece(values, argument))
-            return [(bucket, value[:-1] if _is_rows(value) else value) for bucket, value in given]
+            return [(group, value[:-1] if _is_rows(value) else value) for group, value in given]
 
         return super().repartition(lossy, arguments, count)  # type: ignore[arg-type] # those of the listing
 
@@ -127,7 +127,7 @@ def _is_rows(value: object) -> bool:
     return isinstance(value, list) and bool(value) and isinstance(value[0], ListedSegment)
 
 
-def test_a_bucket_that_was_listed_again_is_not_judged(tmp_path: Path) -> None:
+def test_a_group_that_was_listed_again_is_not_judged(tmp_path: Path) -> None:
     """What is judged must be what the generation names: anything else could not be proven."""
     corpus = Corpus(DAY)
     corpus.write(open_storage(Address(None, str(tmp_path))))
@@ -152,8 +152,8 @@ def test_a_shard_that_nobody_knew_lies_between_its_neighbours() -> None:
     assert grouping_of((f"{number:06d}" for number in range(10_000)), 8).total <= 130
 
 
-def test_small_buckets_share_a_task() -> None:
-    """While there is room; a bucket of several tasks begins one of its own."""
+def test_small_groups_share_a_task() -> None:
+    """While there is room; a group of several tasks begins one of its own."""
     sizes = {1: [TaskSize(30, 3)], 2: [TaskSize(30, 3)], 3: [TaskSize(50, 5)], 4: [], 5: [TaskSize(90, 9)] * 2}
     sizes[6] = [TaskSize(10, 1)]
     measured = {number: MeasuredTasks(tasks, sum(task.objects for task in tasks)) for number, tasks in sizes.items()}
