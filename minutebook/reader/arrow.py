@@ -4,6 +4,7 @@ A file system handler verifies each file as it is opened, and returns pyarrow's 
 Python.
 """
 
+from collections import deque
 from collections.abc import Sequence
 from typing import Final, Never
 
@@ -23,12 +24,16 @@ from minutebook.store.storage import Address
 _DAY: Final = pa.field("dt", pa.string())
 _REFRESHED: Final = frozenset({"container-role", "iam-role", "assume-role-with-web-identity"})
 """Credentials that pyarrow finds and refreshes by itself."""
+_LATEST: Final[deque[pafs.PyFileSystem]] = deque(maxlen=16)
+"""Held, so that Python frees them. One of Arrow's threads may have the last reference when a table is returned, and
+would abort the process where Python ends meanwhile (apache/arrow issue 34314)."""
 
 
 def open_dataset(published: PublishedDays, columns: Sequence[str] | None) -> ds.Dataset:
     """Return the Dataset of the days' files; see `minutebook.reader.read`."""
     sizes = {file.path: file.bytes for day in published.days for file in day.files}
     files = pafs.PyFileSystem(PublishedFiles(_file_system(published.address), sizes))
+    _LATEST.append(files)
     schema = _schema(files, published.days, columns)
     parquet = ds.ParquetFileFormat()
     fragments = [

@@ -139,7 +139,7 @@ def test_a_group_that_was_listed_again_is_not_judged(tmp_path: Path) -> None:
 
 
 def test_a_shard_that_nobody_knew_lies_between_its_neighbours() -> None:
-    """Buckets are told by names; more shards behind the last one move none."""
+    """Groups are known by names; more shards behind the last one move none."""
     names = [f"shardId-{number:012d}" for number in range(20)]
     grouping = grouping_of(names, 8)
     assert [grouping.of(name) for name in names] == [1] * 8 + [2] * 8 + [3] * 4
