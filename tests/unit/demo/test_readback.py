@@ -89,17 +89,13 @@ def test_a_record_in_two_segments_is_duplicated(archive: Archive) -> None:
     assert verdict.broken
 
 
-def test_other_bytes_are_altered(archive: Archive) -> None:
-    """The fingerprint decides, not the count."""
+@pytest.mark.parametrize(("data", "partition_key"), [(b"other", "key"), (None, "kéy")])
+def test_other_bytes_or_another_partition_key_are_altered(
+    archive: Archive, data: bytes | None, partition_key: str
+) -> None:
+    """The fingerprint decides, not the count; a wrong encoding damages the key first."""
     archive.send(1)
-    archive.hold(1, data=b"other")
-    assert archive.verdict().altered == [RecordRef(SHARD, Position(1))]
-
-
-def test_another_partition_key_is_altered(archive: Archive) -> None:
-    """It is part of the record, and the first thing that a wrong encoding damages."""
-    archive.send(1)
-    archive.hold(1, partition_key="kéy")
+    archive.hold(1, data=data, partition_key=partition_key)
     assert archive.verdict().altered == [RecordRef(SHARD, Position(1))]
 
 

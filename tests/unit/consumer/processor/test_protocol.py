@@ -110,27 +110,20 @@ def test_nothing_of_a_message_is_committed_whose_end_is_malformed(world: World) 
     assert worker.daemon.requests == []
 
 
-@pytest.mark.parametrize("sequence_number", ["", "-1", "x", "01", "1e5", "1" * 130])
-def test_a_sequence_number_that_is_none_ends_the_process(world: World, sequence_number: str) -> None:
-    """It could not be read back from the archive: one clear error, not a stack."""
+@pytest.mark.parametrize(
+    "field",
+    [
+        *({"sequenceNumber": text} for text in ("", "-1", "x", "01", "1e5", "1" * 130)),
+        {"subSequenceNumber": -1},
+        *({"approximateArrivalTimestamp": time_ms} for time_ms in (-1, 253_402_300_800_000)),
+    ],
+    ids=str,
+)
+def test_a_number_outside_its_range_ends_the_process(world: World, field: dict[str, object]) -> None:
+    """A position or time that could not be read back from the archive: one clear error, not a stack."""
     worker = world.started()
     with pytest.raises(MinutebookError):
-        worker.daemon.send(line(sequenceNumber=sequence_number))
-
-
-def test_a_sub_sequence_number_below_zero_ends_the_process(world: World) -> None:
-    """As above."""
-    worker = world.started()
-    with pytest.raises(MinutebookError):
-        worker.daemon.send(line(subSequenceNumber=-1))
-
-
-@pytest.mark.parametrize("arrival_ms", [-1, 253_402_300_800_000])
-def test_an_arrival_time_outside_the_calendar_ends_the_process(world: World, arrival_ms: int) -> None:
-    """No minute, no slot."""
-    worker = world.started()
-    with pytest.raises(MinutebookError):
-        worker.daemon.send(line(approximateArrivalTimestamp=arrival_ms))
+        worker.daemon.send(line(**field))
 
 
 def test_unknown_fields_of_a_newer_daemon_are_ignored(world: World) -> None:
