@@ -1,10 +1,14 @@
-"""The days before a report's: read from what is published, and never what holds a report up."""
+"""The days before a report's: read from what is published, never in the report's way, and drawn."""
 
 from pathlib import Path
 from random import Random
 
+import pytest
+
+from compaction.report.pictures import shown_minutes
 from compaction.report.trend import DAYS, read_trend
-from minutebook.format.day import Day
+from compaction.verdict.findings import Code, Finding, finding
+from minutebook.format.day import MINUTES_A_DAY, Day
 from minutebook.retry import Backoff
 from minutebook.store.directory_storage import DirectoryStorage
 from minutebook.store.places import StorePrefix
@@ -59,3 +63,23 @@ def test_what_cannot_be_read_says_why(tmp_path: Path) -> None:
     assert found[-3] == ("clean", 98, None, "its audit is gone")
     assert found[-2][3].startswith("its audit does not parse")
     assert found[-1] == ("clean", 100, (0, 0, 0), "")
+
+
+def _at(*minutes: str) -> list[Finding]:
+    return [finding(Code.BROKEN_CHAIN, "a gap", shard="s", minute=f"2026-11-{minute}Z") for minute in minutes]
+
+
+@pytest.mark.parametrize(
+    ("minutes", "shown"),
+    [
+        (["20T15:07"], range(15 * 60, 16 * 60)),
+        (["20T00:00", "20T05:59"], range(6 * 60)),
+        (["20T23:59"], range(23 * 60, MINUTES_A_DAY)),
+        (["20T00:00", "20T06:00"], range(MINUTES_A_DAY)),
+        ([], range(MINUTES_A_DAY)),
+        (["19T23:59", "20T15:07"], range(15 * 60, 16 * 60)),
+    ],
+)
+def test_a_few_hours_are_drawn_large(minutes: list[str], shown: range) -> None:
+    """Whole hours around what there is, up to six; else the whole day. Other days do not count."""
+    assert shown_minutes(DAY, {}, _at(*minutes)) == shown

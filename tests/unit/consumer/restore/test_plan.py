@@ -7,6 +7,7 @@ from consumer.leases.rows import Checkpoint
 from minutebook.errors import SafetyRefusal, StoreRefused
 from minutebook.format.minute import iso_time
 from minutebook.format.position import Position
+from minutebook.format.tombstone import FOLDER
 from minutebook.owner import read_application
 from tests.fakes.archive_scene import PREFIX
 from tests.fakes.clock import START_MS
@@ -233,3 +234,27 @@ def test_an_outage_of_the_store_is_an_error() -> None:
     archive.store.faults = EndlessFault(Fault.REFUSED, verbs=["LIST"])
     with pytest.raises(StoreRefused, match="AccessDenied"):
         archive.plan()
+
+
+DAMAGE = [b"", b"gone", b'{"format": 9}']
+
+
+@pytest.mark.parametrize("damage", DAMAGE)
+def test_a_shard_goes_on_after_its_tail_and_the_tombstone_is_named(damage: bytes) -> None:
+    """A segment between two others is gone: it was expired, for all that can be told."""
+    scene = RestoreScene(S0)
+    ends = scene.begun(S0, [NOW - 9, NOW - 8, NOW - 7], missing=[1])
+    key = f"{PREFIX}{FOLDER}2026-11-21.json"
+    scene.bucket.place(key, damage)
+    row = scene.plan()[S0]
+    assert row.lease.checkpoint == ends[2]
+    assert any(key in warning for warning in row.warnings)
+
+
+@pytest.mark.parametrize("damage", DAMAGE)
+def test_a_hole_on_other_days_is_a_hole(damage: bytes) -> None:
+    """It is read again."""
+    scene = RestoreScene(S0)
+    ends = scene.begun(S0, [NOW - 9, NOW - 8, NOW - 7], missing=[1])
+    scene.bucket.place(f"{PREFIX}{FOLDER}2026-10-01.json", damage)
+    assert scene.checkpoints() == {S0: ends[0]}
