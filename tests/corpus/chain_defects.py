@@ -12,32 +12,28 @@ from tests.corpus.model import BEGIN_MS, PREFIX, Corpus, Shard, copy_of, make_se
 from tests.fakes.archive_scene import end_marker
 
 
-def missing_object(corpus: Corpus, shard: Shard, index: int) -> list[Expected]:
+def missing_object(_corpus: Corpus, shard: Shard, index: int) -> list[Expected]:
     """Delete a segment between two others."""
-    del corpus
     before, after = shard.segments[index - 1], shard.segments[index + 1]
     del shard.segments[index]
     return [Expected(Code.BROKEN_CHAIN, shard.shard_id, (before.key, after.key))]
 
 
-def missing_day(corpus: Corpus, shard: Shard, index: int) -> list[Expected]:
+def missing_day(corpus: Corpus, shard: Shard, _index: int) -> list[Expected]:
     """Delete every segment of the day, of a shard that goes on in the next one or has an end."""
-    del index
     inside = set(shard.in_day(corpus.day))
     shard.segments = [segment for number, segment in enumerate(shard.segments) if number not in inside]
     return [Expected(Code.BROKEN_CHAIN, shard.shard_id, (shard.segments[-1].key,))]
 
 
-def missing_tail(corpus: Corpus, shard: Shard, index: int) -> list[Expected]:
+def missing_tail(_corpus: Corpus, shard: Shard, _index: int) -> list[Expected]:
     """Delete the last segment of a shard whose end a marker or checkpoint names."""
-    del corpus, index
     del shard.segments[-1]
     return [Expected(Code.BROKEN_CHAIN, shard.shard_id, (shard.segments[-1].key,))]
 
 
-def overlapping_segments(corpus: Corpus, shard: Shard, index: int) -> list[Expected]:
+def overlapping_segments(_corpus: Corpus, shard: Shard, index: int) -> list[Expected]:
     """Let a segment hold the first two records of the next one too."""
-    del corpus
     segment, following = shard.segments[index], shard.segments[index + 1]
     shared = [
         msgspec.structs.replace(record, arrival_ms=segment.records[-1].arrival_ms) for record in following.records[:2]
@@ -58,9 +54,8 @@ def overlapping_segments(corpus: Corpus, shard: Shard, index: int) -> list[Expec
     ]
 
 
-def forked_chain(corpus: Corpus, shard: Shard, index: int) -> list[Expected]:
+def forked_chain(_corpus: Corpus, shard: Shard, index: int) -> list[Expected]:
     """Cut a segment in two that both claim the same predecessor."""
-    del corpus
     segment = shard.segments[index]
     half = len(segment.records) // 2
     halves = [
@@ -78,41 +73,36 @@ def forked_chain(corpus: Corpus, shard: Shard, index: int) -> list[Expected]:
     return [Expected(Code.FORKED_CHAIN, shard.shard_id, (halves[1].key,))]
 
 
-def unproven_continuity(corpus: Corpus, shard: Shard, index: int) -> list[Expected]:
+def unproven_continuity(_corpus: Corpus, shard: Shard, index: int) -> list[Expected]:
     """Mark a segment as one before which records may have been trimmed."""
-    del corpus
     segment = shard.segments[index]
     segment.fields["continuity"] = "unproven"
     return [Expected(Code.UNPROVEN_CONTINUITY, shard.shard_id, (segment.key,), severity="unknown")]
 
 
-def lost_continuity(corpus: Corpus, shard: Shard, index: int) -> list[Expected]:
+def lost_continuity(_corpus: Corpus, shard: Shard, index: int) -> list[Expected]:
     """Mark a segment as one before which records were trimmed."""
-    del corpus
     segment = shard.segments[index]
     segment.fields["continuity"] = "lost"
     return [Expected(Code.BROKEN_CHAIN, shard.shard_id, (segment.key,))]
 
 
-def missing_start(corpus: Corpus, shard: Shard, index: int) -> list[Expected]:
+def missing_start(corpus: Corpus, shard: Shard, _index: int) -> list[Expected]:
     """Delete start.json of a shard that begins in the day."""
-    del index
     _begin_in_day(corpus, shard)
     shard.has_start = False
     return [Expected(Code.MISSING_START, shard.shard_id, (shard.segments[0].key,))]
 
 
-def missing_first(corpus: Corpus, shard: Shard, index: int) -> list[Expected]:
+def missing_first(corpus: Corpus, shard: Shard, _index: int) -> list[Expected]:
     """Delete the first segment of a shard that begins in the day."""
-    del index
     _begin_in_day(corpus, shard)
     del shard.segments[0]
     return [Expected(Code.BROKEN_CHAIN, shard.shard_id, (shard.segments[0].key,))]
 
 
-def unproven_end(corpus: Corpus, shard: Shard, index: int) -> list[Expected]:
+def unproven_end(corpus: Corpus, shard: Shard, _index: int) -> list[Expected]:
     """Take away what proves the end of a shard's day."""
-    del index
     shard.segments = [
         segment for segment in shard.segments if segment.metadata.minute < corpus.day.shift(1).first_minute
     ]
@@ -121,9 +111,8 @@ def unproven_end(corpus: Corpus, shard: Shard, index: int) -> list[Expected]:
     return [Expected(Code.UNPROVEN_END, shard.shard_id, (tail.key,), severity="unknown")]
 
 
-def expired_end(corpus: Corpus, shard: Shard, index: int) -> list[Expected]:
+def expired_end(corpus: Corpus, shard: Shard, _index: int) -> list[Expected]:
     """Let end.json say that the shard's end could not be read any more."""
-    del index
     shard.segments = [
         segment for segment in shard.segments if segment.metadata.minute < corpus.day.shift(1).first_minute
     ]
@@ -135,9 +124,8 @@ def expired_end(corpus: Corpus, shard: Shard, index: int) -> list[Expected]:
     return [Expected(Code.UNPROVEN_END, shard.shard_id, (tail.key,), severity="unknown")]
 
 
-def wrong_end(corpus: Corpus, shard: Shard, index: int) -> list[Expected]:
+def wrong_end(corpus: Corpus, shard: Shard, _index: int) -> list[Expected]:
     """Let the checkpoint lie behind the last segment: one is missing."""
-    del index
     unproven_end(corpus, shard, 0)
     tail = shard.segments[-1]
     shard.checkpoint = Position(tail.metadata.last.sequence + 5)
@@ -154,9 +142,8 @@ def _begin_in_day(corpus: Corpus, shard: Shard) -> None:
     start.fields = fields
 
 
-def unreadable_marker(corpus: Corpus, shard: Shard, index: int) -> list[Expected]:
+def unreadable_marker(corpus: Corpus, shard: Shard, _index: int) -> list[Expected]:
     """Damage start.json of a shard that begins in the day."""
-    del index
     _begin_in_day(corpus, shard)
     shard.has_start = False
     key = start_marker_key(PREFIX, shard.shard_id)

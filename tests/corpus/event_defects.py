@@ -13,9 +13,8 @@ from tests.corpus.expected import Expected, Seen
 from tests.corpus.model import PREFIX, Corpus, Shard, Stored
 
 
-def repeated_event(corpus: Corpus, shard: Shard, index: int) -> list[Expected]:
+def repeated_event(_corpus: Corpus, shard: Shard, index: int) -> list[Expected]:
     """Let two records of a segment repeat the event of a third: a producer's retries, a moment later."""
-    del corpus
     chosen = shard.segments[index]
     _give_event(chosen, (0, 2, 4), f"{shard.shard_id} thrice")
     return [Expected(Code.PRODUCER_DUPLICATE, shard.shard_id, (chosen.key,), 2, "warning", Seen.KEYS)]

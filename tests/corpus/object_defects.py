@@ -27,9 +27,8 @@ def copied_to_a_foreign_name(corpus: Corpus, shard: Shard, index: int) -> list[E
     return [Expected(Code.IDENTICAL_SEGMENT, shard.shard_id, (key, segment.key), len(segment.records))]
 
 
-def copied_from_another_day(corpus: Corpus, shard: Shard, index: int) -> list[Expected]:
+def copied_from_another_day(corpus: Corpus, shard: Shard, _index: int) -> list[Expected]:
     """Copy a segment of the day before into the day."""
-    del index
     segment = shard.segments[0]
     assert segment.metadata.minute not in corpus.day
     minute = corpus.day.first_minute + 1000
@@ -38,17 +37,15 @@ def copied_from_another_day(corpus: Corpus, shard: Shard, index: int) -> list[Ex
     return [Expected(Code.IDENTICAL_SEGMENT, shard.shard_id, (key, segment.key), len(segment.records))]
 
 
-def truncated_object(corpus: Corpus, shard: Shard, index: int) -> list[Expected]:
+def truncated_object(_corpus: Corpus, shard: Shard, index: int) -> list[Expected]:
     """Cut a body short."""
-    del corpus
     segment = shard.segments[index]
     segment.body = segment.body[: len(segment.body) // 2]
     return [Expected(Code.UNREADABLE_OBJECT, shard.shard_id, (segment.key,), seen=Seen.KEYS)]
 
 
-def flipped_bit(corpus: Corpus, shard: Shard, index: int) -> list[Expected]:
+def flipped_bit(_corpus: Corpus, shard: Shard, index: int) -> list[Expected]:
     """Change the checksum behind the content."""
-    del corpus
     segment = shard.segments[index]
     at = 8 if compression_of(segment.key) is Compression.GZIP else 4
     segment.body = segment.body[:-at] + bytes([segment.body[-at] ^ 1]) + segment.body[1 - at :]
@@ -64,17 +61,15 @@ def swapped_lines(corpus: Corpus, shard: Shard, index: int) -> list[Expected]:
     return [Expected(Code.OUT_OF_ORDER, shard.shard_id, (segment.key,), seen=Seen.KEYS)]
 
 
-def edited_count(corpus: Corpus, shard: Shard, index: int) -> list[Expected]:
+def edited_count(_corpus: Corpus, shard: Shard, index: int) -> list[Expected]:
     """Change the number of records in the metadata."""
-    del corpus
     segment = shard.segments[index]
     segment.fields["records"] = str(len(segment.records) + 2)
     return [Expected(Code.COUNT_MISMATCH, shard.shard_id, (segment.key,), 2, seen=Seen.KEYS)]
 
 
-def edited_payload_bytes(corpus: Corpus, shard: Shard, index: int) -> list[Expected]:
+def edited_payload_bytes(_corpus: Corpus, shard: Shard, index: int) -> list[Expected]:
     """Change the number of payload bytes in the metadata."""
-    del corpus
     segment = shard.segments[index]
     segment.fields["payload-bytes"] = str(segment.metadata.payload_bytes + 1)
     return [Expected(Code.COUNT_MISMATCH, shard.shard_id, (segment.key,), seen=Seen.KEYS)]
@@ -99,51 +94,45 @@ def repeated_line(corpus: Corpus, shard: Shard, index: int) -> list[Expected]:
     return [Expected(Code.DUPLICATE_RECORD, shard.shard_id, (segment.key,), seen=Seen.KEYS)]
 
 
-def edited_arrival(corpus: Corpus, shard: Shard, index: int) -> list[Expected]:
+def edited_arrival(_corpus: Corpus, shard: Shard, index: int) -> list[Expected]:
     """Change the first arrival time in the metadata."""
-    del corpus
     segment = shard.segments[index]
     segment.fields["arrival-min"] = str(segment.metadata.arrival_min_ms - 1)
     return [Expected(Code.METADATA_MISMATCH, shard.shard_id, (segment.key,), seen=Seen.KEYS)]
 
 
-def edited_minute(corpus: Corpus, shard: Shard, index: int) -> list[Expected]:
+def edited_minute(_corpus: Corpus, shard: Shard, index: int) -> list[Expected]:
     """Change the minute in the metadata to the one before, within the day."""
-    del corpus
     segment = shard.segments[index]
     metadata = msgspec.structs.replace(segment.metadata, minute=segment.metadata.minute + 1)
     segment.fields = metadata.encode()
     return [Expected(Code.METADATA_MISMATCH, shard.shard_id, (segment.key,))]
 
 
-def unreadable_metadata(corpus: Corpus, shard: Shard, index: int) -> list[Expected]:
+def unreadable_metadata(_corpus: Corpus, shard: Shard, index: int) -> list[Expected]:
     """Break a field of the metadata."""
-    del corpus
     segment = shard.segments[index]
     segment.fields["last"] = "somewhere"
     return [Expected(Code.METADATA_MISMATCH, shard.shard_id, (segment.key,))]
 
 
-def torn_object(corpus: Corpus, shard: Shard, index: int) -> list[Expected]:
+def torn_object(_corpus: Corpus, shard: Shard, index: int) -> list[Expected]:
     """Take the metadata from a segment."""
-    del corpus
     segment = shard.segments[index]
     segment.fields = {}
     return [Expected(Code.FOREIGN_OBJECT, shard.shard_id, (segment.key,))]
 
 
-def foreign_object(corpus: Corpus, shard: Shard, index: int) -> list[Expected]:
+def foreign_object(corpus: Corpus, shard: Shard, _index: int) -> list[Expected]:
     """Put something else below the day's folder."""
-    del index
     name = corpus.rng.choice(["notes", "7x/a", "11/31/readme", "23/59/x.jsonl.gz"])
     key = f"{corpus.day.path(PREFIX)}{name}-{shard.shard_id}"
     corpus.objects[key] = (b"hello", {})
     return [Expected(Code.FOREIGN_OBJECT, None, (key,))]
 
 
-def wrong_minute(corpus: Corpus, shard: Shard, index: int) -> list[Expected]:
+def wrong_minute(_corpus: Corpus, shard: Shard, index: int) -> list[Expected]:
     """Let two records of a segment have arrived in the minute after."""
-    del corpus
     segment = shard.segments[index]
     for place in (-2, -1):
         late = segment.records[place].arrival_ms + MINUTE_MS
@@ -153,9 +142,8 @@ def wrong_minute(corpus: Corpus, shard: Shard, index: int) -> list[Expected]:
     return [Expected(Code.WRONG_MINUTE, shard.shard_id, (segment.key,), 2, seen=Seen.KEYS)]
 
 
-def other_shards_line(corpus: Corpus, shard: Shard, index: int) -> list[Expected]:
+def other_shards_line(_corpus: Corpus, shard: Shard, index: int) -> list[Expected]:
     """Let the lines of a segment name another shard."""
-    del corpus
     segment = shard.segments[index]
     segment.body = body_of(
         "shardId-000000000999", segment.metadata.minute, segment.records, compression_of(segment.key)
@@ -163,9 +151,8 @@ def other_shards_line(corpus: Corpus, shard: Shard, index: int) -> list[Expected
     return [Expected(Code.METADATA_MISMATCH, shard.shard_id, (segment.key,), len(segment.records), seen=Seen.KEYS)]
 
 
-def other_compression(corpus: Corpus, shard: Shard, index: int) -> list[Expected]:
+def other_compression(_corpus: Corpus, shard: Shard, index: int) -> list[Expected]:
     """Store a segment in the compression that the archive is not of, as a writer with a setting of its own would."""
-    del corpus
     segment = shard.segments[index]
     segment.key = other_name(segment.key)
     segment.pack()

@@ -94,6 +94,17 @@ class Shelf:
         body = msgspec.json.encode(msgspec.structs.replace(manifest, files=(changed,), columns=columns))
         Path(self.storage.uri(pointer.manifest)).write_bytes(body)
 
+    def evolve(self, day: Day, columns: dict[str, pa.Array]) -> None:
+        """Publish a day of one row with typed columns, as its manifest says."""
+        self.publish(day, "typed", (1,))
+
+        def typed(table: pa.Table) -> pa.Table:
+            for name, values in columns.items():
+                table = table.append_column(name, values)
+            return table
+
+        self.change_file(day, typed, {name: str(values.type) for name, values in columns.items()})
+
     def commit(self, table: DayTable, day: Day) -> TableCommit | None:
         """Bring the table into step with the day's pointer."""
         return TableCommitter(table, self.publisher(day), self.clock, new_id).commit()

@@ -4,7 +4,6 @@ A shard remembers what was put when; retention trims from the oldest on. What Ki
 trimmed number is said in two ways, so a history takes one of them.
 """
 
-import base64
 from collections.abc import Mapping, Sequence
 from email.utils import formatdate
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
@@ -12,7 +11,8 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 import msgspec
 from botocore.exceptions import ClientError
 
-from tests.fakes.shard import SHARD, FakeShard, UserRecord
+from tests.fakes.shard import SHARD, FakeShard
+from tests.fakes.wire import delivered_record
 from tests.simulation.services.bucket import SIGNATURE_SECONDS
 from tests.simulation.world import Host, World
 from tests.witness.aggregate import aggregate
@@ -105,7 +105,7 @@ class SimShard(FakeShard):
         for record in self.put_aggregate(payloads, arrival_ms, key, gap=gap):
             self.index[record.position] = len(self.put_at)
             self.put_at.append(now)
-            self.wire.append(_wire(record))
+            self.wire.append(msgspec.json.encode(delivered_record(record)))
         size = len(self.put_at) - first
         good = 0 if fault == "outside_hash_range" else size
         if good < size:
@@ -283,18 +283,4 @@ def _error(code: str) -> ClientError:
     return ClientError(
         {"Error": {"Code": code, "Message": ""}, "ResponseMetadata": {"HTTPStatusCode": 400}},  # type: ignore[typeddict-item] # what our code reads of it
         "simulated",
-    )
-
-
-def _wire(record: UserRecord) -> bytes:
-    """Return the record as KCL's daemon writes it."""
-    return msgspec.json.encode(
-        {
-            "action": "record",
-            "data": base64.b64encode(record.data).decode(),
-            "partitionKey": record.partition_key,
-            "sequenceNumber": str(record.position.sequence),
-            "subSequenceNumber": record.position.sub,
-            "approximateArrivalTimestamp": record.arrival_ms,
-        }
     )

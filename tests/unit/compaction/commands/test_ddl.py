@@ -41,18 +41,6 @@ def shelf(tmp_path: Path) -> Shelf:
     return made
 
 
-def evolve(shelf: Shelf, day: Day, columns: dict[str, pa.Array]) -> None:
-    """Publish a day of one row with typed columns, as its manifest says."""
-    shelf.publish(day, "typed", (1,))
-
-    def typed(table: pa.Table) -> pa.Table:
-        for name, values in columns.items():
-            table = table.append_column(name, values)
-        return table
-
-    shelf.change_file(day, typed, {name: str(values.type) for name, values in columns.items()})
-
-
 def ddl_text(shelf: Shelf) -> str:
     """Return the DDL of what is published."""
     return ddl_of(shelf.publisher(DAY).storage, shelf.place, "events.raw", TODAY)
@@ -75,7 +63,7 @@ def test_the_ddl_has_each_column_as_wide_as_any_day(shelf: Shelf) -> None:
         "x": pa.array([0.5]),
     }
     for number, columns in enumerate((NARROW | narrow, WIDE | wide, NARROW | {"_unfit": pa.array(["n: no"])})):
-        evolve(shelf, DAY.shift(number), columns)
+        shelf.evolve(DAY.shift(number), columns)
 
     assert listed(ddl_text(shelf)) == [
         *EVERY_DAY,
@@ -94,9 +82,9 @@ def test_the_ddl_has_each_column_as_wide_as_any_day(shelf: Shelf) -> None:
 
 def test_the_ddl_has_the_typed_columns_of_all_days(shelf: Shelf) -> None:
     """The newest day's first, each as wide as any day needs; what no type holds is told."""
-    evolve(shelf, DAY, NARROW)
-    evolve(shelf, DAY.shift(1), WIDE)
-    evolve(shelf, DAY.shift(2), {"price": pa.array(["1.5"]), "n": pa.array([1], pa.int32())})
+    shelf.evolve(DAY, NARROW)
+    shelf.evolve(DAY.shift(1), WIDE)
+    shelf.evolve(DAY.shift(2), {"price": pa.array(["1.5"]), "n": pa.array([1], pa.int32())})
     text = ddl_text(shelf)
 
     assert text.startswith(

@@ -123,18 +123,6 @@ def test_columns_that_a_day_has_not_are_null_in_it(shelf: Shelf) -> None:
     assert duckdb.sql("SELECT count(tenant), count(*) FROM found").fetchall() == [(2, 4)]
 
 
-def evolve(shelf: Shelf, day: Day, columns: dict[str, pa.Array]) -> None:
-    """Publish a day of one row with typed columns."""
-    shelf.publish(day, "typed", (1,))
-
-    def typed(table: pa.Table) -> pa.Table:
-        for name, values in columns.items():
-            table = table.append_column(name, values)
-        return table
-
-    shelf.change_file(day, typed)
-
-
 def test_days_before_and_after_their_columns_evolved_are_one_table(shelf: Shelf) -> None:
     """Without typed columns, with them, and with wider and new ones, also within structs and lists."""
     shelf.publish(DAY, "a", (1,))
@@ -145,7 +133,7 @@ def test_days_before_and_after_their_columns_evolved_are_one_table(shelf: Shelf)
         "who": pa.array([{"a": 1}], narrow),
         "tags": pa.array([[1]], pa.list_(pa.field("element", pa.int32()))),
     }
-    evolve(shelf, DAY.shift(1), columns)
+    shelf.evolve(DAY.shift(1), columns)
     columns = {
         "n": pa.array([2**40], pa.int64()),
         "price": pa.array([Decimal("1234567890.25")], pa.decimal128(12, 2)),
@@ -153,7 +141,7 @@ def test_days_before_and_after_their_columns_evolved_are_one_table(shelf: Shelf)
         "tags": pa.array([[2**40]], pa.list_(pa.field("element", pa.int64()))),
         "new": pa.array([True]),
     }
-    evolve(shelf, DAY.shift(2), columns)
+    shelf.evolve(DAY.shift(2), columns)
     found = read(uri(shelf), FIRST, LAST, ["n", "price", "who", "tags", "new", "dt"])
 
     assert found.schema.types == [
@@ -188,8 +176,8 @@ def test_days_before_and_after_their_columns_evolved_are_one_table(shelf: Shelf)
 )
 def test_a_type_that_would_round_is_no_common_type(shelf: Shelf, before: pa.Array, after: pa.Array) -> None:
     """A reader must not show another number than the file holds."""
-    evolve(shelf, DAY, {"x": before})
-    evolve(shelf, DAY.shift(1), {"x": after})
+    shelf.evolve(DAY, {"x": before})
+    shelf.evolve(DAY.shift(1), {"x": after})
 
     with pytest.raises(SettingsError, match=r"column x is .* on 2026-11-2|no common type holds") as caught:
         read(uri(shelf), FIRST, NEXT)
