@@ -5,10 +5,9 @@ rows need no archive; some need servers: the embedded ones, or one that denies s
 """
 
 import os
-import socket
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -171,14 +170,6 @@ def stream(kinesis_client: "KinesisClient") -> str:
     kinesis_client.create_stream(StreamName=name, ShardCount=1)
     kinesis_client.get_waiter("stream_exists").wait(StreamName=name, WaiterConfig={"Delay": 1})
     return name
-
-
-@pytest.fixture
-def unused_endpoint() -> Iterator[str]:
-    """Return an address where connections are refused: bound, and nobody listens."""
-    with socket.socket() as reserved:
-        reserved.bind(("127.0.0.1", 0))
-        yield f"http://127.0.0.1:{reserved.getsockname()[1]}"
 
 
 @pytest.fixture

@@ -2,10 +2,9 @@
 
 import json
 import os
-import socket
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -80,14 +79,6 @@ def the_failure(loaded: LoadedSettings, *, whole: bool = False) -> Check:
     assert len(found) == 1, found
     assert found[0].next_step
     return found[0]
-
-
-@pytest.fixture
-def unused_endpoint() -> Iterator[str]:
-    """Return an address where connections are refused: bound, and nobody listens."""
-    with socket.socket() as reserved:
-        reserved.bind(("127.0.0.1", 0))
-        yield f"http://127.0.0.1:{reserved.getsockname()[1]}"
 
 
 def test_all_is_well(prepare: Prepare, bucket: str, s3_client: "S3Client") -> None:

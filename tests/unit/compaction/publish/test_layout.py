@@ -8,16 +8,13 @@ import pytest
 
 from minutebook.published.generation import DayFolder, Manifest, Pointer
 from tests.corpus.desk import DAY, OUT, Desk
+from tests.unit.compaction.commands.vacuum.scene import twice_published
 
 
 @pytest.fixture
 def desk(tmp_path: Path) -> Desk:
     """Return a day of two generations, the first of which is not swept yet."""
-    desk = Desk(tmp_path)
-    desk.compact()
-    desk.archive_more()
-    desk.compact()
-    return desk
+    return twice_published(tmp_path)
 
 
 def as_before(desk: Desk) -> list[str]:

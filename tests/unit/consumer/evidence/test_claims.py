@@ -21,14 +21,6 @@ PROVEN, UNPROVEN = Continuity.PROVEN, Continuity.UNPROVEN
 Stated = tuple[Continuity | None, int | None]
 
 
-@pytest.fixture
-def world() -> World:
-    """Return a shard with four records."""
-    world = World()
-    world.put(4)
-    return world
-
-
 def claims(world: World) -> list[Stated]:
     """Return what each segment states."""
     return [(segment.metadata.continuity, segment.metadata.evidence_ms) for segment in world.chain()]

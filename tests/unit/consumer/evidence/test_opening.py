@@ -27,14 +27,6 @@ ADOPTED_KEY = f"{PREFIX}_shards/{SHARD}/adopted.json"
 HOUR_MS = 3_600_000
 
 
-@pytest.fixture
-def world() -> World:
-    """Return a shard with four records."""
-    world = World()
-    world.put(4)
-    return world
-
-
 def document(world: World, key: str) -> dict[str, Any]:
     """Return a marker as it is stored."""
     found: dict[str, Any] = json.loads(world.bucket.body(key))

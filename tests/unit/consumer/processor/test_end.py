@@ -26,14 +26,6 @@ END_KEY = f"{PREFIX}_shards/shardId-000000000000/end.json"
 SHARD = "shardId-000000000000"
 
 
-@pytest.fixture
-def world() -> World:
-    """Return a shard with four records."""
-    world = World()
-    world.put(4)
-    return world
-
-
 def at_the_end(world: World) -> Worker:
     """Return a worker that holds all records of the closed shard."""
     worker = world.started()

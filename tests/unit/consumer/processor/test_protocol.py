@@ -10,14 +10,6 @@ from tests.fakes.memory_store import EndlessFault, Fault
 from tests.fakes.world import World
 
 
-@pytest.fixture
-def world() -> World:
-    """Return a shard with four records."""
-    world = World()
-    world.put(4)
-    return world
-
-
 def test_one_process_serves_a_whole_life(world: World) -> None:
     """initialize, batches, an empty batch, shutdownRequested, leaseLost, end of input: all in one run."""
     worker = world.worker()

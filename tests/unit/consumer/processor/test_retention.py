@@ -12,14 +12,6 @@ from tests.fakes.world import Worker, World
 DAY = DAY_MS / 1000
 
 
-@pytest.fixture
-def world() -> World:
-    """Return a shard with four records."""
-    world = World()
-    world.put(4)
-    return world
-
-
 def asleep_for(world: World, days: float) -> Worker:
     """Return a worker that archived four records and slept; two more arrived and were trimmed, then two that stay."""
     worker = world.started()

@@ -26,14 +26,6 @@ START_KEY = f"{PREFIX}_shards/shardId-000000000000/start.json"
 APPLICATION_KEY = f"{PREFIX}_application.json"
 
 
-@pytest.fixture
-def world() -> World:
-    """Return a shard with four records."""
-    world = World()
-    world.put(4)
-    return world
-
-
 def test_latest_is_refused() -> None:
     """Two starts would begin at different records: exit code 2, no request."""
     world = World(start="LATEST")
