@@ -22,11 +22,8 @@ def role_session(base: "Session", role_arn: str, access: Access, region: str) ->
     refused, retryable otherwise.
     """
     from boto3.session import Session  # noqa: PLC0415 - costs 20 MB, so only processes that talk to AWS import it
+    from botocore import credentials as sources  # noqa: PLC0415 - as above
     from botocore.config import Config  # noqa: PLC0415 - as above
-    from botocore.credentials import (  # noqa: PLC0415 - as above
-        AssumeRoleCredentialFetcher,
-        DeferredRefreshableCredentials,
-    )
     from botocore.session import get_session  # noqa: PLC0415 - as above
 
     settings = Config(
@@ -47,8 +44,10 @@ def role_session(base: "Session", role_arn: str, access: Access, region: str) ->
     arguments = {"RoleSessionName": ROLE_SESSION}
     if access.stream_role_external_id is not None:
         arguments["ExternalId"] = access.stream_role_external_id
-    fetcher = AssumeRoleCredentialFetcher(create_client, _SourceCredentials(base), role_arn, extra_args=arguments)
-    core._credentials = DeferredRefreshableCredentials(fetcher.fetch_credentials, "assume-role")  # noqa: SLF001 - as boto3 itself does
+    fetcher = sources.AssumeRoleCredentialFetcher(
+        create_client, _SourceCredentials(base), role_arn, extra_args=arguments
+    )
+    core._credentials = sources.DeferredRefreshableCredentials(fetcher.fetch_credentials, "assume-role")  # noqa: SLF001 - as boto3 itself does
     return Session(botocore_session=core)
 
 

@@ -48,11 +48,7 @@ def read_body(storage: RetryingStorage, body: Body) -> Iterator[tuple[Position, 
     """Yield a segment's records in order.
 
     If a stream breaks, it is read again from its start, with the same ETag, and records already yielded are skipped.
-
-    Raises:
-        FormatError: the segment is damaged; the records yielded before are correct.
-        ObjectChanged: it is gone, or not the one that was listed.
-        StoreUnavailable, StoreRefused: the store.
+    Raises FormatError for damage after the yielded records, ObjectChanged for one that is not as it was listed.
     """
     segment, last = body.segment, None
     backoff = storage.new_backoff()

@@ -1,11 +1,6 @@
 """Judge a scope by names and metadata, without reading lines and without Spark.
 
-    statements = read_statements(...)      markers and marks, before any segment is listed
-    links      = the scope's own segments  `read_links`, or links that the caller has read already
-    facts      = read_facts(...)           adds the evidence before and after the scope
-    judged     = judge_facts(facts)
-
-`judge_archive` does all of it, and repeats it before it reports a missing segment.
+`judge_archive` shows the steps; the audit has read the links of the scope's segments already.
 """
 
 import hashlib
@@ -24,8 +19,7 @@ from minutebook.format.minute import MINUTE_MS
 from minutebook.index.last_segments import LastSegments, none_published
 from minutebook.index.names import ArchiveIndex
 from minutebook.proof.evidence_set import ProofQuery
-from minutebook.proof.links import SegmentLinks
-from minutebook.proof.search import Search
+from minutebook.proof.search import Search, SegmentLinks
 from minutebook.proof.sources import sources_of
 from minutebook.proof.statements import DamagedObject, Statements, read_statements
 from minutebook.store.retrying import RetryingStore

@@ -5,8 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from minutebook.aws.checksum import crc32_text
-from minutebook.aws.clients import error_code, http_status, is_retryable
+from minutebook.aws.clients import crc32_text, error_code, http_status, is_retryable
 from minutebook.errors import OutcomeUnknown, StoreError, StoreRefused
 from minutebook.store.objects import ListedObject, Listing, ObjectHead, PutOutcome, StoredObject
 
@@ -103,11 +102,7 @@ class S3Store:
         return StoredObject(body, answer["ETag"], _lower(answer["Metadata"]))
 
     def _refusal_of_head(self, key: str) -> StoreError:
-        """Return the error for a 403 to a HEAD, by the code in S3's answer to a GET of the same key.
-
-        A HEAD has no body with a code. 403 may be AccessDenied, also for a missing key if the role lacks
-        s3:ListBucket, or RequestTimeTooSkewed, which is retryable.
-        """
+        """Return the error for a 403 to a HEAD, which has no body with a code, by the answer to a GET of the key."""
         try:
             self._client.get_object(Bucket=self.bucket, Key=key)["Body"].close()
         except FAILURES as exc:
@@ -131,11 +126,8 @@ class S3Store:
 
     def _pages(self, prefix: str, delimiter: str | None = None) -> Iterator["ListObjectsV2OutputTypeDef"]:
         what = f"LIST s3://{self.bucket}/{prefix}"
-        paginate = self._client.get_paginator("list_objects_v2").paginate
-        if delimiter is None:
-            pages = paginate(Bucket=self.bucket, Prefix=prefix)
-        else:
-            pages = paginate(Bucket=self.bucket, Prefix=prefix, Delimiter=delimiter)
+        level: dict[str, Any] = {} if delimiter is None else {"Delimiter": delimiter}
+        pages = self._client.get_paginator("list_objects_v2").paginate(Bucket=self.bucket, Prefix=prefix, **level)
         try:
             for page in pages:
                 check_whole(page, what, "IsTruncated")

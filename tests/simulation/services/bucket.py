@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple
 
 from botocore.exceptions import ClientError, EndpointConnectionError, ReadTimeoutError
 
-from minutebook.aws.checksum import crc32_text
+from minutebook.aws.clients import crc32_text
 from tests.simulation.world import Host, World
 
 PREFIX: Final = "raw/"

@@ -18,7 +18,7 @@ DAY: Final = Day.parse("2026-11-20")
 _IMPORTS: Final = """
 import sys
 sys.path.insert(0, sys.argv[1])
-import minutebook.reader.arrow, minutebook.cat.command, minutebook.cat.parquet
+import minutebook.reader.arrow, minutebook.cat.command
 print(*sorted({name.partition(".")[0] for name in sys.modules}))
 """
 _SCRIPT: Final = """
