@@ -70,12 +70,7 @@ class SettingsTexts(NamedTuple):
 def load_archive_settings(
     file: Path | str | None, environ: Mapping[str, str], fetch: Fetch = fetch_properties
 ) -> ArchiveSettings:
-    """Read the archive's settings from a file, which may lie at `s3://`, or from the environment.
-
-    Raises:
-        SettingsError: the file cannot be read, or properties are missing or wrong; all of them at once.
-        StoreUnavailable: the file lies on S3, and S3 does not answer.
-    """
+    """Read the settings from a file, which may lie at `s3://`, or the environment; SettingsError names all errors."""
     texts = read_texts(file, environ, fetch)
     settings = read_archive_settings(texts, environ)
     texts.check()

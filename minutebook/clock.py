@@ -31,10 +31,7 @@ class SystemClock:
         return time.time_ns() // 1_000_000
 
     def monotonic(self) -> float:
-        """Return CLOCK_BOOTTIME in seconds.
-
-        CLOCK_MONOTONIC stops while a machine is suspended (Linux, clock_gettime(2)); a buffer's age must not.
-        """
+        """Return CLOCK_BOOTTIME in seconds: CLOCK_MONOTONIC stops in suspend, and a buffer's age must not."""
         return time.clock_gettime(time.CLOCK_BOOTTIME)
 
     def sleep(self, seconds: float) -> None:

@@ -1,30 +1,6 @@
 # ruff: noqa: N818 - the names say what happened (LeaseLost, OutcomeUnknown); all end the same way in the tree
 """Every error that Minutebook raises on purpose, and the exit code that each ends a process with.
 
-    MinutebookError                 1   something is wrong; the message names it
-      SettingsError                 2   bad usage or settings, found before any work
-      StoreError
-        StoreRefused                2   the service said no for good: permissions, bucket, arguments
-        StoreUnavailable            5   retries are spent; nothing was checkpointed
-        OutcomeUnknown              5   the request may have been applied: ask again with the same bytes
-        ForeignObject               1   something that is not ours lives at our key
-        ObjectVanished              1   an object was deleted while the protocol relied on it
-      StreamRefused                 2   Kinesis said no for good: no such stream, permissions
-      StreamUnavailable             5   Kinesis stayed unavailable until the budget was spent
-      TableRefused                  2   DynamoDB said no for good: permissions, a table of another kind
-      TableUnavailable              5   DynamoDB stayed unavailable until the budget was spent
-      CatalogRefused                2   the Iceberg catalog said no for good: permissions, another kind of table
-      CatalogUnavailable            5   the Iceberg catalog stayed unavailable, or its table kept changing
-      DayNotPublished               2   a requested day has no published table, or another verdict
-      FormatError                   1   a key, line, marker or metadata field that does not parse
-      DeliveryDoubt                 1   the daemon delivered what it must not deliver, such as a record out of order
-      DaemonGone                    1   the pipe to the daemon is broken
-      BufferTooOld                  1   the buffer outlived its guarantee and was thrown away
-      CheckpointFailed              1   KCL refused a checkpoint for good
-      ShardEndUnproven              1   the daemon reported the end of a shard; the stream does not confirm it
-      SafetyRefusal                 6   continuing could break exactly-once; a person must decide
-      LeaseLost                     -   a newer owner exists; not a failure: the processor stops without a commit
-
 Exit code 0 is success, 3 and 4 belong to the audit (defects found, could not prove).
 """
 

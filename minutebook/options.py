@@ -1,13 +1,5 @@
 """Commands whose options are told once: they are the fields of the one value that a command is given.
 
-    class StatusRequest(NamedTuple):
-        file: PropertiesFile = None
-        as_json: Annotated[bool, typer.Option("--json", help="Print the checks as JSON.")] = False
-
-    @command
-    def status(request: StatusRequest) -> int:
-        "The summary that --help shows."
-
 What a command does not set has the same default here, on the command line, and in a test that makes the value.
 """
 
@@ -32,10 +24,7 @@ PropertiesFile = Annotated[
 
 
 def command(run: Callable[[R], int]) -> Callable[..., None]:
-    """Return a command for typer: its options are the fields of the NamedTuple that `run` takes.
-
-    It ends with the exit code that `run` returns.
-    """
+    """Return a command for typer: its options are the fields of `run`'s NamedTuple, its exit code what it returns."""
     parameter = next(iter(inspect.signature(run).parameters))
     request = get_type_hints(run)[parameter]
     defaults = request._field_defaults

@@ -28,16 +28,11 @@ _ANY_REGION: Final = "us-east-1"
 """If no region is configured: S3 redirects the client to the region of the bucket."""
 
 
-def is_remote(text: str) -> bool:
-    """Return whether the text is an address on S3, not a path."""
-    return text.startswith(("s3://", "s3a://", "s3n://"))
-
-
 def read_job_properties(file: Path | str | None, environ: Mapping[str, str], fetch: Fetch) -> PropertiesFile:
     """Read the settings of a job; raises SettingsError as `read_settings`, StoreUnavailable if S3 does not answer."""
     text = environ.get(TEXT_VARIABLE)
     named = environ.get(FILE_VARIABLE, "") if file is None and not text else str(file or "")
-    if not is_remote(named):
+    if not named.startswith(("s3://", "s3a://", "s3n://")):
         return read_settings(None if file is None else Path(file), environ)
     if text:
         raise SettingsError(f"{named} and {TEXT_VARIABLE} are both given", next_step="keep one of them")

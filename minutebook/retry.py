@@ -15,10 +15,7 @@ _LOGGED_ATTEMPTS = 10
 
 
 class Backoff:
-    """Exponential waits with jitter, within a budget of seconds.
-
-    The budget runs on the monotonic clock: the time that a process is paused counts.
-    """
+    """Exponential waits with jitter, within a budget of seconds in which pauses of the process count."""
 
     def __init__(
         self,

@@ -209,11 +209,7 @@ class Chain:
         return isinstance(link.after, ChainStart) and link.first == self._view.begun_at
 
     def _tear(self, before: Node | None, link: EvidenceLink, joint: Joint) -> Reason:
-        """Return the reason for a link that does not follow the one before it.
-
-        A reader that starts without a checkpoint, or from a stale one whose records were trimmed, states that itself
-        (`is_doubtful`): no predecessor is missing. The predecessor of a first link may lie outside of the search.
-        """
+        """Return the reason for a link that does not follow; a doubtful one itself says that none is missing."""
         if joint in {Joint.HEAD, Joint.GOES_BACK, Joint.RESTARTS} and link.is_doubtful:
             return Reason.LOST if link.claim is Continuity.LOST else Reason.UNPROVEN
         is_searched = joint is not Joint.ORPHAN or self._view.to_the_beginning
@@ -236,10 +232,7 @@ class Chain:
 
 
 def _resume(before: Node, link: EvidenceLink) -> Node | None:
-    """Return the node of a link that continues from a read mark although its checkpoint precedes the chain's end.
-
-    Everything that arrived since the mark lies after both: it does not matter what was trimmed between them.
-    """
+    """Return the node of a link that continues from a read mark: all that arrived since lies after both."""
     if link.claim is not Continuity.PROVEN or link.from_ms is None or link.from_ms < before.until_ms:
         return None
     return Node(link, link.from_ms, max(link.until_ms, link.from_ms), link.from_ms, before.torn_ms)

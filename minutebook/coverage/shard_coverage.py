@@ -116,11 +116,7 @@ class ShardCoverage:
         return Gap(gap, tuple(sorted(reasons)) or (Reason.NOT_COVERED,))
 
     def _skipped(self, skip: Skip) -> Sequence[Interval]:
-        """Return the times that a skipped batch may belong to.
-
-        Its records lie after everything that was durable before the line was logged, and arrived before S3 stored the
-        marker. A comparison with the stream that was stored later clears those times.
-        """
+        """Return the times of a skipped batch: after what was durable at its log line; comparisons clear them."""
         older = [
             piece.until_ms
             for piece in self.evidence
@@ -138,10 +134,7 @@ class ShardCoverage:
         return difference([blocked], cleared)
 
     def _adoption(self) -> int | None:
-        """Return when the shard was adopted from another application, if nothing was archived of it before.
-
-        A comparison with the stream does not count as archived: it leaves out records before an adopted checkpoint.
-        """
+        """Return when the shard was adopted, if nothing was archived before; STREAM leaves out records before it."""
         adoptions = (piece for piece in self._facts.pieces if piece.kind is Kind.ADOPTED)
         stored = [piece.stored_ms for piece in adoptions if piece.stored_ms is not None]
         if not stored or (self._chain.nodes and self._chain.adopted is None):

@@ -147,10 +147,7 @@ def skipped_key(prefix: str, shard_id: str, logged_ms: int, writer: str) -> str:
 
 
 def parse_skipped_key(prefix: str, key: str) -> SkippedKey:
-    """Parse a key made by `skipped_key`; raises FormatError for any other.
-
-    A shard's id may contain hyphens, a writer's may not.
-    """
+    """Parse a key made by `skipped_key`; raises FormatError for any other. A writer's id contains no hyphen."""
     folder = prefix + SKIPPED
     match = _SKIPPED.fullmatch(key.removeprefix(folder)) if key.startswith(folder) else None
     if match is None:

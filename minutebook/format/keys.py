@@ -17,7 +17,6 @@ from minutebook.format.position import Position
 
 SEQUENCE_DIGITS = 56
 SUB_DIGITS = 8
-APPLICATION_NAME = "_application.json"
 DUPLICATES = "_duplicates/"
 WATERMARKS = "_watermarks/"
 
@@ -105,7 +104,7 @@ def end_marker_key(prefix: str, shard_id: str) -> str:
 
 def application_key(prefix: str) -> str:
     """Return the key of the application record, which ties this prefix to one stream and one start."""
-    return f"{prefix}{APPLICATION_NAME}"
+    return f"{prefix}_application.json"
 
 
 def duplicates_key(

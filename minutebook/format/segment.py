@@ -211,10 +211,7 @@ def inflate_blocks(
 def read_records(
     body: bytes, shard_id: str, compression: Compression = Compression.GZIP
 ) -> Iterator[tuple[Position, Record]]:
-    """Yield the records of a body in order, with positions.
-
-    Raises FormatError for damage, for a line of another shard, and for positions that do not ascend.
-    """
+    """Yield positions and records in order; raises FormatError for damage, another shard, or a step back."""
     return read_chunks([body], shard_id, compression)
 
 

@@ -4,18 +4,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 
+from minutebook.coverage import evidence
 from minutebook.coverage.chain import ChainView
-from minutebook.coverage.evidence import (
-    Evidence,
-    EvidenceLink,
-    Kind,
-    adopted_evidence,
-    expired_evidence,
-    expired_link,
-    in_order,
-    mark_evidence,
-    run_of,
-)
 from minutebook.coverage.intervals import Interval
 from minutebook.coverage.shard_coverage import ShardFacts
 from minutebook.coverage.topology import Topology
@@ -53,7 +43,7 @@ class EvidenceSet:
     """Links and marks by shard; a search adds to it."""
 
     def __init__(self, query: ProofQuery, statements: Statements) -> None:
-        self.links: dict[str, set[EvidenceLink]] = defaultdict(set)
+        self.links: dict[str, set[evidence.EvidenceLink]] = defaultdict(set)
         self.marks: dict[str, dict[ReadMark, int]] = defaultdict(dict)
         self.heads: dict[str, Head] = {}
         self.ends: dict[str, set[Position]] = defaultdict(set)
@@ -65,13 +55,13 @@ class EvidenceSet:
             self.add_marks(marks)
         self._add_expired()
 
-    def add_link(self, shard_id: str, link: EvidenceLink) -> bool:
+    def add_link(self, shard_id: str, link: evidence.EvidenceLink) -> bool:
         """Add a link; False if it is known already."""
         if link in self.links[shard_id]:
             return False
         self.links[shard_id].add(link)
         self.ends[shard_id].add(link.last)
-        if link.kind is Kind.SEGMENT:
+        if link.kind is evidence.Kind.SEGMENT:
             head = Head(link.first, link.last, link.after, link.begins_ms)
             if shard_id not in self.heads or head[:2] < self.heads[shard_id][:2]:
                 self.heads[shard_id] = head
@@ -92,13 +82,13 @@ class EvidenceSet:
         for day, tombstone in self._statements.tombstones.items():
             for shard_id, shard in tombstone.shards.items():
                 for run in shard.runs:
-                    link = expired_link(
+                    link = evidence.expired_link(
                         first=Position.parse(run.first),
                         last=Position.parse(run.last),
                         after=parse_predecessor(run.after),
                         arrival_min_ms=day.begin_ms,
                         until_ms=run.until_ms or day.end_ms + ARRIVAL_STEP_BACK_MS,
-                        run=run_of(run.writer),
+                        run=evidence.run_of(run.writer),
                     )
                     self.add_link(shard_id, link)
 
@@ -112,7 +102,7 @@ class EvidenceSet:
     ) -> ShardFacts:
         """Return the facts about a shard."""
         markers = self._statements.of(shard_id)
-        links = in_order(self.links.get(shard_id, ()))
+        links = evidence.in_order(self.links.get(shard_id, ()))
         begun_at = markers.start.first_position() if markers.start else None
         unread = tuple(
             Interval(day.begin_ms - MIDNIGHT_EDGE_MS, day.end_ms + MIDNIGHT_EDGE_MS)
@@ -121,19 +111,19 @@ class EvidenceSet:
         view = ChainView(tuple(links), begun_at, to_the_beginning, to_the_end, unseen, unread)
         return ShardFacts(shard_id, view, tuple(self.pieces(shard_id)), markers.skips, markers.end_stored_ms)
 
-    def pieces(self, shard_id: str) -> Iterator[Evidence]:
+    def pieces(self, shard_id: str) -> Iterator[evidence.Evidence]:
         """Yield the evidence of a shard other than segments."""
         for mark, stored_ms in sorted(self.marks.get(shard_id, {}).items(), key=lambda pair: str(pair[0])):
-            yield mark_evidence(mark, stored_ms)
+            yield evidence.mark_evidence(mark, stored_ms)
         markers = self._statements.of(shard_id)
         if markers.adopted is not None:
             position, stored_ms = markers.adopted.adopted_position(), markers.adopted_stored_ms
-            yield adopted_evidence(shard_id, position, stored_ms=stored_ms, held=markers.adopted.held)
+            yield evidence.adopted_evidence(shard_id, position, stored_ms=stored_ms, held=markers.adopted.held)
         for _, tombstone in sorted(self._statements.tombstones.items()):
             shard = tombstone.shards.get(shard_id)
             for interval in shard.proven if shard else ():
                 last = Position.parse(shard.runs[-1].last) if shard and shard.runs else None
-                yield expired_evidence(shard_id, Interval(*interval), last)
+                yield evidence.expired_evidence(shard_id, Interval(*interval), last)
 
     def concerned(self) -> set[str]:
         """Return the shards that the scope may depend on: children of shards that are not known to be open, too."""
@@ -156,13 +146,13 @@ class EvidenceSet:
         return stored_ms is not None and stored_ms + ARRIVAL_STEP_BACK_MS <= self._query.scope.from_ms
 
 
-def _descendants(topology: Topology, evidence: EvidenceSet | None = None) -> set[str]:
-    """Return the first shards and their descendants, except those of shards that by `evidence` were open."""
+def _descendants(topology: Topology, known: EvidenceSet | None = None) -> set[str]:
+    """Return the first shards and their descendants, except those of shards that by `known` were open."""
     shards: set[str] = set()
     todo = list(topology.first_shards)
     while todo:
         shard_id = todo.pop()
         if shard_id not in shards:
             shards.add(shard_id)
-            todo += [] if evidence is not None and evidence.is_open(shard_id) else topology.children(shard_id)
+            todo += [] if known is not None and known.is_open(shard_id) else topology.children(shard_id)
     return shards

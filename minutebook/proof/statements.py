@@ -35,10 +35,7 @@ from minutebook.store.tombstones import list_tombstones, read_tombstone
 
 
 class DamagedObject(NamedTuple):
-    """An object that cannot be used; `is_foreign` if it does not belong there.
-
-    `expired` is the day of a tombstone.
-    """
+    """An object that cannot be used; `is_foreign` if it does not belong there; `expired` is a tombstone's day."""
 
     key: str
     shard_id: str | None

@@ -1,8 +1,4 @@
-"""A generation of a day: the names of its objects, its manifest, and the pointer that makes it current.
-
-Readers verify a manifest before they use it: `contradiction` compares it with itself and with the pointer that names
-it, `PublishedReader` checks that its files exist, and a run compares it with the day's inventory.
-"""
+"""A generation of a day: the names of its objects, its manifest, and the pointer that makes it current."""
 
 import re
 from collections.abc import Sequence

@@ -29,11 +29,7 @@ _COMPACT: Final = "run minutebook compact for the day"
 
 
 class PublishedReader:
-    """Reads one published day, or one hour of it.
-
-    Methods raise FormatError with `next_step` for a document that does not parse, or has an unknown field unless
-    `is_tolerant`.
-    """
+    """Reads one published day or hour; raises FormatError, for unknown fields too unless `is_tolerant`."""
 
     storage: RetryingStore
 

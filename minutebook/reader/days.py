@@ -75,13 +75,8 @@ def published(
     `uri` is the argument of `compact --out`, or the default beside the archive, `s3://bucket/prefix/_parquet/`. Days
     without a pointer, or with a verdict that is not in `verdicts`, raise DayNotPublished, or are `left_out` with
     `missing="skip"`. With `intraday` a day that is not published as a whole consists of what was published of it so
-    far and the published hours after that (`PublishedDay.hours`). Region and endpoint default to the environment's.
-
-    Raises:
-        DayNotPublished: see above.
-        SettingsError: an invalid address, day or choice.
-        FormatError: a pointer and its manifest contradict each other.
-        StoreUnavailable, StoreRefused: the store.
+    far and the published hours after that (`PublishedDay.hours`). Region and endpoint default to the environment's. A
+    pointer and manifest that contradict each other raise FormatError.
     """
     _check_choices(missing, verdicts)
     dates = list(day_range(_day(from_), _day(to)))
@@ -102,7 +97,7 @@ def published(
             days.append(day)
         else:
             reason = "it is not published" if day is None else f"its verdict is {day.verdict}"
-            left_out.append((_date(date), reason))
+            left_out.append((date.date, reason))
     if left_out and missing == "error":
         raise DayNotPublished(
             f"{uri}: " + "; ".join(f"{day}: {reason}" for day, reason in left_out),
@@ -125,10 +120,6 @@ def _day(day: str | dt.date) -> Day:
     return Day.parse(day.isoformat() if isinstance(day, dt.date) else day)
 
 
-def _date(day: Day) -> dt.date:
-    return dt.date.fromisoformat(str(day))
-
-
 def _place(uri: str, region: str | None, endpoint: str | None) -> StorePrefix:
     is_local = uri.partition("://")[0] in {uri, "file"}
     region = region or ("" if is_local else aws_session().region_name)
@@ -149,7 +140,7 @@ def _read(storage: RetryingStorage, folder: DayFolder, scheme: str) -> Published
         )
     files = tuple(_published_file(storage, scheme, file) for file in manifest.files if file.rows)
     verdict = pointer.verdict if is_judged_by_these_rules(pointer, manifest) else "unknown"
-    return PublishedDay(_date(folder.day), manifest.generation, verdict, manifest.rows, manifest.until, files)
+    return PublishedDay(folder.day.date, manifest.generation, verdict, manifest.rows, manifest.until, files)
 
 
 def _published_file(storage: RetryingStorage, scheme: str, file: File) -> PublishedFile:
@@ -159,11 +150,6 @@ def _published_file(storage: RetryingStorage, scheme: str, file: File) -> Publis
 
 
 Read = Callable[[DayFolder], PublishedDay | None]
-
-
-class _Hour(NamedTuple):
-    hour: Hour
-    part: PublishedDay
 
 
 def day_with_hours(storage: RetryingStorage, folder: DayFolder, read: Read) -> PublishedDay | None:
@@ -193,27 +179,27 @@ def day_with_hours(storage: RetryingStorage, folder: DayFolder, read: Read) -> P
     )
 
 
-def _hours(storage: RetryingStorage, folder: DayFolder, read: Read) -> list[_Hour]:
+def _hours(storage: RetryingStorage, folder: DayFolder, read: Read) -> list[tuple[Hour, PublishedDay]]:
     hours = []
     for hour_folder in hour_folders(storage, folder.root, folder.day):
         part = read(hour_folder)
         if part is not None and hour_folder.hour is not None:
-            hours.append(_Hour(hour_folder.hour, part))
+            hours.append((hour_folder.hour, part))
     return hours
 
 
-def _merged(day: PublishedDay | None, hours: list[_Hour]) -> PublishedDay | None:
+def _merged(day: PublishedDay | None, hours: list[tuple[Hour, PublishedDay]]) -> PublishedDay | None:
     until_ms = 0 if day is None or day.until is None else parse_iso_time(day.until)
-    later = [hour for hour in hours if hour.hour.begin_ms >= until_ms]
+    later = [(hour, part) for hour, part in hours if hour.begin_ms >= until_ms]
     if not later:
         return day
-    parts = [*([] if day is None else [day]), *(hour.part for hour in later)]
+    parts = [*([] if day is None else [day]), *(part for _, part in later)]
     return PublishedDay(
         day=parts[0].day,
         generation="" if day is None else day.generation,
         verdict=min((part.verdict for part in parts), key=WORST_FIRST.index),
         rows=sum(part.rows for part in parts),
-        until=iso_time(later[-1].hour.end_ms),
+        until=iso_time(later[-1][0].end_ms),
         files=tuple(file for part in parts for file in part.files),
-        hours=tuple(hour.hour.number for hour in later),
+        hours=tuple(hour.number for hour, _ in later),
     )

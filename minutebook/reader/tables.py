@@ -11,8 +11,6 @@ if TYPE_CHECKING:
     import pyarrow.dataset as ds
     from pyspark.sql import DataFrame, SparkSession
 
-DAY_COLUMN: Final = "dt"
-
 
 def read(
     uri: str,
@@ -91,7 +89,7 @@ def _frame(spark: "SparkSession", day: PublishedDay) -> "DataFrame":
     # Each hour may have been published with other columns.
     reader = spark.read.option("mergeSchema", bool(day.hours))
     frame = reader.parquet(*uris) if uris else spark.createDataFrame([], _EMPTY)
-    return frame.withColumn(DAY_COLUMN, lit(str(day.day)))
+    return frame.withColumn("dt", lit(str(day.day)))
 
 
 _EMPTY: Final = (

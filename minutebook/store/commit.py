@@ -43,11 +43,7 @@ def commit_segment(
 
     After a crash at any step the slot holds either nothing or exactly one whole segment; the next processor finds
     out by the same request.
-
-    Raises:
-        StoreUnavailable: the outcome stayed unknown until the budget was spent.
-        StoreRefused: permissions, bucket or arguments.
-        ForeignObject, ObjectVanished, FormatError: the slot is in doubt; the caller stops.
+    ForeignObject, ObjectVanished and FormatError mean that the slot is in doubt: the caller stops.
     """
     fields, content_type = metadata.encode(), compression_of(key).media_type
     attempts = 0

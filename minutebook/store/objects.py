@@ -53,10 +53,7 @@ class StoredObject(NamedTuple):
 
 
 class ObjectStore(Protocol):
-    """An object store. Keys include the prefix.
-
-    Every method raises `OutcomeUnknown` (retry with the same bytes) or `StoreRefused` (do not retry).
-    """
+    """An object store. Keys include the prefix."""
 
     def put_if_absent(self, key: str, body: bytes, metadata: Mapping[str, str], content_type: str) -> PutOutcome:
         """Send one PUT with `If-None-Match: *`."""

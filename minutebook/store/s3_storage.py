@@ -46,15 +46,9 @@ class S3Storage(S3Store):
         409 (another conditional write is in progress) and all errors that leave the outcome open raise
         `OutcomeUnknown`: the caller reads the object and compares, because its write may have been applied.
         """
+        condition: dict[str, Any] = {"IfNoneMatch": "*"} if etag is None else {"IfMatch": etag}
         try:
-            if etag is None:
-                self._client.put_object(
-                    Bucket=self.bucket, Key=key, Body=body, ContentType=content_type, IfNoneMatch="*"
-                )
-            else:
-                self._client.put_object(
-                    Bucket=self.bucket, Key=key, Body=body, ContentType=content_type, IfMatch=etag
-                )
+            self._client.put_object(Bucket=self.bucket, Key=key, Body=body, ContentType=content_type, **condition)
         except (ClientError, BotoCoreError) as exc:
             if http_status(exc) in {_PRECONDITION_FAILED, _NOT_FOUND} and error_code(exc) != "NoSuchBucket":
                 return False
@@ -83,11 +77,9 @@ class S3Storage(S3Store):
 
     def open_read(self, key: str, etag: str | None) -> ObjectBody:
         """Send one GET with `If-Match`; the body streams in while the caller reads it. See `Storage`."""
+        condition: dict[str, Any] = {} if etag is None else {"IfMatch": etag}
         try:
-            if etag is None:
-                answer = self._client.get_object(Bucket=self.bucket, Key=key)
-            else:
-                answer = self._client.get_object(Bucket=self.bucket, Key=key, IfMatch=etag)
+            answer = self._client.get_object(Bucket=self.bucket, Key=key, **condition)
         except FAILURES as exc:
             code = error_code(exc)
             if code in _OTHER_OBJECT:
@@ -116,10 +108,7 @@ class S3Storage(S3Store):
         return Tail(data[-count:], int(whole) if whole.isdecimal() else len(data), answer.get("ETag", ""))
 
     def copy(self, source: str, key: str, etag: str) -> bool:
-        """Send one CopyObject with `x-amz-copy-source-if-match`; see `Storage`.
-
-        S3 answers 200 before it has copied, and reports the result in the body.
-        """
+        """Send one CopyObject; see `Storage`. S3 answers 200 before it has copied; the body has the result."""
         what = f"COPY {source} to {key}"
         try:
             answer = self._client.copy_object(

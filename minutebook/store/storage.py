@@ -1,8 +1,4 @@
-"""The storage port: an `ObjectStore` with the requests of publishing and expiring.
-
-Publishing swaps a pointer (`put_if_match`), writes large files in parts (`open_write`), reads bodies as they stream
-in (`open_read`), and deletes objects that no pointer names.
-"""
+"""The storage port: an `ObjectStore` with the requests of publishing and expiring."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import NamedTuple, Protocol
@@ -65,10 +61,7 @@ class Sink(Protocol):
 
 
 class Storage(ObjectStore, Protocol):
-    """An object store for publishing and expiring.
-
-    Every method raises `OutcomeUnknown` (retry) or `StoreRefused` (do not retry).
-    """
+    """An object store for publishing and expiring."""
 
     def uri(self, key: str) -> str:
         """Return the address of a key in the form of other tools."""
@@ -86,10 +79,7 @@ class Storage(ObjectStore, Protocol):
         """Read the last `count` bytes of an object, or all of a shorter one."""
 
     def copy(self, source: str, key: str, etag: str) -> bool:
-        """Copy an object within the store to a key that only the caller writes, without downloading it.
-
-        Returns False, and copies nothing, if the source is gone or its ETag is not `etag`.
-        """
+        """Copy an object to a key that only the caller writes; False if the source is gone or not of this ETag."""
 
     def open_write(self, key: str, content_type: str, new_backoff: Callable[[], Backoff]) -> Sink:
         """Write a new object of any size, at a key that only the caller writes.
