@@ -214,7 +214,7 @@ class ProcessorWatch:
     def silences(self) -> dict[str, float]:
         """Return, by shard, the seconds since its living processor logged its last line.
 
-        A processor that KCL calls logs one every five seconds (`consumer/processor/progress`).
+        A processor that KCL calls logs one every five seconds (`consumer/processor/processor`).
         """
         with self._lock:
             now = self._monotonic()

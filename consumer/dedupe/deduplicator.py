@@ -14,7 +14,6 @@ from typing import NamedTuple, Protocol, TypeVar
 import structlog
 
 from consumer.dedupe.claim_batches import MOST_STATEMENTS, VERBS, EventClaim, Owner, StatementBatch, Undecided, Verb
-from consumer.dedupe.conflicts import IdConflicts
 from consumer.dedupe.table import CLAIM_CONNECTIONS, DedupeTable
 from consumer.dedupe.tail_rows import ShardTail
 from consumer.dedupe.watermarks import Watermarks
@@ -27,6 +26,7 @@ from minutebook.retry import Backoff, until_known
 
 DAY_SECONDS = 86_400
 _DIGEST_BYTES = 16
+_TELL_SECONDS = 60.0
 A = TypeVar("A")
 B = TypeVar("B")
 
@@ -61,6 +61,38 @@ class Deduplicator(Protocol):
     def tick(self, *, is_last: bool = False) -> None:
         """Log what is due; with `is_last`, everything: no record will be judged any more."""
         ...
+
+
+class IdConflicts:
+    """Counts one shard's conflicts, different events with one id, and logs them at most once a minute."""
+
+    def __init__(self, shard_id: str, clock: Clock) -> None:
+        self._clock = clock
+        self._log = structlog.get_logger().bind(shard=shard_id)
+        self._untold = 0
+        self._last: tuple[EventClaim, Owner] | None = None
+        self._told_at: float | None = None
+
+    def add(self, claim: EventClaim, owner: Owner) -> None:
+        """Count a record whose id is claimed by a record with another payload."""
+        self._untold += 1
+        self._last = (claim, owner)
+
+    def tell(self, *, is_last: bool = False) -> None:
+        """Log the conflicts since the last line, at most once a minute; at once if `is_last`."""
+        now = self._clock.monotonic()
+        is_young = self._told_at is not None and now - self._told_at < _TELL_SECONDS
+        if self._last is None or (is_young and not is_last):
+            return
+        claim, owner = self._last
+        self._log.warning(
+            "id_conflict",
+            records=self._untold,
+            position=claim.owner,
+            owner=owner.position,
+            next_step="find the producer that gives two events one id: compare the records at these two positions",
+        )
+        self._untold, self._last, self._told_at = 0, None, now
 
 
 class Claims:

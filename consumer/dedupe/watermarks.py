@@ -16,10 +16,16 @@ from typing import Final
 
 import msgspec
 
-from minutebook.errors import FormatError
+from minutebook.errors import FormatError, ObjectVanished
+from minutebook.format.keys import watermarks_key
+from minutebook.format.metadata import SegmentMetadata
+from minutebook.store.retrying import RetryingStore
 
 MAX_INTERVALS: Final = 32
 MAX_PRODUCERS: Final = 1000
+WATERMARKS_LIMIT: Final = 1000
+WATERMARKS_BESIDE: Final = "beside"
+"""The metadata field `watermarks` if they are too long for it and have an object beside the segment."""
 _decode = msgspec.json.Decoder(list[tuple[str, list[tuple[int, int]]]]).decode
 
 
@@ -106,3 +112,33 @@ def _union(ours: list[tuple[int, int]], theirs: list[tuple[int, int]]) -> list[t
         else:
             merged.append((low, high))
     return merged[-MAX_INTERVALS:]
+
+
+def store_watermarks(store: RetryingStore, key: str, watermarks: Watermarks) -> str:
+    """Return the metadata field for a segment; what does not fit is written to `key` first.
+
+    The key contains the segment's writer, so only an earlier attempt of ours can have written it.
+    """
+    text = watermarks.encode()
+    if len(text) <= WATERMARKS_LIMIT:
+        return text
+    store.put_if_absent(key, text.encode())
+    return WATERMARKS_BESIDE
+
+
+def load_watermarks(store: RetryingStore, prefix: str, metadata: SegmentMetadata) -> Watermarks | None:
+    """Return the watermarks stored with a segment; None if it has none.
+
+    Raises:
+        ObjectVanished: they were written beside the segment and are gone.
+        FormatError: they do not parse.
+    """
+    if metadata.watermarks is None:
+        return None
+    if metadata.watermarks != WATERMARKS_BESIDE:
+        return Watermarks.decode(metadata.watermarks)
+    key = watermarks_key(prefix, metadata.shard_id, metadata.minute, metadata.first, metadata.writer)
+    stored = store.get(key)
+    if stored is None:
+        raise ObjectVanished(f"{key} is gone", next_step="find out who deletes objects under the prefix")
+    return Watermarks.decode(stored.body)

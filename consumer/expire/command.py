@@ -14,16 +14,19 @@ from consumer.expire.apply import DayDeleter, delete_all
 from consumer.expire.coverage import DayProver
 from consumer.expire.plan import ExpiryPlan, greatest_firsts, plan_expiry
 from consumer.expire.published_day import read_judged_generation
-from consumer.expire.side_objects import SideObjects
 from consumer.requests import ExpireRequest
 from consumer.settings.settings import Settings, load_settings
 from consumer.stream.kinesis import KinesisStream
 from consumer.stream.port import StreamIdentity
 from minutebook.aws.clients import make_kinesis_client, make_s3_client
 from minutebook.clock import Clock, IdSource, SystemClock, new_id, new_random
+from minutebook.compression import compression_of
 from minutebook.errors import FormatError, MinutebookError, SafetyRefusal, SettingsError
 from minutebook.format.day import MINUTES_A_DAY, Day
+from minutebook.format.keys import DUPLICATES, WATERMARKS, slot_beside, slot_of
 from minutebook.format.markers import ApplicationRecord
+from minutebook.format.record import decode_dropped_line, original_of
+from minutebook.format.segment import inflate
 from minutebook.index.names import ArchiveIndex
 from minutebook.logs import configure_logging
 from minutebook.owner import check_stream, read_application
@@ -57,6 +60,46 @@ class Archive(NamedTuple):
     clock: Clock
     new_id: IdSource
     prover: type[DayProver] = DayProver
+
+
+class SideObjects(NamedTuple):
+    """The dropped lines and watermarks of one archive.
+
+    Those of a segment that stays, such as the last one of a chain, stay too. Segments are deleted first: a processor
+    stops at a segment whose watermarks are missing. Dropped lines go only if each names the position of its original,
+    which is archived by the day's clean verdict; a producer's number cannot be looked up, so such a line stays.
+    """
+
+    store: RetryingStore
+    prefix: str
+
+    def orphans(self, newest: dt.date) -> Iterator[str]:
+        """Yield the keys that may be deleted, of expired days up to `newest`; foreign objects stay."""
+        for folder in (DUPLICATES, WATERMARKS):
+            for day in ArchiveIndex(self.store, f"{self.prefix}{folder}").days(Day.parse(str(newest)), -1):
+                yield from self._of_day(folder, day)
+
+    def _of_day(self, folder: str, day: Day) -> Iterator[str]:
+        try:
+            if read_tombstone(self.store, self.prefix, day) is None:
+                return
+        except FormatError:
+            return
+        remaining = {slot_of(key) for key in self.store.keys(day.path(self.prefix))}
+        for key in self.store.keys(day.path(f"{self.prefix}{folder}")):
+            slot = slot_beside(self.prefix, folder, key)
+            if slot is not None and slot not in remaining and (folder == WATERMARKS or self._names_positions(key)):
+                yield key
+
+    def _names_positions(self, key: str) -> bool:
+        stored = self.store.get(key)
+        if stored is None:
+            return False
+        try:
+            lines = inflate([stored.body], compression_of(key))
+            return all(original_of(decode_dropped_line(line)[2]) is not None for line in lines)
+        except FormatError:
+            return False
 
 
 def run_expire(request: ExpireRequest, environ: Mapping[str, str]) -> int:

@@ -17,7 +17,6 @@ from typing import Final, Protocol
 
 import structlog
 
-from consumer.leases.leader_lock import release_own_lock
 from consumer.leases.next_owner import REPORT_SECONDS, HandOver, plan_hand_over, reporting_workers
 from consumer.leases.rows import LeaseTable
 from minutebook.clock import Clock
@@ -133,3 +132,24 @@ class Leaving:
             self._table.reports(), self._worker_id, self._clock.now_ms() / 1000, every_seconds=self._every_seconds
         )
         return plan_hand_over(rows.leases, self._worker_id, others, most=self._most)
+
+
+def release_own_lock(table: LeaseTable, worker_id: str) -> None:
+    """Delete the leader's row if it is this worker's, whose daemon is dead. An error is only logged.
+
+    The leader assigns leases, and its lock expires after 120 s (DynamoDBLockBasedLeaderDecider.java). A restarted one
+    does not recognize its own lock and waits; meanwhile a shard that is new or loses its reader gets none. Safe at
+    any moment: the lease's counter fences each assignment, so two leaders do no harm.
+    """
+    log = structlog.get_logger().bind(worker=worker_id)
+    try:
+        released = table.release_leader(worker_id)
+    except (TableRefused, TableUnavailable) as exc:
+        log.warning(
+            "leader_lock_kept",
+            error=str(exc),
+            next_step="nothing: it runs out after two minutes, and shards without a reader wait until then",
+        )
+    else:
+        if released:
+            log.info("leader_lock_released")

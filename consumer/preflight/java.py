@@ -1,20 +1,26 @@
 """Find what the daemon needs: Java 17 or later, and the jars of the installed amazon_kclpy."""
 
+import hashlib
 import importlib.util
 import os
 import re
 import shutil
 import subprocess
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from importlib.resources import files
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from consumer.preflight.check import Check
 from minutebook.errors import SettingsError
+from minutebook.wording import some_of
 
 OLDEST_JAVA: Final = 17
 _VERSION: Final = re.compile(r'version "(?:1\.)?(\d+)')
 _ANSWER_SECONDS: Final = 20
 _versions: Final[dict[Path, int]] = {}
+_REINSTALL: Final = "pip install --force-reinstall --no-cache-dir amazon_kclpy downloads them again"
+_NAMED: Final = 5
 _SHIMS: Final = Path(__file__).parents[1] / "daemon" / "classes"
 
 
@@ -53,12 +59,11 @@ def find_jars() -> tuple[Path, ...]:
     spec = importlib.util.find_spec("amazon_kclpy")
     folders = [] if spec is None else list(spec.submodule_search_locations or [])
     jars = tuple(jar for folder in folders for jar in sorted(Path(folder, "jars").glob("*.jar")))
-    reinstall = "pip install --force-reinstall --no-cache-dir amazon_kclpy downloads them again"
     if not any(jar.name.startswith("amazon-kinesis-client-multilang-") for jar in jars):
-        raise SettingsError("the jars of the MultiLangDaemon are not installed", next_step=reinstall)
+        raise SettingsError("the jars of the MultiLangDaemon are not installed", next_step=_REINSTALL)
     empty = [jar.name for jar in jars if jar.stat().st_size == 0]
     if empty:
-        raise SettingsError(f"empty jars of an aborted download: {', '.join(empty)}", next_step=reinstall)
+        raise SettingsError(f"empty jars of an aborted download: {', '.join(empty)}", next_step=_REINSTALL)
     return jars
 
 
@@ -84,6 +89,51 @@ def kcl_version(jars: tuple[Path, ...]) -> str:
         for name in names
         if name.startswith("amazon-kinesis-client-multilang-")
     )
+
+
+def known_digests() -> Mapping[str, str]:
+    """Return file name -> SHA-256 of the tested jars, as `sha256sum *.jar` lists them for one version of KCL."""
+    rows = (line.split() for line in files("consumer.preflight").joinpath("kcl-jars.sha256").read_text().splitlines())
+    return {name: digest for digest, name in rows}
+
+
+def check_jar_digests(jars: Sequence[Path], tested: Mapping[str, str]) -> Check:
+    """Compare every jar: pip downloads them from any mirror and verifies nothing. Another KCL gives "unknown"."""
+    version = kcl_version(tuple(jars))
+    known = kcl_version(tuple(Path(name) for name in tested))
+    if version != known:
+        return Check.unknown(
+            "java",
+            f"KCL {version} is not the one that this version was tested with, {known}: its jars are not compared",
+            next_step=f"pip install amazon_kclpy=={known}",
+        )
+    present = {jar.name: _sha256(jar) for jar in jars}
+    missing = sorted(tested.keys() - present.keys())
+    if missing:
+        return Check.failed(
+            "java", f"jars are missing: {some_of(missing, _NAMED)}", next_step=_REINSTALL, exit_code=2
+        )
+    changed = sorted(name for name, digest in tested.items() if present[name] != digest)
+    if changed:
+        return Check.failed(
+            "java",
+            f"jars differ from those that KCL {known} was tested with (SHA-256): {some_of(changed, _NAMED)}",
+            next_step=f"find out where they came from (KCL_MVN_REPO_SEARCH_URL, a proxy, a pip cache); {_REINSTALL}",
+            exit_code=2,
+        )
+    added = sorted(present.keys() - tested.keys())
+    if added:
+        return Check.warn(
+            "java",
+            f"jars that do not belong to KCL {known}: {some_of(added, _NAMED)}",
+            next_step="remove them, unless you put them there",
+        )
+    return Check.ok("java", f"KCL {version}, {len(present)} jars, each with its SHA-256")
+
+
+def _sha256(jar: Path) -> str:
+    with jar.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _candidates(environ: Mapping[str, str]) -> Iterator[Path]:

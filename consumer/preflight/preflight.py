@@ -8,21 +8,15 @@ import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final
 
-from consumer.preflight.bucket import check_listing, check_reachable, check_requests, check_stale_clock
-from consumer.preflight.bucket_rules import check_lifecycle, check_replication, check_versioning
+from botocore.exceptions import BotoCoreError
+
+from consumer.preflight import bucket, conditional_put, java, stream
 from consumer.preflight.check import Check, CheckOutcome
-from consumer.preflight.conditional_put import check_delete_then_put, check_one_winner, check_record_stays
-from consumer.preflight.machine import check_codec, check_credentials, check_jars, check_machine_java
 from consumer.preflight.probe import PATIENCE_SECONDS, Probe
-from consumer.preflight.stream import (
-    check_lease_actions,
-    check_owner,
-    check_reading,
-    check_table,
-    describe_stream,
-)
 from consumer.settings.settings import LoadedSettings
+from minutebook.aws.clients import aws_session
 from minutebook.clock import Clock, IdSource
+from minutebook.codec.library import native_library
 from minutebook.errors import MinutebookError
 
 _SEVERITY: Final = (6, 2, 5, 1)
@@ -50,23 +44,25 @@ def preflight(
         yield Check.unknown("bucket", "not asked: there are no credentials")
         return
     probe = Probe(loaded, clock, rng, new_id, patience_seconds=patience_seconds)
-    yield from _group("stream", [lambda: describe_stream(probe), *([lambda: check_reading(probe)] if whole else [])])
+    yield from _group(
+        "stream", [lambda: stream.describe_stream(probe), *([lambda: stream.check_reading(probe)] if whole else [])]
+    )
     try:
         yield from _group("bucket", _bucket_checks(probe, whole=whole))
     finally:
         leftover = probe.clean_up()
     if leftover:
         yield leftover
-    table = _run("table", lambda: check_table(probe))
+    table = _run("table", lambda: stream.check_table(probe))
     yield table
     if whole and table.outcome is not CheckOutcome.FAIL:
-        yield from check_lease_actions(probe)
+        yield from stream.check_lease_actions(probe)
 
 
 def settled(loaded: LoadedSettings, clock: Clock, rng: random.Random, new_id: IdSource) -> Check:
     """Check that the bucket implements If-None-Match, once `consume` has read or written the application's record."""
     probe = Probe(loaded, clock, rng, new_id)
-    return _run("If-None-Match", lambda: check_record_stays(probe))
+    return _run("If-None-Match", lambda: conditional_put.check_record_stays(probe))
 
 
 def failed_checks_code(checks: Sequence[Check]) -> int:
@@ -75,19 +71,61 @@ def failed_checks_code(checks: Sequence[Check]) -> int:
     return next((code for code in _SEVERITY if code in codes), 0)
 
 
+def check_machine_java(environ: Mapping[str, str]) -> Check:
+    """Check that a Java is new enough; raises SettingsError."""
+    runtime = java.find_java(environ)
+    return Check.ok("java", f"Java {runtime.version} at {runtime.program}")
+
+
+def check_jars() -> Check:
+    """Check that the daemon's jars are the tested ones; raises SettingsError."""
+    java.find_shims()
+    return java.check_jar_digests(java.find_jars(), java.known_digests())
+
+
+def check_codec() -> Check:
+    """Report whether the codec is compiled: the one in Python writes the same bytes, slower."""
+    if native_library() is not None:
+        return Check.ok("codec", "compiled for this machine")
+    return Check.warn(
+        "codec",
+        "Python's: segments are the same, and take half as much CPU again and more",
+        next_step="install Minutebook where there is a C compiler (docs/decisions/0041-a-native-codec.md)",
+    )
+
+
+def check_credentials() -> Check:
+    """Resolve AWS credentials as our clients do."""
+    next_step = "give this process a role, or set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
+    try:
+        credentials = aws_session().get_credentials()
+        if credentials is not None:
+            credentials.get_frozen_credentials()
+    except BotoCoreError as exc:
+        return Check.failed(
+            "credentials", f"the credentials cannot be resolved: {exc}", next_step=next_step, exit_code=2
+        )
+    if credentials is None:
+        return Check.failed("credentials", "no AWS credentials found", next_step=next_step, exit_code=2)
+    return Check.ok("credentials", f"found by {credentials.method}")
+
+
 def _bucket_checks(probe: Probe, *, whole: bool) -> list[Callable[[], Check]]:
-    reached: list[Callable[[], Check]] = [lambda: check_reachable(probe), lambda: check_stale_clock(probe)]
+    reached: list[Callable[[], Check]] = [
+        lambda: bucket.check_reachable(probe),
+        lambda: bucket.check_stale_clock(probe),
+    ]
     if not whole:
-        return [*reached, lambda: check_listing(probe), lambda: check_owner(probe)]
+        return [*reached, lambda: bucket.check_listing(probe), lambda: stream.check_owner(probe)]
     return [
         *reached,
-        lambda: check_requests(probe),
-        lambda: check_one_winner(probe, keys=8, writers=16),
-        lambda: check_delete_then_put(probe),
-        lambda: check_owner(probe),
-        lambda: check_lifecycle(probe),
-        lambda: check_replication(probe),
-        lambda: check_versioning(probe),
+        lambda: bucket.check_requests(probe),
+        lambda: conditional_put.check_one_winner(probe, keys=8, writers=16),
+        lambda: conditional_put.check_delete_then_put(probe),
+        lambda: stream.check_owner(probe),
+        lambda: bucket.check_lifecycle(probe),
+        lambda: bucket.check_replication(probe),
+        lambda: bucket.check_versioning(probe),
     ]
 
 

@@ -1,13 +1,14 @@
 """Pre-flight checks of the stream, of the archive under the prefix, and of the lease table."""
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Final
 
 from botocore.exceptions import BotoCoreError, ClientError
 
 from consumer.archived.application import check_unbegun
 from consumer.preflight.check import Check
-from consumer.preflight.lease_actions import check_actions, tables_of
 from consumer.preflight.probe import PATIENCE_SECONDS, Probe
+from consumer.settings.settings import LoadedSettings
 from minutebook.aws.clients import client_config, error_code, is_retryable, make_dynamodb_client
 from minutebook.errors import StreamRefused
 from minutebook.owner import check_stream as check_same_stream
@@ -15,6 +16,9 @@ from minutebook.owner import read_application
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
+
+_ACTIONS: Final = "table actions"
+_GRANT: Final = "grant the task's role the DynamoDB actions of `minutebook docs operations permissions`: {}"
 
 
 def describe_stream(probe: Probe) -> Check:
@@ -141,3 +145,79 @@ def _dynamodb(probe: Probe) -> "DynamoDBClient":
     return make_dynamodb_client(
         probe.settings.region, probe.settings.dynamodb_endpoint, probe.settings.access, config
     )
+
+
+def tables_of(loaded: LoadedSettings) -> dict[str, str]:
+    """Return the name and the key attribute of each of KCL's tables, the lease table first."""
+    name = loaded.settings.application_name
+    return {
+        loaded.kcl.get("tableName", name): "leaseKey",
+        loaded.kcl.get("coordinatorStateTableName", f"{name}-CoordinatorState"): "key",
+        loaded.kcl.get("workerMetricsTableName", f"{name}-WorkerMetricStats"): "wid",
+    }
+
+
+def check_actions(client: "DynamoDBClient", keys: Mapping[str, str], nobody: str) -> list[Check]:
+    """Try every action that KCL needs on the tables that `tables_of` returned, by requests that change nothing.
+
+    `nobody` is a key that no row has: writes are conditional on its existence, and DynamoDB checks the permission
+    before condition and table (Amazon DynamoDB Developer Guide). CreateTable and UpdateTable cannot be tried; KCL
+    needs them once, for tables that are missing and for the index of its lease table.
+    """
+    denied: list[str] = []
+    missing: list[str] = []
+    for number, (table, key) in enumerate(keys.items()):
+        for action, request in _requests(client, table, key, nobody, is_lease_table=number == 0).items():
+            try:
+                request()
+            except ClientError as exc:
+                code = error_code(exc)
+                if code == "AccessDeniedException":
+                    denied.append(f"{action} on {table}")
+                elif code == "ResourceNotFoundException" and action == "DescribeTable":
+                    missing.append(table)
+                elif is_retryable(exc):
+                    return [Check.unknown(_ACTIONS, f"{action} on {table}: {exc}", next_step="run it again later")]
+            except BotoCoreError as exc:
+                return [Check.unknown(_ACTIONS, f"{action} on {table}: {exc}", next_step="look at dynamoDBEndpoint")]
+    if denied:
+        actions = ", ".join(sorted({f"dynamodb:{text.split()[0]}" for text in denied}))
+        return [
+            Check.failed(_ACTIONS, f"not allowed: {', '.join(denied)}", next_step=_GRANT.format(actions), exit_code=2)
+        ]
+    tried = Check.ok(_ACTIONS, "KCL may read and write its tables")
+    if not missing:
+        return [tried]
+    untried = (
+        f"CreateTable and UpdateTable cannot be tried without making a table; {', '.join(missing)}: not there yet"
+    )
+    return [
+        tried,
+        Check.unknown(
+            _ACTIONS, untried, next_step="see that the role has dynamodb:CreateTable and dynamodb:UpdateTable on them"
+        ),
+    ]
+
+
+def _requests(
+    client: "DynamoDBClient", table: str, key: str, nobody: str, *, is_lease_table: bool
+) -> dict[str, Callable[[], object]]:
+    row: dict[str, Any] = {key: {"S": nobody}}
+    never = {"ConditionExpression": "attribute_exists(#key)", "ExpressionAttributeNames": {"#key": key}}
+    requests: dict[str, Callable[[], object]] = {
+        "DescribeTable": lambda: client.describe_table(TableName=table),
+        "GetItem": lambda: client.get_item(TableName=table, Key=row),
+        "Scan": lambda: client.scan(TableName=table, Limit=1),
+        "PutItem": lambda: client.put_item(TableName=table, Item=row, **never),  # type: ignore[arg-type]
+        "UpdateItem": lambda: client.update_item(TableName=table, Key=row, **never),  # type: ignore[arg-type]
+        "DeleteItem": lambda: client.delete_item(TableName=table, Key=row, **never),  # type: ignore[arg-type]
+    }
+    if is_lease_table:
+        requests["Query"] = lambda: client.query(
+            TableName=table,
+            IndexName="LeaseOwnerToLeaseKeyIndex",
+            KeyConditionExpression="leaseOwner = :nobody",
+            ExpressionAttributeValues={":nobody": {"S": nobody}},
+            Limit=1,
+        )
+    return requests

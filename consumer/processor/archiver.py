@@ -14,7 +14,6 @@ from consumer.evidence.shard_evidence import EvidenceClaim, ShardEvidence
 from consumer.pipe.messages import Delivery
 from consumer.pipe.pieces import RecordPiece
 from consumer.processor.buffer import Buffer, Reason
-from consumer.processor.chain_log import doubt_start, log_committed, log_lost_slot
 from consumer.processor.chain_tail import ChainTail
 from consumer.processor.cutting import check_order, find_slice, slices_behind
 from consumer.processor.sequence_store import SequenceStore
@@ -161,8 +160,22 @@ class Archiver:
             self.commit("stored_range")
             if not self.chain.holds(stored.last):
                 if isinstance(self.chain.tail, ChainStart) and stored.last < position:
-                    doubt_start(self.chain, self._log, stored.last, position)
+                    self._doubt_start(stored.last, position)
                 self._adopt_tail(stored)
+
+    def _doubt_start(self, stored_last: Position, oldest: Position) -> None:
+        """Mark the chain unproven: a start without a checkpoint met its middle, and no record of the archived part.
+
+        Retention trimmed those records, and perhaps records after them that were never archived.
+        """
+        self.chain.doubt(Continuity.UNPROVEN)
+        self._log.error(
+            "resumed_past_retention",
+            position=str(stored_last),
+            oldest=str(oldest),
+            next_step="the lease table was lost after records were trimmed; records between these positions may be "
+            "gone, and the audit will say unknown for this shard",
+        )
 
     def _bound(self, *, is_archived: bool) -> tuple[int, int] | None:
         """Return where the next slice must end: after the archived part, or where the next stored range begins."""
@@ -269,11 +282,24 @@ class Archiver:
             # Our slot was free when the PUT arrived, so nothing after it had been archived or expired.
             self._fresh_at = max(self._fresh_at, now)
             self._extend_tail(metadata)
-            seconds = self._services.clock.monotonic() - now
-            log_committed(log, metadata, len(segment.body()), outcome.attempts, seconds, self._evidence.until_ms)
+            log.info(
+                "segment_committed",
+                records=metadata.records,
+                dropped=metadata.dropped,
+                payload_bytes=metadata.payload_bytes,
+                body_bytes=len(segment.body()),
+                attempts=outcome.attempts,
+                commit_seconds=round(self._services.clock.monotonic() - now, 3),
+                covered_until_ms=self._evidence.until_ms,
+                continuity=metadata.continuity,
+            )
             return None
         self._adopt_tail(outcome.winner)
-        log_lost_slot(log, outcome.winner)
+        log.warning(
+            "slot_lost",
+            winner_last=str(outcome.winner.last),
+            next_step="expected for a moment after a lease changed hands; if it lasts, two workers share a shard",
+        )
         return self._recut(buffer, outcome.winner.last)
 
     def _claim(self, buffer: Buffer, now: float, budget: float) -> tuple[EvidenceClaim, float]:

@@ -10,10 +10,9 @@ from collections.abc import Callable
 import structlog
 
 from consumer.dedupe.deduplicator import DAY_SECONDS, ClaimMap, Claims, Deduplicator, WatermarkDedupe, WatermarkPaths
-from consumer.dedupe.stored_watermarks import load_watermarks
 from consumer.dedupe.table import DedupeTable, DynamoDedupeTable, make_claims_client
 from consumer.dedupe.tail_rows import ShardTail
-from consumer.dedupe.watermarks import Watermarks
+from consumer.dedupe.watermarks import Watermarks, load_watermarks
 from consumer.services import Services
 from consumer.settings.settings import Settings
 from minutebook.compression import Compression

@@ -23,7 +23,6 @@ from consumer.pipe.messages import Initialize, LeaseLostMessage
 from consumer.processor.archiver import Archiver
 from consumer.processor.checkpoints import IntervalCheckpoints
 from consumer.processor.dedupe_start import DedupeStarter
-from consumer.processor.progress import Progress
 from consumer.processor.protocol import DeliveredBatch, ShutdownInput
 from consumer.processor.retention import RetentionGuard, TimeLeft
 from consumer.processor.sequence_store import SequenceStore
@@ -41,6 +40,55 @@ SHUTDOWN_SECONDS = 22.0
 """The time for a stop: `shutdownGraceMillis` is 25 s, a graceful hand-over waits 30 s."""
 SHARD_END_BUDGET_SECONDS = 120.0
 _NEAR_RETENTION_LOG_SECONDS = 60.0
+_HEARTBEAT_SECONDS = 5.0
+"""How often an idle shard writes a line of progress."""
+
+
+class Progress:
+    """Logs the progress of one shard for its supervisor. Times of records are epoch milliseconds.
+
+    The lines have level debug: under a supervisor a processor writes them at any `minutebook.logLevel`, and the
+    supervisor passes on only what that level allows. One is written before anything that may block for long, so that
+    the supervisor knows what a hanging processor holds.
+    """
+
+    def __init__(self, shard_id: str, clock: Clock) -> None:
+        self._clock = clock
+        self._oldest_ms: int | None = None
+        self._state_at: float | None = None
+        self._written_at = clock.monotonic()
+        self._buffer_bytes = 0
+        self._log = structlog.get_logger().bind(shard=shard_id)
+
+    def received(self, arrival_ms: int) -> None:
+        """Log the arrival of a batch's first record, before the batch is processed."""
+        if self._oldest_ms is None:
+            self._oldest_ms = arrival_ms
+            self._log_state(0, None)
+            self._state_at = None
+
+    def lives(self) -> None:
+        """Log a heartbeat in a long call, at most every 5 s, so that the supervisor does not report a hang."""
+        if self._clock.monotonic() - self._written_at >= _HEARTBEAT_SECONDS:
+            self._write(self._buffer_bytes, None)
+
+    def settled(self, oldest_ms: int | None, buffer_bytes: int, behind_ms: int | None = None) -> None:
+        """Log what is held at the end of a call: the oldest arrival (None: nothing), and the number of bytes.
+
+        `behind_ms` is how far the call was behind the stream's tip, if the daemon knows.
+        """
+        now = self._clock.monotonic()
+        if oldest_ms != self._oldest_ms or self._state_at is None or now - self._state_at >= _HEARTBEAT_SECONDS:
+            self._oldest_ms = oldest_ms
+            self._log_state(buffer_bytes, behind_ms)
+
+    def _log_state(self, buffer_bytes: int, behind_ms: int | None) -> None:
+        self._state_at, self._buffer_bytes = self._clock.monotonic(), buffer_bytes
+        self._write(buffer_bytes, behind_ms)
+
+    def _write(self, buffer_bytes: int, behind_ms: int | None) -> None:
+        self._written_at = self._clock.monotonic()
+        self._log.debug("progress", oldest_ms=self._oldest_ms, buffer_bytes=buffer_bytes, behind_ms=behind_ms)
 
 
 class ShardProcessor:

@@ -8,8 +8,7 @@ from bisect import insort
 
 import structlog
 
-from consumer.dedupe.stored_watermarks import WATERMARKS_BESIDE, load_watermarks, store_watermarks
-from consumer.dedupe.watermarks import Watermarks
+from consumer.dedupe.watermarks import WATERMARKS_BESIDE, Watermarks, load_watermarks, store_watermarks
 from consumer.evidence.shard_evidence import EvidenceClaim
 from consumer.services import Services
 from minutebook.compression import Compression, compression_of

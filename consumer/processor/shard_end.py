@@ -18,7 +18,7 @@ from typing import Literal
 
 import structlog
 
-from consumer.evidence.end_walk import walk_to_end
+from consumer.evidence.held import walk_to_end
 from consumer.evidence.opening import is_begun
 from consumer.evidence.read_marks import store_mark
 from consumer.evidence.shard_evidence import ShardEvidence, position_of

@@ -15,7 +15,7 @@ import structlog
 
 from consumer.archived.application import settle_application, warn_of_compression
 from consumer.evidence.birth import ShardOrigin
-from consumer.evidence.held_back import held_back
+from consumer.evidence.held import held_back
 from consumer.evidence.opening import is_adopted, mark_adopted, mark_opened
 from consumer.evidence.shard_evidence import ShardEvidence
 from consumer.evidence.undelivered import keep_undelivered

@@ -7,19 +7,22 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from consumer.archived.application import kcl_start
+from consumer.archived.chain_ends import AHEAD_MINUTES, find_ends
+from consumer.archived.shard_markers import read_archived_shards
 from consumer.leases.rows import LeaseRows, LeaseTable, signs_of_life
 from consumer.leases.table import failover_seconds, lease_table_of
 from consumer.requests import RestoreRequest
-from consumer.restore.facts import gather_facts
 from consumer.restore.plan import PlannedRow, RestoreFacts, RowChange, plan_rows
 from consumer.settings.settings import LoadedSettings, load_with_kcl
 from consumer.stream.kinesis import KinesisStream
-from consumer.stream.port import ShardInfo
+from consumer.stream.port import ShardInfo, StreamIdentity
 from minutebook.aws.clients import make_kinesis_client, make_s3_client
 from minutebook.clock import Clock, SystemClock, new_random
 from minutebook.errors import SafetyRefusal, SettingsError
-from minutebook.format.minute import parse_iso_time
+from minutebook.format.minute import MINUTE_MS, parse_iso_time
 from minutebook.logs import configure_logging
+from minutebook.owner import check_stream, read_application
 from minutebook.retry import Backoff
 from minutebook.store.retrying import RetryingStore
 from minutebook.store.s3 import S3Store
@@ -50,7 +53,7 @@ def run_restore(request: RestoreRequest, environ: Mapping[str, str]) -> int:
 
 
 class Parts(NamedTuple):
-    """What `rebuild` works with. `gather` calls `consumer.restore.facts.gather_facts`."""
+    """What `rebuild` works with. `gather` calls `gather_facts`."""
 
     table: LeaseTable
     gather: Callable[[], RestoreFacts]
@@ -82,6 +85,47 @@ def rebuild(parts: Parts, *, dry_run: bool, shard_ids: Collection[str]) -> int:
         clock.sleep(max(0.0, read_at + parts.failover_seconds + _MARGIN_SECONDS - clock.monotonic()))
         check_nobody_lives(before, table.read())
     return apply_plan(table, plan)
+
+
+def gather_facts(
+    store: RetryingStore,
+    prefix: str,
+    identity: StreamIdentity,
+    shards: Mapping[str, ShardInfo],
+    *,
+    now_ms: int,
+    as_of_ms: int | None,
+) -> RestoreFacts:
+    """Read the application record, the markers and the ends of the chains of `shards`.
+
+    With `as_of_ms`, only minutes that were over by then are read, as if the archive ended there.
+
+    Raises:
+        SafetyRefusal: the prefix holds no archive, or that of another stream.
+        ForeignObject, FormatError, ObjectVanished: an object is not what its key says.
+    """
+    record = read_application(store, prefix)
+    if record is None:
+        raise SafetyRefusal(
+            f"no archive begins at prefix {prefix!r}: there is nothing to restore from",
+            next_step="correct minutebook.bucket and minutebook.prefix; a new application needs no restore",
+        )
+    check_stream(record, identity, prefix)
+    archived = read_archived_shards(store, prefix)
+    newest = now_ms // MINUTE_MS + AHEAD_MINUTES if as_of_ms is None else as_of_ms // MINUTE_MS - 1
+    searched = {
+        shard_id: archived[shard_id].oldest_minute(record)
+        for shard_id in shards.keys() & archived.keys()
+        if archived[shard_id].start is not None and (as_of_ms is not None or archived[shard_id].end is None)
+    }
+    return RestoreFacts(
+        shards=shards,
+        archived=archived,
+        ends=find_ends(store, prefix, searched, newest),
+        start=kcl_start(record, identity, now_ms),
+        oldest_held_ms=now_ms - identity.retention_ms,
+        as_of=as_of_ms is not None,
+    )
 
 
 def choose_shards(shards: Mapping[str, ShardInfo], wanted: Collection[str]) -> set[str]:

@@ -4,13 +4,13 @@ The file holds KCL's own names and `minutebook.*` (KCL ignores unknown names). A
 """
 
 import difflib
+import math
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import MISSING, dataclass, fields
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple
 
-from consumer.settings.contradictions import access_errors, setting_contradictions
 from consumer.settings.kcl_properties import INEFFECTIVE, KCL_PROPERTIES, refuse
 from consumer.settings.values import (
     Parse,
@@ -26,7 +26,7 @@ from consumer.settings.values import (
     whole,
     word,
 )
-from minutebook.aws.access import ACCESS_PROPERTIES, PLAIN, Access
+from minutebook.aws.access import ACCESS_PROPERTIES, PLAIN, Access, access_contradictions
 from minutebook.codec.library import SWITCH
 from minutebook.compression import Compression
 from minutebook.errors import SettingsError
@@ -43,6 +43,7 @@ from minutebook.properties_file import (
 _OURS: Final = "minutebook."
 _ENVIRONMENT: Final = "MINUTEBOOK_"
 _GIB: Final = 1 << 30
+_IDLE_SECONDS: Final = 60
 _ARN: Final = re.compile(r"arn:[^:]+:kinesis:([^:]+):([0-9]+):stream/([a-zA-Z0-9_.-]+)")
 _NO_OVERRIDES: Final = frozenset(
     {FILE_VARIABLE, TEXT_VARIABLE, SUPERVISED_VARIABLE, FORKS_VARIABLE, SWITCH, *KCL_VARIABLES}
@@ -171,8 +172,8 @@ def load_with_kcl(path: Path | None, environ: Mapping[str, str]) -> LoadedSettin
     values = _parse(texts, errors)
     _take_kcl(kcl, values, environ, errors)
     values["access"] = Access(**{name: values.pop(name) for name in Access._fields if name in values})
-    errors += _missing(values, texts) + setting_contradictions(values, kcl)
-    errors += access_errors(values, kcl, account=_account(kcl))
+    errors += _missing(values, texts) + _setting_contradictions(values, kcl)
+    errors += _access_errors(values, kcl, account=_account(kcl))
     if errors:
         raise _settings_error(source.source, errors)
     ours = {name: text for name, (_, text) in texts.items()}
@@ -259,6 +260,81 @@ def _missing(values: Mapping[str, Any], texts: Mapping[str, tuple[str, str]]) ->
     }
     missing = [f"{text} is missing" for name, text in needed.items() if name not in values]
     return missing if "bucket" in texts else [*missing, "minutebook.bucket is missing"]
+
+
+def _setting_contradictions(values: Mapping[str, Any], kcl: Mapping[str, str]) -> list[str]:
+    """Return one sentence each. `values`: only what is set, by the names in `Settings`; `kcl`: the texts of KCL's."""
+    age = values.get("max_segment_age_seconds", 900)
+    errors = []
+    if age <= _IDLE_SECONDS + values.get("linger_seconds", 5):
+        errors.append("minutebook.maxSegmentAgeSeconds must exceed 60 s + minutebook.lingerSeconds")
+    if age <= (values.get("flush_seconds") or 0):
+        errors.append("minutebook.maxSegmentAgeSeconds must exceed minutebook.flushSeconds")
+    hold_seconds = min(values.get("flush_seconds") or math.inf, _IDLE_SECONDS + values.get("linger_seconds", 5))
+    if values.get("max_uncommitted_seconds", math.inf) <= hold_seconds:
+        errors.append(f"minutebook.maxUncommittedSeconds must exceed {hold_seconds:g} s: buffers are held so long")
+    silence = kcl.get("timeoutInSeconds", "")
+    if silence.isdecimal() and int(silence) < values.get("store_timeout_seconds", 300) + _IDLE_SECONDS:
+        errors.append(
+            "timeoutInSeconds must exceed minutebook.storeTimeoutSeconds by 60 s: "
+            "the daemon would halt while a processor waits for S3"
+        )
+    return errors + _dedupe_errors(values) + _idle_outputs(values)
+
+
+def _dedupe_errors(values: Mapping[str, Any]) -> list[str]:
+    """Return the settings that the deduplication mode requires and lacks, and those that it would ignore."""
+    mode = values.get("dedupe")
+    needs = {"claims": {"event_id"}, "watermark": {"producer_sequence"}}.get(mode or "", set())
+    takes = {"claims": {"event_id", "dedupe_table"}}.get(mode or "", set())
+    if mode == "watermark":
+        takes = {"producer_sequence", "producer_key", "producer_ordered", "dedupe_table"}
+    names = {"event_id": "eventId", "producer_sequence": "producerSequence", "producer_key": "producerKey"}
+    names |= {"producer_ordered": "producerOrdered", "dedupe_table": "dedupeTable"}
+    missing = [
+        f"minutebook.{names[name]} is missing: minutebook.dedupe={mode} needs it"
+        for name in sorted(needs)
+        if values.get(name) is None
+    ]
+    idle = [
+        f"minutebook.{names[name]} has no effect "
+        + (f"with minutebook.dedupe={mode}" if mode else "without minutebook.dedupe")
+        for name in sorted(names.keys() - takes)
+        if values.get(name)
+    ]
+    return missing + idle
+
+
+def _idle_outputs(values: Mapping[str, Any]) -> list[str]:
+    """Return the settings of outputs that are switched off."""
+    pairs = {
+        ("metrics_host", "metricsHost"): ("metrics_port", "metricsPort"),
+        ("metrics_interval_seconds", "metricsIntervalSeconds"): ("metrics", "metrics"),
+    }
+    return [
+        f"minutebook.{idle} has no effect without minutebook.{wanted}"
+        for (name, idle), (needed, wanted) in pairs.items()
+        if name in values and needed not in values
+    ]
+
+
+def _access_errors(values: Mapping[str, Any], kcl: Mapping[str, str], *, account: str) -> list[str]:
+    """Return the contradictions in how AWS is reached; `account` is the stream's, or empty if it is not known."""
+    addresses = {
+        "minutebook.s3Endpoint": values.get("s3_endpoint"),
+        "kinesisEndpoint": values.get("kinesis_endpoint"),
+        "dynamoDBEndpoint": values.get("dynamodb_endpoint"),
+    }
+    access: Access = values["access"]
+    errors = access_contradictions(access, addresses, account)
+    provider = kcl.get("AwsCredentialsProvider")
+    # The file written for the daemon has both; then the provider names this role, and the processors accept it.
+    if access.stream_role_arn and provider is not None and f"|{access.stream_role_arn}|" not in provider:
+        errors.append(
+            "AwsCredentialsProvider and minutebook.streamRoleArn both say as whom KCL asks Kinesis: keep one "
+            "(AwsCredentialsProviderDynamoDB says it for the tables)"
+        )
+    return errors
 
 
 def _account(kcl: Mapping[str, str]) -> str:

@@ -1,8 +1,9 @@
 """`minutebook status`: the state of the stream, the archive and the lease table, read-only."""
 
+import re
 import sys
 from collections.abc import Iterator, Mapping
-from typing import Final
+from typing import Final, NamedTuple
 
 import msgspec
 from rich.console import Console
@@ -12,9 +13,7 @@ from consumer.leases.table import failover_seconds, lease_table_of
 from consumer.requests import StatusRequest
 from consumer.settings.settings import LoadedSettings, load_with_kcl
 from consumer.status.coverage import CoverageWatch
-from consumer.status.facts import StatusSources, ask_or_note, observe
-from consumer.status.lag import LagReader
-from consumer.status.limit import judge_limit, parse_span
+from consumer.status.facts import LagReader, StatusSources, ask_or_note, observe
 from consumer.status.report import LeaseWatch, StatusReport, shard_statuses, unread
 from consumer.status.screen import render
 from consumer.stream.kinesis import KinesisStream
@@ -28,6 +27,8 @@ from minutebook.store.s3 import S3Store
 
 _PATIENCE_SECONDS: Final = 10
 """How long requests to one service are retried."""
+_UNITS: Final = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86_400}
+_SPAN: Final = re.compile(r"([0-9]+(?:\.[0-9]+)?)([smhd]?)")
 _READS_APART: Final = 0.4
 """The part of the failover time between two reads of the leases; a living worker renews every third of it."""
 
@@ -36,7 +37,7 @@ def run_status(request: StatusRequest, environ: Mapping[str, str]) -> int:
     """Print one report, or with `watch` one after the other until interrupted; return the exit code.
 
     The code is 0 also when the table, the bucket or the archive does not exist; a service that failed gives the code
-    of its error; `limit.judge_limit` says the codes of `max_behind`.
+    of its error; `judge_limit` says the codes of `max_behind`.
 
     Raises:
         SettingsError: the file or an argument is wrong.
@@ -95,6 +96,33 @@ def iter_reports(sources: StatusSources, failover: float) -> Iterator[StatusRepo
 def unasked_services_code(report: StatusReport) -> int:
     """Return the code of the first service that failed; 0 when all answered."""
     return next((problem.exit_code for problem in report.problems if problem.exit_code), 0)
+
+
+class LimitVerdict(NamedTuple):
+    """The exit code and its sentence."""
+
+    exit_code: int
+    sentence: str
+
+
+def parse_span(text: str) -> float:
+    """Return the seconds of a span such as 5m, 300s, 1.5h or 90; raises SettingsError."""
+    match = _SPAN.fullmatch(text)
+    if match is None:
+        raise SettingsError(f"not a span of time: {text!r}", next_step="write it as --max-behind 5m, 300s or 2h")
+    return float(match[1]) * _UNITS[match[2]]
+
+
+def judge_limit(report: StatusReport, limit: str) -> LimitVerdict:
+    """Return 7 if a shard is farther behind than the limit, else 4 if a lag or all shards are unknown, else 0."""
+    seconds = parse_span(limit)
+    late = [shard.shard for shard in report.shards if (shard.behind_seconds or 0) > seconds]
+    if late:
+        return LimitVerdict(7, f"more than {limit} behind: {', '.join(late)}")
+    unknown = [shard.shard for shard in report.shards if shard.behind_seconds is None]
+    if unknown or not report.shards:
+        return LimitVerdict(4, f"not known how far behind: {', '.join(unknown) or 'no shard was found'}")
+    return LimitVerdict(0, f"no shard is more than {limit} behind")
 
 
 def _conclude(console: Console, report: StatusReport, max_behind: str | None, *, as_json: bool) -> int:

@@ -1,9 +1,10 @@
 """Read the stream, the archive and the lease table once. A service that fails becomes a problem in the report."""
 
 from collections.abc import Callable, Mapping
-from typing import Final, NamedTuple, TypeVar
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
-from botocore.exceptions import ClientError
+from botocore.exceptions import BotoCoreError, ClientError
 
 from consumer.archived.application import KclStart, kcl_start
 from consumer.archived.chain_ends import AHEAD_MINUTES, ChainEnd, find_end_keys, read_end
@@ -11,7 +12,6 @@ from consumer.archived.shard_markers import ArchivedShard, read_archived_shards
 from consumer.leases.rows import LeaseTable
 from consumer.settings.settings import Settings
 from consumer.status.coverage import CoverageWatch, ProvenTime
-from consumer.status.lag import LagReader
 from consumer.status.report import Lag, Observation, StatusProblem
 from consumer.stream.port import ShardInfo, StreamIdentity
 from minutebook.clock import Clock
@@ -24,9 +24,61 @@ from minutebook.format.position import Position
 from minutebook.owner import check_stream, read_application
 from minutebook.store.retrying import RetryingStore
 
+if TYPE_CHECKING:
+    from mypy_boto3_kinesis import KinesisClient
+
 T = TypeVar("T")
 
 _ABSENT: Final = frozenset({"NoSuchBucket", "ResourceNotFoundException"})
+_TRIMMED: Final = frozenset({"InvalidArgumentException", "ResourceNotFoundException"})
+
+
+class LagReader(NamedTuple):
+    """Reads how far the archive of each shard is behind: the age of the oldest record that is not archived.
+
+    The age of the tail would be wrong: an idle shard that is archived to its last record has no lag. A shard serves
+    five GetRecords a second, KCL's included, so a throttled request is not repeated.
+    """
+
+    client: "KinesisClient"
+    stream_name: str
+
+    def read(self, tails: Mapping[str, Position | KclStart], now_ms: int) -> dict[str, Lag]:
+        """Return the lag of each shard: behind its tail, or behind the start for one without an archive."""
+        with ThreadPoolExecutor(8) as pool:
+            lags = pool.map(lambda shard_id: self._lag(shard_id, tails[shard_id], now_ms), tails)
+            return dict(zip(tails, lags, strict=True))
+
+    def _lag(self, shard_id: str, tail: Position | KclStart, now_ms: int) -> Lag:
+        request: dict[str, Any] = {"StreamName": self.stream_name, "ShardId": shard_id, **_iterator(tail)}
+        try:
+            iterator = self.client.get_shard_iterator(**request)["ShardIterator"]
+            answer = self.client.get_records(ShardIterator=iterator, Limit=1)
+        except ClientError as exc:
+            return Lag(None, None, _why(exc))
+        except BotoCoreError as exc:
+            return Lag(None, None, f"lag unknown: the stream could not be asked: {exc}")
+        if answer["Records"]:
+            arrival_ms = int(answer["Records"][0]["ApproximateArrivalTimestamp"].timestamp() * 1000)
+            return Lag(max(0.0, (now_ms - arrival_ms) / 1000), "record")
+        return Lag(answer["MillisBehindLatest"] / 1000, "stream")
+
+
+def _iterator(tail: Position | KclStart) -> dict[str, Any]:
+    if isinstance(tail, Position):
+        return {"ShardIteratorType": "AFTER_SEQUENCE_NUMBER", "StartingSequenceNumber": str(tail.sequence)}
+    if tail.at_seconds is None:
+        return {"ShardIteratorType": "TRIM_HORIZON"}
+    return {"ShardIteratorType": "AT_TIMESTAMP", "Timestamp": tail.at_seconds}
+
+
+def _why(error: ClientError) -> str:
+    code = error.response["Error"]["Code"]
+    if code in _TRIMMED:
+        return "lag unknown: the end of the archive is older than the stream's retention"
+    if code == "ProvisionedThroughputExceededException":
+        return "lag unknown: the shard's readers are throttled"
+    return f"lag unknown: {error}"
 
 
 class StatusSources(NamedTuple):

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from consumer.leases.rows import Checkpoint, Lease
-from consumer.restore.facts import gather_facts
+from consumer.restore.command import gather_facts
 from consumer.restore.plan import PlannedRow, plan_rows
 from minutebook.format.position import Position
 from tests.fakes.archive_scene import PREFIX, MemoryScene

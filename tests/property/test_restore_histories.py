@@ -11,7 +11,7 @@ from hypothesis import event, given
 from hypothesis import strategies as st
 
 from consumer.leases.rows import Checkpoint
-from consumer.restore.facts import gather_facts
+from consumer.restore.command import gather_facts
 from consumer.restore.plan import plan_rows
 from minutebook.retry import Backoff
 from minutebook.store.retrying import RetryingStore

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from consumer.preflight.check import CheckOutcome
-from consumer.preflight.lease_actions import check_actions
+from consumer.preflight.stream import check_actions
 from minutebook.aws.access import PLAIN
 from minutebook.aws.clients import make_dynamodb_client
 from minutebook.clock import new_id

@@ -105,7 +105,7 @@ _OPERATIONS: Final = in_mode(
     ),
     Mutation(
         "expire the watermarks of segments that stay",
-        Change("consumer.expire.side_objects:SideObjects._of_day", "slot not in remaining", "True"),
+        Change("consumer.expire.command:SideObjects._of_day", "slot not in remaining", "True"),
         tests=("test_watermarks_of_a_segment_that_stays_can_be_read",),
     ),
 )

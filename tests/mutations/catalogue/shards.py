@@ -108,7 +108,7 @@ _PLAIN: Final = in_mode(
     Mutation(
         "answer a false end with records left",
         Change(
-            "consumer.evidence.end_walk:walk_to_end",
+            "consumer.evidence.held:walk_to_end",
             ("if reached is Reached.MORE:\n    return None"),
             ("if reached:\n    return walk"),
         ),

@@ -6,7 +6,7 @@ from typing import Final
 
 from consumer.child_logs.processor_log import FAILED, ProcessorEvent
 from consumer.daemon.restart_policy import DaemonExit, EndSupervisor, RestartLimits, RestartPolicy
-from consumer.leases.leader_lock import release_own_lock
+from consumer.leases.hand_over import release_own_lock
 from consumer.leases.rows import LeaderLock, Lease, LeaseRows
 from consumer.liveness.poll import ReaderPoll
 from consumer.liveness.rules import ReaderWatch

@@ -6,7 +6,7 @@ from collections import Counter
 import msgspec
 import pytest
 
-from consumer.evidence.end_walk import walk_to_end
+from consumer.evidence.held import walk_to_end
 from consumer.stream.kinesis import KinesisStream
 from minutebook.errors import SafetyRefusal
 from minutebook.format.keys import end_marker_key

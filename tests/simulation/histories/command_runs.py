@@ -12,8 +12,7 @@ from rich.console import Console
 from consumer.expire.command import Archive, expire_days
 from consumer.expire.coverage import DayProof, DayProver
 from consumer.expire.plan import ExpiryPlan
-from consumer.restore.command import Parts, rebuild
-from consumer.restore.facts import gather_facts
+from consumer.restore.command import Parts, gather_facts, rebuild
 from consumer.restore.plan import RestoreFacts
 from consumer.stream.kinesis import KinesisStream
 from minutebook.retry import Backoff

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from consumer.dedupe.stored_watermarks import WATERMARKS_BESIDE
+from consumer.dedupe.watermarks import WATERMARKS_BESIDE
 from minutebook.compression import compression_of
 from minutebook.format.minute import minute_of
 from minutebook.format.position import Position

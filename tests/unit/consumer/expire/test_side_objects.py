@@ -4,8 +4,7 @@ import gzip
 
 import pytest
 
-from consumer.dedupe.stored_watermarks import WATERMARKS_BESIDE, load_watermarks
-from consumer.dedupe.watermarks import Watermarks
+from consumer.dedupe.watermarks import WATERMARKS_BESIDE, Watermarks, load_watermarks
 from minutebook.compression import Compression
 from minutebook.errors import FormatError
 from minutebook.format.keys import (

@@ -3,7 +3,7 @@
 import pytest
 from structlog.testing import capture_logs
 
-from consumer.leases.leader_lock import release_own_lock
+from consumer.leases.hand_over import release_own_lock
 from tests.fakes.lease_table import MemoryLeaseTable
 
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from consumer.preflight.bucket_rules import expiring_rules
+from consumer.preflight.bucket import expiring_rules
 from consumer.preflight.check import Check
 from consumer.preflight.preflight import failed_checks_code
 

@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 
 from consumer.preflight.check import CheckOutcome
-from consumer.preflight.java import find_jars
-from consumer.preflight.kcl_jars import check_jar_digests, known_digests
+from consumer.preflight.java import check_jar_digests, find_jars, known_digests
 
 _MULTILANG = "amazon-kinesis-client-multilang-3.1.3.jar"
 _BODIES = {_MULTILANG: b"one", "netty-1.jar": b"two"}

@@ -9,7 +9,7 @@ import pytest
 from botocore.stub import Stubber
 
 from consumer.archived.application import KclStart
-from consumer.status.lag import LagReader
+from consumer.status.facts import LagReader
 from consumer.status.report import Lag
 from minutebook.format.position import Position
 from tests.fakes.clock import START_MS

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 from rich.console import Console
 
+from consumer.status.command import judge_limit, parse_span
 from consumer.status.coverage import ProvenTime
-from consumer.status.limit import judge_limit, parse_span
 from consumer.status.report import ShardStatus, StatusReport, unread
 from consumer.status.screen import render
 from minutebook.errors import SettingsError
