@@ -71,9 +71,6 @@ def find_ends(
 
     The walk begins at the minute `newest`. A shard without a segment in that time is left out. One LIST per 1,000
     objects of each hour walked, one HEAD per segment returned (at most `_LINKS` a shard).
-
-    Raises:
-        ForeignObject, FormatError, ObjectVanished: a segment at a chain's end is not what its name says.
     """
     ends = find_end_keys(store, prefix, shards, newest, beyond_minutes=beyond_minutes)
     return {shard_id: read_end(store, prefix, names) for shard_id, names in sorted(ends.items())}

@@ -44,12 +44,7 @@ class ArchivedShard(NamedTuple):
 
 
 def read_archived_shards(store: RetryingStore, prefix: str) -> dict[str, ArchivedShard]:
-    """Return the markers of every shard whose chain was begun or ended, by shard id: one LIST, one GET per marker.
-
-    Raises:
-        FormatError: a marker does not parse; its key is named.
-        ObjectVanished: a marker was listed and is gone.
-    """
+    """Return the markers of every shard whose chain was begun or ended, by shard id: one LIST, one GET per marker."""
     folder = f"{prefix}{SHARDS}"
     keys = set(store.keys(folder))
     parts = (key.removeprefix(folder).partition("/") for key in keys)

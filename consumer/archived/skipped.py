@@ -53,9 +53,7 @@ class SkippedBatches:
     def store(self) -> None:
         """Store the markers; call it while no daemon lives. The next call retries what was not stored.
 
-        Raises:
-            StoreUnavailable, StoreRefused: no daemon may be started before the marker is stored.
-            FormatError: a line's shard is no shard id.
+        Raises as the store does: no daemon may be started before.
         """
         while True:
             with self._lock:

@@ -105,8 +105,7 @@ class StatementBatch(NamedTuple):
     def read(self, entries: Sequence[Mapping[str, Any]]) -> list[Answer]:
         """Return the answers, in the order of the claims.
 
-        Raises:
-            OutcomeUnknown: the number of entries is not that of the claims.
+        Raises OutcomeUnknown if their number is not that of the claims.
         """
         if len(entries) != len(self.claims):
             raise OutcomeUnknown(f"{len(entries)} answers to {len(self.claims)} claims")
@@ -148,11 +147,7 @@ def _is_on(item: object, claim: EventClaim) -> bool:
 
 
 def owner_in(item: object, event_id: str) -> Owner:
-    """Return the owner that an item names.
-
-    Raises:
-        FormatError: the item is not a claim.
-    """
+    """Return the owner that an item names; raises FormatError if it is not a claim."""
     has_digest = isinstance(item, dict) and "digest" in item
     return Owner(_text(item, "owner", event_id), _text(item, "digest", event_id) if has_digest else None)
 

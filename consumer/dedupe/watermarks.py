@@ -68,8 +68,7 @@ class Watermarks:
     def decode(cls, text: str | bytes) -> "Watermarks":
         """Read what `encode` wrote.
 
-        Raises:
-            FormatError: anything else, unordered or overlapping intervals included.
+        Raises FormatError for anything else, unordered or overlapping intervals included.
         """
         try:
             rows = _decode(text)
@@ -129,9 +128,7 @@ def store_watermarks(store: RetryingStore, key: str, watermarks: Watermarks) -> 
 def load_watermarks(store: RetryingStore, prefix: str, metadata: SegmentMetadata) -> Watermarks | None:
     """Return the watermarks stored with a segment; None if it has none.
 
-    Raises:
-        ObjectVanished: they were written beside the segment and are gone.
-        FormatError: they do not parse.
+    Raises ObjectVanished if those beside it are gone.
     """
     if metadata.watermarks is None:
         return None

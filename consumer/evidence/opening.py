@@ -23,9 +23,7 @@ def mark_opened(services: Services, shard_id: str, info: ShardInfo | None, tail:
     """Store `opened.json` unless it exists, also in archives of older versions.
 
     Without a checkpoint it rarely exists, so it is PUT at once; with one it usually does, so a GET comes first.
-
-    Raises:
-        SafetyRefusal: the stored one has other hash keys or parents: it is of another shard.
+    Raises SafetyRefusal if the stored one has other hash keys or parents: it is of another shard.
     """
     key = opened_marker_key(services.settings.prefix, shard_id)
     marker = OpenedMarker(

@@ -15,8 +15,7 @@ from minutebook.format.minute import iso_time
 def keep_undelivered(services: Services, shard_id: str, withheld: Iterable[Withheld]) -> tuple[int, ...]:
     """Store each record under its own key, unless that exists already; return their sequence numbers.
 
-    Raises:
-        FormatError: the arrival time of a record is invalid.
+    Raises FormatError for an invalid arrival time.
     """
     return tuple(_keep(services, shard_id, item) for item in withheld)
 

@@ -54,11 +54,8 @@ class DayDeleter(NamedTuple):
     def expire(self, plan: ExpiryPlan, proof: DayProof | None) -> int:
         """Write the tombstone unless it is there, then delete; return how many objects were deleted.
 
-        `proof` is None if an earlier run judged the day and wrote its tombstone.
-
-        Raises:
-            SafetyRefusal: the plan refuses the day, or another run expired it with another outcome.
-            FormatError: another run's tombstone does not parse; nothing was deleted.
+        `proof` is None if an earlier run judged the day and wrote its tombstone. Raises SafetyRefusal if the plan
+        refuses the day, or another run expired it with another outcome.
         """
         refusal = plan.refusal or (proof.refusal if proof else None)
         if refusal:

@@ -106,10 +106,6 @@ def run_expire(request: ExpireRequest, environ: Mapping[str, str]) -> int:
     """Print what would be deleted and, with `apply`, delete it; return the exit code.
 
     The code is 6 when a day was refused; the other days are expired nevertheless.
-
-    Raises:
-        SettingsError: a property or an option is wrong.
-        SafetyRefusal: the archive is another stream's, or the stream may still hold the days.
     """
     settings = load_settings(request.file, environ)
     configure_logging(settings.log_level)
@@ -174,11 +170,7 @@ def expire_days(archive: Archive, older_than_ms: int, console: Console, rate: in
 
 
 def newest_day(archive: Archive, older_than_ms: int) -> dt.date:
-    """Return the newest day that is old enough.
-
-    Raises:
-        SafetyRefusal: the stream, or a writer's buffer, may still hold records of that age.
-    """
+    """Return the newest day that is old enough; raises SafetyRefusal if stream or buffers may hold such records."""
     retention_ms = archive.identity.retention_ms
     if older_than_ms < retention_ms + MARGIN_MS:
         least = -(-(retention_ms + MARGIN_MS) // _DAY_MS)

@@ -71,12 +71,7 @@ class DayProver(NamedTuple):
     begin_ms: int
 
     def prove(self, plan: ExpiryPlan) -> DayProof:
-        """Read a day's segments and judge it.
-
-        Raises:
-            SafetyRefusal: the day ended before the archive begins.
-            FormatError, ForeignObject, ObjectVanished: a segment is not what its name says.
-        """
+        """Read a day's segments and judge it; raises SafetyRefusal if it ended before the archive begins."""
         store, prefix, day = self.store, self.prefix, Day.parse(str(plan.day))
         scope = day_scope(day, self.begin_ms, self.clock.now_ms())
         if scope is None:

@@ -43,8 +43,7 @@ class JudgedGeneration(NamedTuple):
 def read_judged_generation(store: RetryingStore, root: str, day: dt.date) -> JudgedGeneration | None:
     """Return the current generation of `day` below `root` (empty, or ending in `/`); None if there is none.
 
-    Raises:
-        FormatError: the pointer, the manifest or the inventory is missing, does not parse, or contradicts another.
+    Raises FormatError if pointer, manifest or inventory is missing, does not parse, or contradicts another.
     """
     folder = DayFolder(root, Day.parse(day.isoformat()))
     reader = PublishedReader(store, folder, is_tolerant=True, next_step=_NEXT_STEP)

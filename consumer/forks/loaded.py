@@ -25,8 +25,7 @@ _CONTEXT: Final = "ssl_context"
 def serve_forks(listener: socket.socket, path: str, parent: int) -> None:
     """Prepare with the settings in `path`, then serve forks until the process of the pidfd `parent` has ended.
 
-    Raises:
-        SettingsError: a processor would refuse these settings.
+    Raises SettingsError if a processor would refuse these settings.
     """
     clock = SystemClock()
     begun = clock.monotonic()

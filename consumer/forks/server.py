@@ -220,8 +220,7 @@ _MORE: Final = "give the task more processes, descriptors or memory: one shard t
 def _receive(connection: socket.socket) -> list[int] | None:
     """Return the descriptors that a stub has sent, as far as this process may open them; None if it is gone.
 
-    Raises:
-        BlockingIOError: it has sent nothing yet.
+    Raises BlockingIOError if it has sent nothing yet.
     """
     try:
         message, descriptors, _, _ = socket.recv_fds(connection, len(REQUEST), PIPES)

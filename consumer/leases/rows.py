@@ -108,11 +108,7 @@ def parse_rows(items: Iterable[Item]) -> LeaseRows:
 
 
 def parse_lease(item: Item) -> Lease:
-    """Parse one row.
-
-    Raises:
-        FormatError: an attribute that KCL requires (it ignores rows without) is missing, or one does not parse.
-    """
+    """Parse one row; raises FormatError if an attribute that KCL requires is missing, or one does not parse."""
     row = _Attributes(item)
     shard_id = row.text("leaseKey")
     row.number("ownerSwitchesSinceCheckpoint")

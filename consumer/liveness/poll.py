@@ -81,9 +81,7 @@ class ReaderPoll:
     def before_start(self) -> None:
         """Reset; after a daemon that left a shard without a reader, check that no other daemon has our worker id.
 
-        Raises:
-            SafetyRefusal: another daemon renews the leases of this worker id while ours is dead.
-            TableUnavailable, TableRefused: it cannot be known.
+        Raises SafetyRefusal if one renews our leases while ours is dead, and as the table does.
         """
         kill_reason, self.kill_reason = self.kill_reason, None
         self._watch.begin()
@@ -144,11 +142,7 @@ class ReaderPoll:
         return wait
 
     def poll(self, opened: Opened, stop: threading.Event | None = None, silences: Silences = dict) -> float:
-        """Poll once, and act on the findings; return the seconds until the next poll.
-
-        Raises:
-            TableUnavailable, TableRefused: nothing was read.
-        """
+        """Poll once, and act on the findings; return the seconds until the next poll. Raises as the table does."""
         lock = self._table.leader()
         if opened():  # KCL's line is missing if the user raised its log level
             self._initialised.set()

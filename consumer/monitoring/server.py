@@ -22,8 +22,7 @@ def serve_metrics(
 ) -> tuple[int, Callable[[], None]]:
     """Serve from a thread; return the port and a function that stops the server. Port 0 takes a free one.
 
-    Raises:
-        SettingsError: the port is taken, or the address is not one of this machine's.
+    Raises SettingsError if the port is taken, or the address is not one of this machine's.
     """
 
     class Handler(_Handler):

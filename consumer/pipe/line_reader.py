@@ -63,10 +63,8 @@ class LineReader:
     def next_line(self) -> memoryview:
         """Return the next line with its line break; empty at the end of input.
 
-        A line without a break was cut off, by the end of input or by `most_bytes`.
-
-        Raises:
-            OSError: the pipe cannot be read.
+        A line without a break was cut off, by the end of input or by `most_bytes`. Raises OSError if the pipe cannot
+        be read.
         """
         self._release()
         size = _find_break(self._memory, 0, self._filled)

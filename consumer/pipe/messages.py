@@ -214,8 +214,7 @@ def _first(piece: RecordPiece) -> Record | None:
 def read_message(line: memoryview, piece_bytes: int = PIECE_BYTES) -> Control | Delivery:
     """Decode one line; a long batch lazily, in pieces of about `piece_bytes`.
 
-    Raises:
-        DeliveryDoubt: the line is not a message of the protocol; the error names the field.
+    Raises DeliveryDoubt, which names the field, if the line is not a message of the protocol.
     """
     if len(line) > min(piece_bytes, _SHORT_BYTES) and bytes(line[: len(_HEAD)]) == _HEAD:
         tail = _TAIL.search(bytes(line[-_TAIL_BYTES:]))

@@ -34,8 +34,7 @@ class WrittenPiece(NamedTuple):
 def make_piece(records: list[Record]) -> RecordPiece:
     """Validate the sequence numbers of records.
 
-    Raises:
-        DeliveryDoubt: one is not a decimal number as Kinesis writes it.
+    Raises DeliveryDoubt if one is not a decimal number as Kinesis writes it.
     """
     numbers = [record.sequence_number for record in records]
     if _are_usual(numbers):

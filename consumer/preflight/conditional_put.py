@@ -72,8 +72,7 @@ def check_delete_then_put(probe: Probe) -> Check:
 def check_record_stays(probe: Probe) -> Check:
     """Check that S3 refuses a PUT of the application's record over itself; the bytes are the same.
 
-    Raises:
-        ObjectVanished: there is no record; the caller must have written or read it before.
+    Raises ObjectVanished if there is no record; the caller must have written or read it before.
     """
     key = application_key(probe.settings.prefix)
     stored = probe.store.get(key)

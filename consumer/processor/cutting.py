@@ -105,8 +105,7 @@ def _measured_together(
 def slices_behind(segment: SegmentWriter, position: Position) -> Iterator[list[Record]]:
     """Yield the records of a segment after a position, with its producer duplicates, some hundred at a time.
 
-    Raises:
-        FormatError: the segment cannot be read back.
+    Raises FormatError if the segment cannot be read back.
     """
     how = segment.shard_id, segment.compression
     kept = read_records(segment.body(), *how)

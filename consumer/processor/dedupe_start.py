@@ -42,12 +42,7 @@ def open_dedupe_table(settings: Settings) -> DynamoDedupeTable | None:
 
 
 def await_table(table: DynamoDedupeTable, services: Services) -> None:
-    """Create the table if it is missing, and wait until it is usable.
-
-    Raises:
-        StoreUnavailable: it does not become usable within two minutes.
-        StoreRefused: a permission is missing.
-    """
+    """Create the table if it is missing, and wait until it is usable; raises StoreUnavailable after two minutes."""
     deadline = services.clock.monotonic() + _TABLE_SECONDS
     while not until_known(table.ensure, services.backoff(), "the dedupe table"):
         if services.clock.monotonic() >= deadline:

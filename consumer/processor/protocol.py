@@ -96,8 +96,7 @@ class _Channel:
     def read_line(self) -> memoryview:
         """Return the next line, empty at the end of input, and release the last one.
 
-        Raises:
-            DaemonGone: the pipe cannot be read.
+        Raises DaemonGone if the pipe cannot be read.
         """
         try:
             return self._lines.next_line()
@@ -105,11 +104,7 @@ class _Channel:
             raise _gone("cannot be read", exc) from exc
 
     def load_action(self, line: memoryview) -> Action | Delivery | messages.CheckpointInput:
-        """Decode one line.
-
-        Raises:
-            DeliveryDoubt: the line is not a message of the protocol; the error names the field.
-        """
+        """Decode one line; raises DeliveryDoubt, which names the field, if the line is none."""
         if not line or line[-1] != _LINE_BREAK:
             if len(line) >= MAX_MESSAGE_BYTES:
                 raise DeliveryDoubt(
@@ -135,8 +130,7 @@ class _Channel:
     def write_action(self, response: dict[str, Any]) -> None:
         """Send one message between line breaks, as kclpy does, so that a stray half line cannot merge with it.
 
-        Raises:
-            DaemonGone: it could not be sent completely.
+        Raises DaemonGone if it could not be sent completely.
         """
         message = b"\n" + msgspec.json.encode(response) + b"\n"
         try:

@@ -80,9 +80,6 @@ class RetentionGuard:
 
         Kinesis silently continues at its trim horizon, whether the reader was slow or the machine asleep. Only a new
         start can continue from here: it looks for what others archived meanwhile, and marks the gap.
-
-        Raises:
-            DeliveryDoubt: the stream no longer holds that record, so records after it may be gone, too.
         """
         if not self.is_unbroken(delivered):
             raise DeliveryDoubt(
@@ -108,10 +105,6 @@ class RetentionGuard:
 
         The monotonic clock does not see such a pause: for this process the batch has just come. A wrong wall clock
         cannot hide it, because S3 refuses requests whose signature is a quarter of an hour off.
-
-        Raises:
-            DeliveryDoubt: the record is long past retention, and the stream no longer holds it.
-            FormatError: its arrival time is invalid.
         """
         arrived_ms = minute_of(oldest.arrival_ms) * MINUTE_MS
         past_ms = self._clock.now_ms() - arrived_ms - self.retention_ms

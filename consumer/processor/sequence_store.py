@@ -49,9 +49,6 @@ class SequenceStore:
 
         The first minute is always listed, whatever the clock says: a start may lie inside a stored range, and the
         clock may have been wrong at the start.
-
-        Raises:
-            ForeignObject, FormatError, ObjectVanished: a stored segment is not what its key says.
         """
         if minute in self._loaded or (self._loaded and not self._may_be_stored(minute)):
             return

@@ -53,11 +53,8 @@ class ShardEndProof:
     def mark_end(self, tail: Predecessor, *, unbroken: bool) -> None:
         """Prove that no record lies after the chain's tail, then write end.json, or compare it with the stored one.
 
-        `unbroken`: nothing can have been trimmed between the tail and the end.
-
-        Raises:
-            ShardEndUnproven: the stream does not confirm the end.
-            SafetyRefusal: it is another stream, or end.json records another position.
+        `unbroken`: nothing can have been trimmed between the tail and the end. Raises ShardEndUnproven if the stream
+        does not confirm the end, SafetyRefusal if it is another stream, or end.json records another position.
         """
         services, last = self._services, position_of(tail)
         record = self._check_identity()

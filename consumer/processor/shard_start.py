@@ -91,10 +91,8 @@ class ShardStarter:
     def mark_start(self, first: Position, chain_start: ChainStart, budget_seconds: float) -> Continuity:
         """Write start.json before the shard's first segment, within the budget, or compare it with the stored one.
 
-        Returns the continuity that the first segment must record.
-
-        Raises:
-            SafetyRefusal: the chain was begun at another record.
+        Returns the continuity that the first segment must record. Raises SafetyRefusal if the chain was begun at
+        another record.
         """
         key = start_marker_key(self._services.settings.prefix, self._shard_id)
         info = self._info

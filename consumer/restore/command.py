@@ -32,12 +32,7 @@ _EMPTY: Final = LeaseRows({})
 
 
 def run_restore(request: RestoreRequest, environ: Mapping[str, str]) -> int:
-    """Print the plan and, unless `dry_run`, carry it out; return the exit code.
-
-    Raises:
-        SettingsError: the file, a shard or the time is wrong.
-        SafetyRefusal: a worker is alive, or the archive is another stream's.
-    """
+    """Print the plan and, unless `dry_run`, carry it out; return the exit code."""
     loaded = load_with_kcl(request.file, environ)
     configure_logging(loaded.settings.log_level)
     clock, console = SystemClock(), Console()
@@ -63,12 +58,7 @@ class Parts(NamedTuple):
 
 
 def rebuild(parts: Parts, *, dry_run: bool, shard_ids: Collection[str]) -> int:
-    """Read the table, plan, read it again a failover later, write; return the number of rows written.
-
-    Raises:
-        SettingsError: a shard that the stream does not list.
-        SafetyRefusal: a worker is alive, the archive is another stream's, or the table cannot be read.
-    """
+    """Read the table, plan, read it again a failover later, write; return the number of rows written."""
     table, clock, console = parts.table, parts.clock, parts.console
     before = table.read()
     # The time counts from the answer: a slow first read would shorten the time between both.
@@ -98,11 +88,8 @@ def gather_facts(
 ) -> RestoreFacts:
     """Read the application record, the markers and the ends of the chains of `shards`.
 
-    With `as_of_ms`, only minutes that were over by then are read, as if the archive ended there.
-
-    Raises:
-        SafetyRefusal: the prefix holds no archive, or that of another stream.
-        ForeignObject, FormatError, ObjectVanished: an object is not what its key says.
+    With `as_of_ms`, only minutes that were over by then are read, as if the archive ended there. Raises SafetyRefusal
+    if the prefix holds no archive, or that of another stream.
     """
     record = read_application(store, prefix)
     if record is None:
@@ -160,10 +147,8 @@ def check_nobody_lives(before: LeaseRows | None, after: LeaseRows | None) -> Non
 def apply_plan(table: LeaseTable, plan: Sequence[PlannedRow]) -> int:
     """Write the rows; return their number.
 
-    After a crash the rows written so far are valid; running the command again writes the rest.
-
-    Raises:
-        SafetyRefusal: a row changed since it was read.
+    After a crash the rows written so far are valid; running the command again writes the rest. Raises SafetyRefusal
+    if a row changed since it was read.
     """
     table.create()
     written = 0

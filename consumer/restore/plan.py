@@ -63,8 +63,7 @@ class RestoreFacts(NamedTuple):
 def plan_rows(facts: RestoreFacts, present: Mapping[str, Lease]) -> list[PlannedRow]:
     """Return the planned row of every listed shard, in the order of the ids.
 
-    Raises:
-        SafetyRefusal: the archive proves the end of a shard that the stream calls open.
+    Raises SafetyRefusal if the archive proves the end of a shard that the stream calls open.
     """
     return [_plan(facts, facts.shards[shard_id], present.get(shard_id)) for shard_id in sorted(facts.shards)]
 

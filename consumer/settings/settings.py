@@ -148,8 +148,7 @@ class LoadedSettings(NamedTuple):
 def load_settings(path: Path | None, environ: Mapping[str, str]) -> Settings:
     """Read and check `path` (None: the text in the environment), with the environment's overrides.
 
-    Raises:
-        SettingsError: one for all errors in the file and the environment.
+    Raises one SettingsError for all errors.
     """
     return load_with_kcl(path, environ).settings
 

@@ -35,8 +35,7 @@ def page_names() -> list[str]:
 def page(name: str, section: str | None = None) -> str:
     """Return a page of the documentation, or only its section with this heading.
 
-    Raises:
-        SettingsError: there is no such page or section.
+    Raises SettingsError if there is no such page or section.
     """
     if name not in page_names():
         raise SettingsError(f"there is no page {name!r}", next_step=f"name one of {', '.join(page_names())}")

@@ -38,9 +38,6 @@ def run_status(request: StatusRequest, environ: Mapping[str, str]) -> int:
 
     The code is 0 also when the table, the bucket or the archive does not exist; a service that failed gives the code
     of its error; `judge_limit` says the codes of `max_behind`.
-
-    Raises:
-        SettingsError: the file or an argument is wrong.
     """
     if request.max_behind is not None:
         parse_span(request.max_behind)

@@ -41,8 +41,7 @@ def file_name(text: str) -> str:
 def prepare_state(folder: Path, application: str) -> Path:
     """Create and return the application's folder, readable by its owner alone.
 
-    Raises:
-        SettingsError: another user could replace its files, or it cannot be created.
+    Raises SettingsError if another user could replace its files, or it cannot be created.
     """
     state = folder / file_name(application)
     try:
@@ -82,11 +81,8 @@ def _unusable(path: Path, exc: OSError) -> SettingsError:
 def lock_worker(state: Path, worker_id: str, clock: Clock) -> int:
     """Lock the worker id and return the descriptor that holds the lock; the daemon inherits it.
 
-    The lock lives as long as any process with the descriptor, so it outlives a killed supervisor until its daemon
-    is gone.
-
-    Raises:
-        SettingsError: another daemon with this id lives on this host, or the file cannot be created.
+    The lock lives as long as any process with the descriptor, so it outlives a killed supervisor until its daemon is
+    gone. Raises SettingsError if another daemon with this id lives on this host, or the file cannot be created.
     """
     path = state / f"{file_name(worker_id)}.lock"
     try:

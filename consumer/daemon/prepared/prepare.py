@@ -45,9 +45,8 @@ _CREDENTIALS: Final = {"AWS_ACCESS_KEY_ID": "prepare", "AWS_SECRET_ACCESS_KEY": 
 def prepare_daemon(environ: Mapping[str, str], clock: Clock) -> Path:
     """Create the class archive of the daemon for this installation; return its path.
 
-    Raises:
-        SettingsError: there is no Java, or KCL's jars are missing.
-        MinutebookError: the folder cannot be written, or the daemon did not reach its leases.
+    Raises SettingsError without Java or KCL's jars, MinutebookError if the folder cannot be written or the daemon did
+    not reach its leases.
     """
     java, jars = find_java(environ).program, find_jars()
     folder = prepared_folder(java, jars)
