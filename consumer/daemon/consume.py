@@ -17,8 +17,7 @@ from consumer.daemon.properties import ReadSize, effective_properties, processor
 from consumer.daemon.restart_policy import RestartLimits
 from consumer.daemon.start import StartChooser, as_settled, settle_start, stream_of
 from consumer.daemon.supervisor import DaemonPlan, Supervisor
-from consumer.leases.hand_over import Leaving, release_own_lock
-from consumer.leases.next_owner import REPORT_SECONDS
+from consumer.leases.hand_over import REPORT_SECONDS, Leaving, release_own_lock
 from consumer.leases.table import DynamoDBLeaseTable, failover_seconds, lease_table_of
 from consumer.liveness.first_start import FirstStart
 from consumer.liveness.lock_memory import LockMemory

@@ -117,10 +117,7 @@ def effective_properties(
 
 
 def _stream_role(settings: Settings) -> dict[str, str]:
-    """Return the credentials for another account's stream: only Kinesis gets the role, not KCL's tables and metrics.
-
-    The class renews the role's session before it expires (KclStsAssumeRoleCredentialsProvider.java).
-    """
+    """Return the credentials for another account's stream, which renew themselves: only Kinesis gets the role."""
     access = settings.access
     if access.stream_role_arn is None:
         return {}

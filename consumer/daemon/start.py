@@ -8,14 +8,7 @@ from collections.abc import Callable
 
 import structlog
 
-from consumer.archived.application import (
-    KclStart,
-    kcl_start,
-    propose_start,
-    settle_application,
-    settle_first_shards,
-    warn_of_compression,
-)
+from consumer.archived import application
 from consumer.leases.rows import LeaseTable
 from consumer.settings.settings import LoadedSettings, Settings
 from consumer.settings.values import start_text
@@ -52,15 +45,17 @@ def settle_start(settings: Settings, stream: StreamPort, clock: Clock) -> Applic
         stream_created_ms=identity.created_ms,
         application=settings.application_name,
         start=start_text(settings.start),
-        start_at_ms=propose_start(settings.start, identity, settings.max_segment_age_seconds, now_ms),
+        start_at_ms=application.propose_start(settings.start, identity, settings.max_segment_age_seconds, now_ms),
         writer=new_id(),
         written_at_ms=now_ms,
     ).compressed(settings.compression or Compression.GZIP)
     backoff = Backoff(clock, new_random(), budget_seconds=settings.store_timeout_seconds)
     retrying = RetryingStore(store, lambda: backoff)
-    record = settle_application(retrying, settings.prefix, identity, proposal)
-    settle_first_shards(retrying, settings.prefix, stream, record, clock, new_id, service_ms=stream.service_ms())
-    warn_of_compression(record, settings.compression)
+    record = application.settle_application(retrying, settings.prefix, identity, proposal)
+    application.settle_first_shards(
+        retrying, settings.prefix, stream, record, clock, new_id, service_ms=stream.service_ms()
+    )
+    application.warn_of_compression(record, settings.compression)
     if record.start != proposal.start:
         structlog.get_logger().warning(
             "start_settled_earlier",
@@ -86,7 +81,7 @@ class StartChooser:
         record: ApplicationRecord,
         stream: StreamPort,
         table: LeaseTable,
-        write: Callable[[KclStart], None],
+        write: Callable[[application.KclStart], None],
         clock: Clock,
     ) -> None:
         self._record = record
@@ -94,7 +89,7 @@ class StartChooser:
         self._table = table
         self._write = write
         self._clock = clock
-        self._chosen: KclStart | None = None
+        self._chosen: application.KclStart | None = None
 
     def prepare(self) -> None:
         """Write the daemon's file for the present rows; raises the errors of stream, table and `write`."""
@@ -106,10 +101,10 @@ class StartChooser:
             )
         self._chosen = start
 
-    def _choose(self) -> KclStart:
+    def _choose(self) -> application.KclStart:
         identity, now_ms = self._stream.describe(), self._clock.now_ms()
-        plain = kcl_start(self._record, identity, now_ms)
-        with_rows = kcl_start(self._record, identity, now_ms, has_timestamp_rows=True)
+        plain = application.kcl_start(self._record, identity, now_ms)
+        with_rows = application.kcl_start(self._record, identity, now_ms, has_timestamp_rows=True)
         if plain == with_rows:
             return plain
         rows = self._table.read()

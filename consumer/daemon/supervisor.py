@@ -284,10 +284,7 @@ class Supervisor:
         return log_lines.of_daemon(line, self._clock.now_ms())
 
     def _act_on(self, line: bytes) -> None:
-        """Act on a line of the daemon's own log.
-
-        After a skipped batch the daemon delivers the next one, and a processor would chain it: kill the daemon first.
-        """
+        """Act on a line of the daemon's own log; kill the daemon before it delivers the batch after a skipped one."""
         if self._plan.readers is not None:
             self._plan.readers.read_output(line)
         event = read_kcl_line(line)

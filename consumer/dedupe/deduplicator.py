@@ -14,8 +14,7 @@ from typing import NamedTuple, Protocol, TypeVar
 import structlog
 
 from consumer.dedupe.claim_batches import MOST_STATEMENTS, VERBS, EventClaim, Owner, StatementBatch, Undecided, Verb
-from consumer.dedupe.table import CLAIM_CONNECTIONS, DedupeTable
-from consumer.dedupe.tail_rows import ShardTail
+from consumer.dedupe.table import CLAIM_CONNECTIONS, DedupeTable, ShardTail
 from consumer.dedupe.watermarks import Watermarks
 from minutebook.clock import Clock
 from minutebook.errors import OutcomeUnknown

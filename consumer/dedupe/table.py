@@ -2,7 +2,7 @@
 
     item              attributes
     e:<event id>      owner S, digest S, expires N   a claim: the position that owns this event, and its payload
-    t:<stream>/<shard>  the end of the shard's chain and the producer watermarks there: `consumer.dedupe.tail_rows`
+    t:<stream>/<shard>  the end of the shard's chain and the producer watermarks there: `consumer.dedupe.table`
 
 The condition of a claim, clause by clause:
 
@@ -20,27 +20,69 @@ Claims are sent 25 at a time (`consumer.dedupe.claim_batches`); the few that thi
 with the whole condition (docs/decisions/0028-cheap-claims.md).
 """
 
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 import structlog
 from botocore.exceptions import BotoCoreError, ClientError
 
 from consumer.dedupe.claim_batches import Answer, EventClaim, Owner, StatementBatch, Undecided, Verb, owner_in
-from consumer.dedupe.tail_rows import ShardTail, decode_tail, tail_item
+from consumer.dedupe.watermarks import Watermarks
 from minutebook.aws.access import Access
 from minutebook.aws.clients import client_config, error_code, make_dynamodb_client
 from minutebook.errors import FormatError, OutcomeUnknown, StoreError, StoreRefused
+from minutebook.format.position import Position
 from minutebook.store.s3 import translate
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
+    from mypy_boto3_dynamodb.type_defs import AttributeValueTypeDef
 
 T = TypeVar("T")
 
 CLAIM_CONNECTIONS = 16
 _CONDITION = "attribute_not_exists(id) OR #owner = :me OR expires < :now"
+LONGEST_STATE_BYTES = 350_000
+"""Longer watermarks are left out of a tail row: DynamoDB refuses items above 400 KB. The archive has them, too."""
 _MISSING = "ResourceNotFoundException"
+
+
+class ShardTail(NamedTuple):
+    """The end of a shard's chain.
+
+    `watermarks` are those at `position`; None if only the archive has them. `slot` is the minute and the first
+    position of the segment that ends there; None in rows of older versions.
+    """
+
+    position: Position
+    watermarks: Watermarks | None
+    slot: tuple[int, Position] | None = None
+
+
+def tail_item(shard: str, tail: ShardTail) -> "dict[str, AttributeValueTypeDef]":
+    """Return the item. `shard` is `<stream>/<shardId>`."""
+    item: dict[str, AttributeValueTypeDef] = {
+        "id": {"S": f"t:{shard}"},
+        "position": {"S": str(tail.position)},
+    }
+    if tail.slot is not None:
+        minute, first = tail.slot
+        item |= {"minute": {"N": str(minute)}, "first": {"S": str(first)}}
+    text = "" if tail.watermarks is None else tail.watermarks.encode()
+    if text and len(text) <= LONGEST_STATE_BYTES:
+        item["watermarks"] = {"S": text}
+    return item
+
+
+def decode_tail(item: Mapping[str, Any]) -> ShardTail:
+    """Read an item that `tail_item` wrote; raises FormatError for any other."""
+    try:
+        position = Position.parse(item["position"]["S"])
+        state = Watermarks.decode(item["watermarks"]["S"]) if "watermarks" in item else None
+        slot = (int(item["minute"]["N"]), Position.parse(item["first"]["S"])) if "first" in item else None
+    except (KeyError, TypeError, ValueError) as exc:
+        raise FormatError(f"the fields are not those of a tail row: {exc!r}") from exc
+    return ShardTail(position, state, slot)
 
 
 class DedupeTable(Protocol):

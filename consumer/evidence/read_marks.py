@@ -119,10 +119,7 @@ class ReadMarks:
         return len(walk.kept) == len(walk.withheld)
 
     def _is_still_due(self, walk: "_Walk") -> bool:
-        """Return whether a mark is still due once the record at the tail is read: a restart does not know its time.
-
-        If that is long ago, a mark of the last run may reach further.
-        """
+        """Return whether a mark is still due after reading the record at the tail, or a mark of the last run."""
         if self._evidence.until_ms is not None or walk.record is None or not isinstance(walk.tail, Position):
             return True
         self._evidence.found_tail(walk.tail, walk.record.arrival_ms)

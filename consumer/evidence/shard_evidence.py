@@ -44,7 +44,8 @@ class EvidenceClaim(NamedTuple):
 class ShardEvidence:
     """The evidence of one shard known to this processor.
 
-    `until_ms` is how far the last durable piece reaches; None if nothing is known.
+    `until_ms` is how far the last durable piece reaches; None if nothing is known. `base` is that of the next piece;
+    None: nothing is known, or a child has no evidence yet.
     """
 
     def __init__(self, services: Services, origin: ShardOrigin) -> None:
@@ -52,7 +53,7 @@ class ShardEvidence:
         self.until_ms: int | None = None
         self.is_doubt_told = False
         self._services = services
-        self._base: Base | None = None
+        self.base: Base | None = None
         self._is_known = False
         self._is_child = False
         self._is_own = False
@@ -65,7 +66,7 @@ class ShardEvidence:
 
     def committed(self, metadata: SegmentMetadata) -> None:
         """Make our own segment the base."""
-        base = None if metadata.continuity in {Continuity.UNPROVEN, Continuity.LOST} else self._base
+        base = None if metadata.continuity in {Continuity.UNPROVEN, Continuity.LOST} else self.base
         self._stand_on_segment(metadata, base)
         self._is_own = True
 
@@ -95,7 +96,7 @@ class ShardEvidence:
         self._stand_on(Base(until_ms, metadata.last), until_ms)
 
     def _stand_on(self, base: Base | None, until_ms: int | None) -> None:
-        self._base, self.until_ms = base, until_ms
+        self.base, self.until_ms = base, until_ms
         self._is_known = True
         self._is_child = self._is_own = self._is_mark = self._is_tail = self.is_doubt_told = False
         self._seen_ms = None
@@ -103,24 +104,19 @@ class ShardEvidence:
     # What is known
 
     @property
-    def base(self) -> Base | None:
-        """The base of the next piece; None: nothing is known, or a child has no evidence yet."""
-        return self._base
-
-    @property
     def is_founded(self) -> bool:
         """Return whether the next piece has a base: its `from` is the base's `until`, or the shard's birth."""
-        return self._base is not None or self._is_child
+        return self.base is not None or self._is_child
 
     @property
     def young_mark(self) -> Base | None:
         """The base if it is a read mark and nothing after it can have been trimmed."""
-        return self._base if self._is_mark and self.is_young() else None
+        return self.base if self._is_mark and self.is_young() else None
 
     def is_young(self) -> bool:
         """Return whether nothing after the base can have been trimmed."""
         now_ms = self._services.stream.service_ms()
-        return self._base is not None and now_ms is not None and is_young(self._base.until_ms, now_ms)
+        return self.base is not None and now_ms is not None and is_young(self.base.until_ms, now_ms)
 
     def look_up(self, tail: Predecessor, services: Services | None = None) -> bool:
         """Find the base of the next piece, once; `services` may have a smaller retry budget than ours.
@@ -163,10 +159,10 @@ class ShardEvidence:
         there was one.
         """
         now_ms = services.stream.service_ms()
-        if not self._is_tail or self._base is None or now_ms is None:
+        if not self._is_tail or self.base is None or now_ms is None:
             return False
         self._is_tail = False
-        base, today = self._base, day_of_ms(now_ms)
+        base, today = self.base, day_of_ms(now_ms)
         for day in (today, today.shift(-1)):
             marks = [mark for mark in self._marks_of(day, services) if mark.position == base.position]
             proven = [mark.until_ms for mark in marks if mark.continuity is Continuity.PROVEN]
@@ -217,27 +213,27 @@ class ShardEvidence:
         services = self._services.within(budget_seconds)
         self.look_up(tail, services)
         now_ms = services.stream.service_ms()
-        if self._is_own and self._base is not None:
-            asked_ms = self._base.until_ms if now_ms is None else now_ms
-            if not must_state(self._base, asked_ms, follows_own_segment=True):
+        if self._is_own and self.base is not None:
+            asked_ms = self.base.until_ms if now_ms is None else now_ms
+            if not must_state(self.base, asked_ms, follows_own_segment=True):
                 return EvidenceClaim(None)
         is_seen = self._is_seen_lately()
-        is_clear = self._base is None or is_seen or self.is_young()
+        is_clear = self.base is None or is_seen or self.is_young()
         judged = self.judge(Held(tail=is_seen) if is_clear else self._ask_held(tail, services), services)
-        return EvidenceClaim(judged, first_from(self._base) if judged is Continuity.PROVEN else None)
+        return EvidenceClaim(judged, first_from(self.base) if judged is Continuity.PROVEN else None)
 
     def judge(self, held: Held, services: Services) -> Continuity:
         """Judge the next piece after its read; `held` is what the stream held then."""
-        if self._base is None:
+        if self.base is None:
             return prove_birth(services, self.origin) if self._is_child else Continuity.UNPROVEN
         now_ms = services.stream.service_ms()
         # Without a time of the service, nothing counts as young.
-        return judge_continuity(self._base, self._base.until_ms + SURELY_HELD_MS if now_ms is None else now_ms, held)
+        return judge_continuity(self.base, self.base.until_ms + SURELY_HELD_MS if now_ms is None else now_ms, held)
 
     def judge_walk(self, tail: Predecessor, walk: TipWalk, services: Services) -> Continuity:
         """Judge a walk after `tail` that reached the tip or the shard's end."""
         if position_of(tail) is None:
-            is_clear = self._base is None or self.is_young()
+            is_clear = self.base is None or self.is_young()
             held = Held() if is_clear else Held(oldest=oldest_record(services, self.origin.shard_id))
             return self.judge(held, services)
         if walk.record is None and not self._is_mark:

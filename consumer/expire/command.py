@@ -4,7 +4,7 @@ import datetime as dt
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import structlog
 from rich.console import Console
@@ -25,6 +25,7 @@ from minutebook.errors import FormatError, MinutebookError, SafetyRefusal, Setti
 from minutebook.format.day import MINUTES_A_DAY, Day
 from minutebook.format.keys import DUPLICATES, WATERMARKS, slot_beside, slot_of
 from minutebook.format.markers import ApplicationRecord
+from minutebook.format.position import Position
 from minutebook.format.record import decode_dropped_line, original_of
 from minutebook.format.segment import inflate
 from minutebook.index.names import ArchiveIndex
@@ -35,9 +36,6 @@ from minutebook.store.places import StorePrefix, open_storage, parse_place
 from minutebook.store.retrying import RetryingStorage, RetryingStore
 from minutebook.store.s3_storage import S3Storage
 from minutebook.store.tombstones import read_tombstone
-
-if TYPE_CHECKING:
-    from minutebook.format.position import Position
 
 MARGIN_MS: Final = 86_400_000
 """How much older than the stream's retention a record must be: more than a buffer's age and the clocks' error."""
@@ -204,7 +202,7 @@ def plans(archive: Archive, newest: dt.date) -> Iterator[ExpiryPlan]:
     last_day = Day.parse(str(newest))
     end = last_day.shift(1).first_minute
     last = end + SEEN_AFTER_DAYS * MINUTES_A_DAY
-    later: dict[str, Position] = {}
+    later = dict[str, Position]()
     for hour in index.hours_back(last, end):
         later = greatest_firsts((name for name in index.in_period(hour) if name.minute <= last), later)
     for stored_day in index.days(last_day, -1):

@@ -218,10 +218,7 @@ _MORE: Final = "give the task more processes, descriptors or memory: one shard t
 
 
 def _receive(connection: socket.socket) -> list[int] | None:
-    """Return the descriptors that a stub has sent, as far as this process may open them; None if it is gone.
-
-    Raises BlockingIOError if it has sent nothing yet.
-    """
+    """Return the descriptors that a stub has sent; None if it is gone; raises BlockingIOError if none came yet."""
     try:
         message, descriptors, _, _ = socket.recv_fds(connection, len(REQUEST), PIPES)
     except BlockingIOError:

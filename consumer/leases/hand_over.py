@@ -13,21 +13,63 @@ every writer (docs/decisions/0022-hand-over.md).
 """
 
 import threading
-from typing import Final, Protocol
+from collections.abc import Mapping
+from typing import Final, NamedTuple, Protocol
 
 import structlog
 
-from consumer.leases.next_owner import REPORT_SECONDS, HandOver, plan_hand_over, reporting_workers
-from consumer.leases.rows import LeaseTable
+from consumer.leases.rows import Lease, LeaseTable
 from minutebook.clock import Clock
 from minutebook.errors import TableRefused, TableUnavailable
 
 LONGEST_SECONDS: Final = 5.0
 """Less than the time that a container has to stop."""
+REPORT_SECONDS: Final = 30.0
+"""KCL's own default of workerMetricsReporterFreqInMillis."""
 _JOIN_SECONDS: Final = 3.0
 _NEXT_STEP: Final = (
     "nothing: other workers take the leases when they have expired (failoverTimeMillis), and no record is lost"
 )
+
+
+class HandOver(NamedTuple):
+    """A lease as it was read, and its next owner; None: no owner."""
+
+    lease: Lease
+    next_owner: str | None
+
+
+def reporting_workers(
+    reported: Mapping[str, int], worker_id: str, now_seconds: float, *, every_seconds: float = REPORT_SECONDS
+) -> list[str]:
+    """Return the other workers that have reported within two intervals, KCL's own rule; `reported`: epoch seconds."""
+    oldest = now_seconds - 2 * every_seconds
+    return sorted(other for other, at in reported.items() if other != worker_id and at >= oldest)
+
+
+def plan_hand_over(
+    leases: Mapping[str, Lease], worker_id: str, others: list[str], *, most: int | None = None
+) -> list[HandOver]:
+    """Return a hand-over for each lease of the worker, except finished shards; `most`: leases a worker may hold.
+
+    The worker with the fewest leases becomes the owner; without one, the next leader assigns the lease. That takes up
+    to 30 s if the leader itself stops, while each worker reads the leases that name it twice in a
+    `leaseAssignmentIntervalMillis` (DynamoDBLeaseCoordinator.java). A lease given to a killed worker expires.
+    """
+    counts = dict.fromkeys(others, 0)
+    for lease in leases.values():
+        if lease.owner in counts:
+            counts[lease.owner] += 1
+    plan = []
+    for lease in leases.values():
+        if lease.owner != worker_id or lease.checkpoint == "SHARD_END":
+            continue
+        free = (other for other, count in counts.items() if most is None or count < most)
+        next_owner = min(free, key=counts.__getitem__, default=None)
+        if next_owner is not None:
+            counts[next_owner] += 1
+        plan.append(HandOver(lease, next_owner))
+    return plan
 
 
 class HandedTable(LeaseTable, Protocol):

@@ -6,18 +6,8 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from botocore.exceptions import ClientError
 
-from consumer.leases.next_owner import HandOver
-from consumer.leases.rows import (
-    LeaderLock,
-    Lease,
-    LeaseRows,
-    create_request,
-    hand_over_request,
-    lease_item,
-    parse_lease,
-    parse_rows,
-    put_condition,
-)
+from consumer.leases import rows
+from consumer.leases.hand_over import HandOver
 from consumer.settings.settings import LoadedSettings
 from minutebook.aws.clients import DYNAMODB, ask, client_config, error_code, make_dynamodb_client
 from minutebook.clock import Clock
@@ -90,10 +80,10 @@ class DynamoDBLeaseTable:
         self._budget_seconds = budget_seconds
         self._single: bool | None = None
 
-    def read(self) -> LeaseRows | None:
+    def read(self) -> rows.LeaseRows | None:
         """Scan the table with consistent reads; see `LeaseTable`."""
         items = self._scan(self.name)
-        return None if items is None else parse_rows(items)
+        return None if items is None else rows.parse_rows(items)
 
     def create(self, *, protected: bool = False) -> None:
         """Create the table with KCL's index, because adding an index to an existing table takes minutes.
@@ -110,15 +100,15 @@ class DynamoDBLeaseTable:
                     next_step="run the command again: it goes on where it stopped",
                 )
 
-    def put(self, lease: Lease, seen: Lease | None) -> bool:
+    def put(self, lease: rows.Lease, seen: rows.Lease | None) -> bool:
         """Write one row under `put_condition`; see `LeaseTable`.
 
         A repeated put whose first answer was lost finds its own row: that counts as success.
         """
-        condition, values = put_condition(seen)
+        condition, values = rows.put_condition(seen)
         request: dict[str, Any] = {
             "TableName": self.name,
-            "Item": lease_item(lease, single_table=self._is_single()),
+            "Item": rows.lease_item(lease, single_table=self._is_single()),
             "ConditionExpression": condition,
         }
         if values:
@@ -136,7 +126,7 @@ class DynamoDBLeaseTable:
 
         Sent once: a repetition could not tell its own success from a change by others, and nothing depends on it.
         """
-        request = hand_over_request(hand_over.lease, hand_over.next_owner)
+        request = rows.hand_over_request(hand_over.lease, hand_over.next_owner)
         what = f"UpdateItem {hand_over.lease.shard_id} in {self.name}"
         try:
             self._ask(lambda: self._client.update_item(TableName=self.name, **request), what, budget_seconds=0)
@@ -168,13 +158,13 @@ class DynamoDBLeaseTable:
             may_be_absent=True,
         )
 
-    def leader(self) -> LeaderLock | None:
+    def leader(self) -> rows.LeaderLock | None:
         """Return the leader's lock, from the table that holds it; None if no worker has it."""
         answer = self._get_leader(*self._leader_row())
         row = answer.get("Item", {}) if answer else {}
         if "ownerName" not in row:
             return None
-        return LeaderLock(row["ownerName"].get("S", ""), row.get(_VERSION, {}).get("S", ""))
+        return rows.LeaderLock(row["ownerName"].get("S", ""), row.get(_VERSION, {}).get("S", ""))
 
     def release_leader(self, owner: str | None = None, version: str | None = None) -> bool:
         """Delete the leader's row, from the table that holds it; see `LeaseTable`.
@@ -242,18 +232,18 @@ class DynamoDBLeaseTable:
             self._single = self._status(self._coordinator) is None
         return self._single
 
-    def _get(self, shard_id: str) -> Lease | None:
+    def _get(self, shard_id: str) -> rows.Lease | None:
         answer = self._ask(
             lambda: self._client.get_item(
                 TableName=self.name, Key={"leaseKey": {"S": shard_id}}, ConsistentRead=True
             ),
             f"GetItem {shard_id} in {self.name}",
         )
-        return parse_lease(answer["Item"]) if answer and "Item" in answer else None
+        return rows.parse_lease(answer["Item"]) if answer and "Item" in answer else None
 
     def _create(self, *, protected: bool) -> object:
         try:
-            return self._client.create_table(**create_request(self.name, protected=protected))
+            return self._client.create_table(**rows.create_request(self.name, protected=protected))
         except ClientError as exc:
             if error_code(exc) != "ResourceInUseException":  # another process created it in the meantime
                 raise

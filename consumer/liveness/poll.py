@@ -169,11 +169,7 @@ class ReaderPoll:
         lock: LeaderLock | None,
         read: frozenset[str],
     ) -> None:
-        """Report the shards without a reader; after a restart, a shard stays in the list until a processor opens it.
-
-        The owner of a lease is responsible for its shard; without an owner the leader, and without a leader
-        everybody.
-        """
+        """Report the shards without a reader, and those of them whose owner, or else leader, is another worker."""
         if leases is None:
             ours, self._unread = None, stalled | self._unread
         else:

@@ -1,7 +1,7 @@
 """Collect a shard's records in buffers, and commit each buffer as a segment.
 
 Records stay in position order: arrival times may step back inside a shard, and a buffer then ends earlier. `buffer`
-decides when a buffer ends, `chain_tail` holds what the next segment follows.
+decides when a buffer ends, `shard_start.ChainTail` holds what the next segment follows.
 """
 
 from collections.abc import Callable, Sequence
@@ -14,9 +14,9 @@ from consumer.evidence.shard_evidence import EvidenceClaim, ShardEvidence
 from consumer.pipe.messages import Delivery
 from consumer.pipe.pieces import RecordPiece
 from consumer.processor.buffer import Buffer, Reason
-from consumer.processor.chain_tail import ChainTail
 from consumer.processor.cutting import check_order, find_slice, slices_behind
 from consumer.processor.sequence_store import SequenceStore
+from consumer.processor.shard_start import ChainTail
 from consumer.services import Services
 from minutebook.codec.lines import new_line_writer
 from minutebook.format.metadata import ChainStart, Continuity, SegmentMetadata
@@ -160,10 +160,7 @@ class Archiver:
                 self._adopt_tail(stored)
 
     def _doubt_start(self, stored_last: Position, oldest: Position) -> None:
-        """Mark the chain unproven: a start without a checkpoint met its middle, and no record of the archived part.
-
-        Retention trimmed those records, and perhaps records after them that were never archived.
-        """
+        """Mark the chain unproven: a start without a checkpoint met its middle, and retention trimmed the rest."""
         self.chain.doubt(Continuity.UNPROVEN)
         self._log.error(
             "resumed_past_retention",

@@ -10,8 +10,7 @@ from collections.abc import Callable
 import structlog
 
 from consumer.dedupe.deduplicator import DAY_SECONDS, ClaimMap, Claims, Deduplicator, WatermarkDedupe, WatermarkPaths
-from consumer.dedupe.table import DedupeTable, DynamoDedupeTable, make_claims_client
-from consumer.dedupe.tail_rows import ShardTail
+from consumer.dedupe.table import DedupeTable, DynamoDedupeTable, ShardTail, make_claims_client
 from consumer.dedupe.watermarks import Watermarks, load_watermarks
 from consumer.services import Services
 from consumer.settings.settings import Settings
@@ -101,10 +100,7 @@ class DedupeStarter:
         return WatermarkDedupe(self._table, paths, shard, state, self._services.backoff)
 
     def _inherited(self, shard_id: str) -> Watermarks:
-        """Return the merged watermarks at the ends of a shard's parents; empty without parents.
-
-        A parent that ended without a record passes on what it inherited itself.
-        """
+        """Return the merged watermarks at the ends of a shard's parents; one without a record passes on its own."""
         state, services = Watermarks(), self._services
         info = services.stream.shard(shard_id)
         for parent in () if info is None else info.parents:

@@ -9,6 +9,7 @@ a sequence number   missing      refused, unless `minutebook.adoptCheckpoint`: i
                                  checkpoint, or another prefix; the archive would lack the records before it
 """
 
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import structlog
@@ -19,7 +20,6 @@ from consumer.evidence.held import held_back
 from consumer.evidence.opening import is_adopted, mark_adopted, mark_opened
 from consumer.evidence.shard_evidence import ShardEvidence
 from consumer.evidence.undelivered import keep_undelivered
-from consumer.processor.chain_tail import ChainTail
 from consumer.services import Services
 from consumer.stream.port import ShardInfo, StreamIdentity
 from minutebook.compression import Compression
@@ -32,6 +32,34 @@ from minutebook.format.minute import iso_time
 from minutebook.format.position import Position, is_sequence_number
 from minutebook.owner import read_application
 from minutebook.store.markers import read_marker
+
+
+@dataclass
+class ChainTail:
+    """What the next segment follows, and the continuity that it must record."""
+
+    tail: Predecessor
+    continuity: Continuity
+
+    @property
+    def archived_through(self) -> Position | None:
+        """The last archived (or adopted) position; None if the shard has none."""
+        return self.tail.adopted if isinstance(self.tail, ChainStart) else self.tail
+
+    @property
+    def is_unbroken(self) -> bool:
+        """Return whether nothing can have been trimmed between the tail and the next record."""
+        return self.continuity is Continuity.PROVEN
+
+    def holds(self, position: Position) -> bool:
+        """Return whether a position lies in the archived part."""
+        through = self.archived_through
+        return through is not None and position <= through
+
+    def doubt(self, continuity: Continuity) -> None:
+        """Take over a doubt; PROVEN changes nothing."""
+        if continuity is not Continuity.PROVEN:
+            self.continuity = continuity
 
 
 class ShardStart(NamedTuple):

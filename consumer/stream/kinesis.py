@@ -1,6 +1,6 @@
 """The Kinesis side of the stream port: the few requests that prove where a shard begins and ends.
 
-KCL reads the records. Beside it, `status.lag` and the pre-flight read one record at a time.
+KCL reads the records. Beside it, `status.facts` and the pre-flight read one record at a time.
 """
 
 from collections import defaultdict

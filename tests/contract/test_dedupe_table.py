@@ -6,8 +6,14 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from consumer.dedupe.claim_batches import EventClaim, Owner
-from consumer.dedupe.table import DedupeTable, DynamoDedupeTable, make_claims_client
-from consumer.dedupe.tail_rows import LONGEST_STATE_BYTES, ShardTail, tail_item
+from consumer.dedupe.table import (
+    LONGEST_STATE_BYTES,
+    DedupeTable,
+    DynamoDedupeTable,
+    ShardTail,
+    make_claims_client,
+    tail_item,
+)
 from consumer.dedupe.watermarks import Watermarks
 from demo.embedded import REGION, EmbeddedAws
 from minutebook.aws.access import PLAIN

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pytest
 from botocore.exceptions import ClientError
 
-from consumer.leases.hand_over import HandedTable
-from consumer.leases.next_owner import HandOver
+from consumer.leases.hand_over import HandedTable, HandOver
 from consumer.leases.rows import Lease, LeaseRows
 from demo.embedded import REGION, EmbeddedAws
 from minutebook.aws.access import PLAIN

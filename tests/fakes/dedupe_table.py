@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from consumer.dedupe.claim_batches import Answer, EventClaim, Owner, StatementBatch, Undecided
-from consumer.dedupe.tail_rows import ShardTail, decode_tail, tail_item
+from consumer.dedupe.table import ShardTail, decode_tail, tail_item
 from minutebook.errors import FormatError, OutcomeUnknown, StoreRefused
 
 ITEM_BYTES: Final = 400 << 10

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from consumer.leases.next_owner import HandOver
+from consumer.leases.hand_over import HandOver
 from consumer.leases.rows import LeaderLock, Lease, LeaseRows, lease_item, parse_lease, parse_rows
 from minutebook.errors import TableUnavailable
 

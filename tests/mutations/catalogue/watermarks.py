@@ -131,7 +131,7 @@ WATERMARKS: Final = (
     *_WATERMARK,
     Mutation(
         "a state of any length goes into the tail row",
-        Change("consumer.dedupe.tail_rows:tail_item", "len(text) <= LONGEST_STATE_BYTES", "True"),
+        Change("consumer.dedupe.table:tail_item", "len(text) <= LONGEST_STATE_BYTES", "True"),
         tests=("test_a_state_too_long_for_an_item_is_searched_for_when_the_row_is_lost",),
     ),
 )

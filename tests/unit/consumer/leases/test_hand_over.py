@@ -5,8 +5,7 @@ import threading
 import pytest
 from structlog.testing import capture_logs
 
-from consumer.leases.hand_over import LONGEST_SECONDS, Leaving
-from consumer.leases.next_owner import HandOver, plan_hand_over, reporting_workers
+from consumer.leases.hand_over import LONGEST_SECONDS, HandOver, Leaving, plan_hand_over, reporting_workers
 from consumer.leases.rows import Lease
 from minutebook.errors import TableRefused, TableUnavailable
 from minutebook.format.position import Position

@@ -6,7 +6,7 @@ from typing import Any, cast
 import pytest
 from botocore.exceptions import ClientError
 
-from consumer.leases.next_owner import HandOver
+from consumer.leases.hand_over import HandOver
 from consumer.leases.rows import Lease, hand_over_request
 from consumer.leases.table import DynamoDBLeaseTable
 from minutebook.errors import TableUnavailable
