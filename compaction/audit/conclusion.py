@@ -43,6 +43,7 @@ BY_LINES: Final = frozenset(
         Code.DROPPED_WITHOUT_ORIGINAL,
     }
 )
+"""Codes that only reading lines can find: not asked at level inventory, and kept when a day is judged again."""
 _BY_STREAM: Final = frozenset({Code.MISSING_IN_ARCHIVE, Code.NOT_IN_STREAM})
 _ELSEWHERE: Final = frozenset({Code.LATE_MINUTES, Code.EXPIRED_DAY, Code.UNFIT_PAYLOAD, Code.TABLE_CONFLICT})
 _STATUS: Final[dict[Severity, CheckStatus]] = {"defect": "fail", "unknown": "unknown", "warning": "warning"}

@@ -1,4 +1,7 @@
-"""Facts about a segment's lines: one small value per object, sent from a task to the driver."""
+"""Facts about a segment's lines: one small value per object, sent from a task to the driver.
+
+`parquet.reading` measures them, `tasks.finished` keeps them for later runs, `audit.rules.lines` judges them.
+"""
 
 from collections.abc import Mapping
 from typing import NamedTuple

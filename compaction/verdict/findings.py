@@ -18,7 +18,7 @@ SAMPLES: Final = 20
 
 
 class Code(enum.StrEnum):
-    """The findings, each with its one sentence."""
+    """What an audit can find. Severity and message are given where it is found (`compaction.audit`)."""
 
     DUPLICATE_RECORD = "duplicate_record"  # the same record is archived more than once
     OVERLAPPING_SEGMENTS = "overlapping_segments"  # two segments cover the same part of a shard

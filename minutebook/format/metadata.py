@@ -1,7 +1,8 @@
 """A segment's metadata: written in the same PUT as its body, read with one HEAD.
 
-All values are ASCII, together below S3's limit of 2 KB. Parsing is strict: a field that is missing or does not parse
-raises an error that names it, and never gets a default.
+All values are ASCII, together below S3's limit of 2 KB. Parsing is strict: a required field that is missing, and any
+that does not parse, raises an error that names it. Unknown fields are ignored. A new field must be optional, else
+older archives cannot be read: add it to `encode`, `_decode_plain`, `_decode_any` and docs/format.md.
 """
 
 import enum
@@ -32,7 +33,7 @@ _LAST_MS: Final = 253_370_764_800_000  # the year 9999, as in read marks
 _NUMBER: Final = "(0|[1-9][0-9]{0,18})"
 _POSITION: Final = f"(0|[1-9][0-9]{{0,128}}):{_NUMBER}"
 _PLAIN: Final = re.compile("\n".join([FORMAT, "(.+)", "(.+)", *[_POSITION] * 3, *[_NUMBER] * 5, "(.+)"]), re.ASCII)
-"""All fields of a segment that follows another one, as nearly all do. `.` matches no line break."""
+"""The required fields of a segment that follows another one, as nearly all do. `.` matches no line break."""
 
 
 class Continuity(enum.StrEnum):

@@ -161,7 +161,7 @@ def test_fields_that_contradict_each_other_are_an_error(name: str, value: str) -
 
 
 def test_unknown_fields_are_left_alone() -> None:
-    """Tools may add their own; the format is closed by its number."""
+    """Tools may add their own, and so may a later version: an optional field needs no new format."""
     assert SegmentMetadata.decode({**GOOD.encode(), "copied-by": "someone"}) == GOOD
 
 
