@@ -26,6 +26,8 @@ from minutebook.published.schema import SCHEMA
 _BY_READING: Final = frozenset(
     {*BY_LINES, Code.PRODUCER_DUPLICATE, Code.LATE_MINUTES, Code.UNFIT_PAYLOAD, Code.TABLE_CONFLICT}
 )
+_BY_BOTH: Final = frozenset({Code.METADATA_MISMATCH})
+"""Codes that names and metadata show, and lines, too: what lines had shown stands beside what names show now."""
 _OF_A_REWRITE: Final = ("event_ids", "typed_columns")
 """Checks that a judgement by names and metadata does not have."""
 
@@ -80,17 +82,20 @@ def audit_digest(examined: Examined, event_id: str | None, audit: Audit) -> str:
 
 
 def _line_findings(before: Audit, now: Audit) -> list[Finding]:
-    codes = {code.value for code in _BY_READING}
+    codes = {code.value for code in _BY_READING | _BY_BOTH}
     reported = {(about.code, about.keys) for about in now.findings}
     return [about for about in before.findings if about.code in codes and (about.code, about.keys) not in reported]
 
 
 def _checks(before: Audit, now: Audit) -> tuple[AuditCheck, ...]:
-    """Return the checks of now; those that were not asked again stand as they were."""
+    """Return the checks of now; those that were not asked again, or have nothing new to say, stand as they were."""
     codes = {code.value for code in _BY_READING}
+    both = {code.value for code in _BY_BOTH}
     earlier = {check.id: check for check in before.checks}
     checks = [
-        earlier.get(check.id, check) if check.status == "not_asked" or check.id in codes else check
+        earlier.get(check.id, check)
+        if check.status == "not_asked" or check.id in codes or (check.id in both and check.status == "pass")
+        else check
         for check in now.checks
     ]
     return (*checks, *(check for check in before.checks if check.id in _OF_A_REWRITE))
