@@ -6,7 +6,7 @@ from typing import Any, Final
 from benchmarks.archives import DAY
 from benchmarks.computed_day import ComputedStore
 from compaction.event_ids.dropping import LineFilter
-from compaction.inventory.facts import SegmentFacts
+from compaction.inventory.segments import SegmentFacts
 from compaction.parquet.plan import RawObject
 from compaction.tasks import task
 from compaction.tasks.task import Order, TaskResult

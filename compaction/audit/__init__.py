@@ -20,10 +20,9 @@ where a day is small.
     stream.level       level stream: Kinesis is read again
       stream.slices      in a task: one slice of a shard
       stream.records     one record against the other
-    examined           what all that comes to
-    conclusion         the document: findings, checks, the equation, the verdict
+    conclusion         what all that comes to, and the document: findings, checks, the equation, the verdict
 
-    rejudge            later: a published day by newer evidence, and columns that a table does not take
+    rejudge            later: a published day by newer evidence
 
 `audit.py` calls these in turn; what a file makes, those below it take.
 """

@@ -5,10 +5,10 @@ from typing import Final
 
 from compaction.audit import conclusion, copies
 from compaction.audit.collecting import CollectedIds, DayBefore
+from compaction.audit.conclusion import DayResult, Examined, WorkDone
 from compaction.audit.coverage import judge_coverage
 from compaction.audit.day_auditor import DayAuditor
 from compaction.audit.day_view import DayView, list_into_groups, view_day
-from compaction.audit.examined import DayResult, Examined, WorkDone
 from compaction.audit.reading import DayRead, Writing, order_argument, orders_again, read_objects
 from compaction.audit.rules.dropped import DroppedRecords
 from compaction.audit.stream.level import ComparisonRequest, StreamResult, compare_with_stream, store_stream_marks
@@ -129,7 +129,8 @@ def _merge(
     redo_tasks = auditor.tasks_to_redo(dropped.lines) if dropped.lines else judgement.redo_tasks
     redo_tasks |= {result.number for result in read.results if result.part is None}
     groups = []
-    if judgement.has_merges or dropped.lines or (write is not None and redo_tasks):
+    has_merges = any(group.merges for group in judgement.groups.values())
+    if has_merges or dropped.lines or (write is not None and redo_tasks):
         groups = auditor.groups_to_redo(dropped.lines, redo_tasks if write is not None else frozenset())
     second = context.engine(orders_again(context, groups, read.results, write))
     producers = copies.ProducerDuplicates()

@@ -161,7 +161,6 @@ def collect_ids(
     Raises:
         SafetyRefusal: there are more objects than numbers.
         SettingsError: ids cannot be compared here.
-        StoreError: what a task could not read.
     """
     if context.shuffle is None:
         raise SettingsError("event ids cannot be compared here", next_step="leave --event-id out")

@@ -1,19 +1,27 @@
-"""The conclusion: findings, checks and the equation of lines, written down as `audit.json` says it."""
+"""A day that was examined, and its conclusion: findings, checks and the equation, as `audit.json` says it."""
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple, Self
 
 import msgspec
 
-from compaction.audit.examined import DayResult, Examined
+from compaction.audit.copies import ProducerDuplicates
+from compaction.audit.coverage import DayCoverage
+from compaction.audit.day_auditor import DayAuditor, Judgement
+from compaction.audit.day_view import DayView
 from compaction.audit.rules.lines import Rows, balance, repeat_findings
+from compaction.audit.shards.minutes import Minutes
 from compaction.columns.columns import Columns
 from compaction.columns.verdict import judge_columns
+from compaction.hours.kept import DoneTask
 from compaction.inventory.day_objects import DayObjects
 from compaction.inventory.tombstones import damage_of
 from compaction.job.context import AuditOptions, JobContext
 from compaction.job.scope import is_settled
+from compaction.tasks.finished import Part
+from compaction.tasks.merging import Repeat
+from compaction.tasks.task import TaskResult
 from compaction.verdict.audit_document import (
     SCHEMA,
     Audit,
@@ -30,6 +38,7 @@ from minutebook.errors import StoreError
 from minutebook.format.day import Day
 from minutebook.format.minute import iso_time
 from minutebook.format.tombstone import tombstone_key
+from minutebook.index.last_segments import LastSegment
 from minutebook.published.inventory import inventory_digest
 from minutebook.published.verdict import RULES
 
@@ -48,6 +57,81 @@ _BY_STREAM: Final = frozenset({Code.MISSING_IN_ARCHIVE, Code.NOT_IN_STREAM})
 _ELSEWHERE: Final = frozenset({Code.LATE_MINUTES, Code.EXPIRED_DAY, Code.UNFIT_PAYLOAD, Code.TABLE_CONFLICT})
 _STATUS: Final[dict[Severity, CheckStatus]] = {"defect": "fail", "unknown": "unknown", "warning": "warning"}
 """What the worst finding makes of a check, the worst first."""
+
+
+class DayResult(NamedTuple):
+    """The audit, and what the report's pictures are drawn from."""
+
+    audit: Audit
+    minutes: Mapping[str, Minutes]
+
+
+class WorkDone(NamedTuple):
+    """How many tasks read the day's lines, and how many of them an earlier run had done, or runs of hours.
+
+    `done` names those that left facts, or could have; `read` counts the objects whose lines they read.
+    """
+
+    tasks: int = 0
+    earlier: int = 0
+    taken: int = 0
+    done: tuple[DoneTask, ...] = ()
+    read: int = 0
+
+    @classmethod
+    def of(cls, results: Sequence[TaskResult]) -> Self:
+        """Return what the results of tasks add up to."""
+        return cls(
+            len(results),
+            sum(result.is_earlier for result in results),
+            sum(result.is_taken for result in results),
+            tuple(
+                DoneTask(result.first, result.kept, result.part.key)
+                for result in results
+                if result.part is not None and result.first
+            ),
+            sum(result.read for result in results),
+        )
+
+
+class Examined(NamedTuple):
+    """A day that was examined.
+
+    `is_in_motion`: its objects changed each time while they were read, so what is missing may not be.
+    """
+
+    view: DayView
+    auditor: DayAuditor
+    judgement: Judgement
+    coverage: DayCoverage
+    work: WorkDone = WorkDone()
+    repeats: tuple[Repeat, ...] = ()
+    parts: tuple[Part, ...] = ()
+    dropped: tuple[Finding, ...] = ()
+    producers: ProducerDuplicates = ProducerDuplicates()
+    restored: int = 0
+    is_in_motion: bool = False
+
+    @property
+    def inventory(self) -> DayObjects:
+        """The day's objects."""
+        return self.view.inventory
+
+    @property
+    def chain_findings(self) -> list[Finding]:
+        """Findings about the links between segments, and about times that nothing proves."""
+        return [*self.judgement.chain_findings, *self.coverage.findings]
+
+    @property
+    def minutes(self) -> dict[str, Minutes]:
+        """What each shard holds, by minute."""
+        return {shard: judged.minutes for shard, judged in self.judgement.shards.items()}
+
+    @property
+    def ends(self) -> dict[str, LastSegment]:
+        """Where each shard's chain stood when the day ended."""
+        shards = self.view.markers.shards
+        return self.judgement.ends({shard for shard, markers in shards.items() if markers.end is not None})
 
 
 def conclude(

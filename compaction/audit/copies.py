@@ -141,10 +141,8 @@ def check_share(copies: Copies, expression: str, max_repeats: float, command: st
 def report_copies(context: JobContext, copies: Copies, expression: str, *, removed: int) -> ProducerDuplicates:
     """Return a warning for each shard that holds copies, an unknown when the day before is in doubt, and a check.
 
-    Where no line has an id, nothing is proven: the path is probably wrong.
-
-    Raises:
-        StoreError, FormatError: an object that was read before does not read the same again.
+    Where no line has an id, nothing is proven: the path is probably wrong. Raises FormatError if an object that was
+    read before does not read the same again.
     """
     findings = [_shard_finding(context, copies, shard, expression, left_out=removed > 0) for shard in copies.shards]
     if copies.doubt:

@@ -65,14 +65,14 @@ def judge_coverage(
 ) -> DayCoverage:
     """Judge the scope; `published` days say where to search first, `further` findings add to the judgement's.
 
-    Raises:
-        SettingsError: nothing of the day is to be judged.
+    Raises SettingsError if nothing of the day is to be judged.
     """
     application, inventory, now_ms = view.markers.application, view.inventory, context.clock.now_ms()
     scope = judged_scope(inventory.day, application, now_ms, inventory.until_ms, inventory.hour)
     query = ProofQuery(scope, begins_ms(application), now_ms, view.stream, lookback_days)
     judged = _judge(context, query, view, judgement.proofs, published)
-    known = [*judgement.object_findings(view.markers), *further]
+    # Without findings about lines: coverage takes what is known of a shard for the cause of its gaps.
+    known = [*judgement.name_findings, *view.markers.findings, *judgement.chain_findings, *further]
     reported = {finding.shard for finding in known if finding.severity != "warning"}
     keys = _Keys(judgement.shards)
     findings = [
@@ -102,10 +102,7 @@ def _judge(
     links: Mapping[str, Sequence[EvidenceLink]],
     published: LastSegments,
 ) -> JudgedScope:
-    """Judge, and read again when a segment is missing: behind the scope the archive grows while it is searched.
-
-    `is_in_motion` notices that the scope itself grows.
-    """
+    """Judge, and read again when a segment is missing: behind the scope the archive grows while it is searched."""
     before: ScopeFacts | None = None
     for _ in range(_READINGS):
         facts = read_facts(context.archive, context.place.prefix, query, view.markers.statements, links, published)

@@ -22,7 +22,7 @@ from compaction.audit.shards.group_view import GroupContext, GroupScope, JudgedG
 from compaction.audit.shards.misplaced import ask_foreign, by_group_of_key, find_misplaced
 from compaction.inventory.neighbours import NeighbourQuery, Neighbours, find_neighbours
 from compaction.inventory.segments import ArchivedSegment, ClassifiedObjects, ParsedObject, classify, parse
-from compaction.inventory.shard_markers import ArchiveMarkers, ShardMarkers
+from compaction.inventory.shard_markers import ShardMarkers
 from compaction.inventory.tombstones import ExpiredBefore
 from compaction.job.context import JobContext
 from compaction.job.scope import judged_scope
@@ -71,13 +71,6 @@ class Judgement(NamedTuple):
         """Findings about their lines."""
         return [finding for group in self.groups.values() for finding in group.line_findings]
 
-    def object_findings(self, markers: ArchiveMarkers) -> list[Finding]:
-        """Return the findings about objects by themselves, markers included, and about the links between them.
-
-        Those about lines are left out: coverage takes what is known of a shard for the cause of its gaps.
-        """
-        return [*self.name_findings, *markers.findings, *self.chain_findings]
-
     @property
     def counts(self) -> Counts:
         """Lines of all objects."""
@@ -90,11 +83,6 @@ class Judgement(NamedTuple):
     def redo_tasks(self) -> frozenset[int]:
         """The tasks whose part must not be published as it is."""
         return frozenset[int]().union(*(group.redo_tasks for group in self.groups.values()))
-
-    @property
-    def has_merges(self) -> bool:
-        """Return whether any objects must be merged."""
-        return any(group.merges for group in self.groups.values())
 
     @property
     def proofs(self) -> dict[str, tuple[EvidenceLink, ...]]:

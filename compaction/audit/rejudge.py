@@ -1,10 +1,7 @@
-"""What changes an audit after its day was read: newer evidence, and an Iceberg table that its columns do not fit.
+"""What changes an audit after its day was read: newer evidence.
 
 Lines say the same as long as their objects do, so findings about them stand. Names, metadata, markers and marks are
 read anew: tomorrow's evidence proves today's end, and may show as well that something is missing.
-
-That columns do not fit is known by the commit, after the audit was written. The day's Parquet is published and the
-table keeps what it had: nothing is wrong with the archive, so each column is a warning.
 """
 
 import hashlib
@@ -13,15 +10,11 @@ from typing import Final, NamedTuple
 import msgspec
 
 from compaction.audit.audit import examine
-from compaction.audit.conclusion import BY_LINES, conclude
+from compaction.audit.conclusion import BY_LINES, Examined, conclude
 from compaction.audit.day_view import DayView
-from compaction.audit.examined import Examined
 from compaction.job.context import AuditOptions, JobContext
-from compaction.publish.conflicts import NEXT_STEP, Conflict
-from compaction.tables.commit import TableCommit
-from compaction.verdict.audit_document import Audit, AuditCheck, FirstValue, overall_verdict
-from compaction.verdict.findings import Code, ColumnConflict, Finding, ordered
-from minutebook.published.schema import SCHEMA
+from compaction.verdict.audit_document import Audit, AuditCheck, overall_verdict
+from compaction.verdict.findings import Code, Finding, ordered
 
 _BY_READING: Final = frozenset(
     {*BY_LINES, Code.PRODUCER_DUPLICATE, Code.LATE_MINUTES, Code.UNFIT_PAYLOAD, Code.TABLE_CONFLICT}
@@ -99,43 +92,3 @@ def _checks(before: Audit, now: Audit) -> tuple[AuditCheck, ...]:
         for check in now.checks
     ]
     return (*checks, *(check for check in before.checks if check.id in _OF_A_REWRITE))
-
-
-def with_conflicts(audit: Audit, commit: TableCommit) -> Audit:
-    """Return the audit with the conflicts of a commit, in the place of those of an earlier one."""
-    conflicts = [_conflict_finding(commit.table, conflict, audit) for conflict in commit.conflicts]
-    others = [about for about in audit.findings if about.code != Code.TABLE_CONFLICT]
-    if not conflicts and len(others) == len(audit.findings):
-        return audit
-    check = AuditCheck(id=Code.TABLE_CONFLICT.value, status="pass")
-    if conflicts:
-        check = AuditCheck(id=check.id, status="warning", message=f"{len(conflicts)} finding(s)")
-    checks = tuple(check if before.id == check.id else before for before in audit.checks)
-    return msgspec.structs.replace(audit, findings=tuple(ordered([*others, *conflicts])), checks=checks)
-
-
-def _conflict_finding(table: str, conflict: Conflict, audit: Audit) -> Finding:
-    first = _first_value(conflict, audit)
-    where = "no row has a value in it" if first is None else "the first row with a value is named"
-    return Finding(
-        code=Code.TABLE_CONFLICT.value,
-        severity="warning",
-        message=f"{conflict}: the day is published, and not in {table}, which keeps what it had; {where}. "
-        f"What to do: {NEXT_STEP}",
-        shard=None if first is None else first.shard,
-        minute=None if first is None else first.minute or None,
-        positions=() if first is None else (first.position,),
-        conflict=ColumnConflict(
-            table=table, column=conflict.column, table_type=conflict.has, day_type=conflict.comes
-        ),
-    )
-
-
-def _first_value(conflict: Conflict, audit: Audit) -> FirstValue | None:
-    """Return the first row that has a value; of columns that every row has the first one of the first shard."""
-    name = conflict.column.partition(".")[0]
-    if name in SCHEMA.names:
-        firsts = ((row.shard, row.first) for row in audit.shards if row.first is not None)
-        return next((FirstValue(shard=shard, position=first, minute="") for shard, first in firsts), None)
-    columns = () if audit.typed is None else audit.typed.columns
-    return next((column.first for column in columns if column.name == name), None)

@@ -7,7 +7,7 @@ import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from compaction.columns.event_window import Days, total_days
+from compaction.columns.event_time import Days, total_days
 from compaction.columns.misfits import Kind, Misfit
 from minutebook.format.position import Position
 

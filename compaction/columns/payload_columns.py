@@ -10,7 +10,7 @@ from compaction.columns.arrow_columns import long_column, text_column, with_gaps
 from compaction.columns.columns import EVENT_TIME, Columns
 from compaction.columns.counts import ColumnCount, FirstValues, Samples, TypedCounts
 from compaction.columns.documents import Documents, read_documents
-from compaction.columns.event_window import EventWindow
+from compaction.columns.event_time import EventWindow
 from compaction.columns.fitting import fit
 from compaction.columns.misfits import PAYLOAD, Misfit, reason
 from compaction.columns.native_columns import NativeColumns, new_native_columns

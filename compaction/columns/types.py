@@ -156,7 +156,7 @@ class _Parser:
                 raise self._error(f"{name!r} is there twice")
             self._symbol(":")
             fields.append(self._field(name, depth))
-            if self._peek() != ",":
+            if self._text[self._at :].lstrip()[:1] != ",":
                 return tuple(fields)
             self._symbol(",")
 
@@ -173,9 +173,6 @@ class _Parser:
             return None
         self._at = match.end()
         return match[1]
-
-    def _peek(self) -> str:
-        return self._text[self._at :].lstrip()[:1]
 
     def _word(self, what: str) -> str:
         match = _TOKEN.match(self._text, self._at)

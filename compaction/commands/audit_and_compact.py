@@ -11,22 +11,19 @@ import msgspec
 from rich.console import Console
 
 from compaction.audit.audit import audit_day
-from compaction.audit.examined import DayResult
+from compaction.audit.conclusion import DayResult
 from compaction.inventory.checkpoints import Checkpoints, read_checkpoints
 from compaction.job import checks, scope
 from compaction.job.context import AuditOptions, JobContext
 from compaction.job.request import AuditRequest, CompactRequest
 from compaction.job.settings import JobSettings, check_apart, load_job_settings
 from compaction.night import dry_run, recheck, rewrite
-from compaction.night.days import outcome, stop
-from compaction.night.days.run import DaysRun
+from compaction.night.days import stop
+from compaction.night.days.run import DayRow, DaysRun, row_of_audit, row_of_compaction, row_of_plan
 from compaction.night.days.side_by_side import DayWorkers
-from compaction.night.days.tables import SerialTable
 from compaction.report import metric_line, reporter, screen
-from compaction.spark.engine import Progress, no_progress
-from compaction.spark.lazy import LazySpark
-from compaction.stream.kinesis import once_in_vain
-from compaction.stream.pace import SHARE
+from compaction.spark.engine import LazySpark, Progress, no_progress
+from compaction.stream.kinesis import SHARE, once_in_vain
 from compaction.tables import catalog
 from minutebook import logs
 from minutebook.aws import clients
@@ -44,7 +41,7 @@ _LISTING_BUDGET_SECONDS: Final = 15
 
 
 def run_audit(request: AuditRequest, environ: Mapping[str, str]) -> int:
-    """Audit the days; return the exit code of the worst (`compaction.night.days.outcome`)."""
+    """Audit the days; return the exit code of the worst (`compaction.night.days.run`)."""
     now_ms = SystemClock().now_ms()
     days, so_far_ms = checks.requested_days(request, day_of_ms(now_ms)), scope.parse_so_far(request.so_far, now_ms)
     level, event_id = checks.audit_level(request.level, request.event_id), checks.event_id_path(request.event_id)
@@ -63,16 +60,16 @@ def run_audit(request: AuditRequest, environ: Mapping[str, str]) -> int:
             context, settings, "audit", published, report=report, as_json=as_json, is_quiet=run.many
         )
 
-        def show(day: Day, result: DayResult, seconds: float) -> outcome.DayRow:
+        def show(day: Day, result: DayResult, seconds: float) -> DayRow:
             output.measure(metric_line.DayMetrics(str(day), result.audit.verdict, seconds), result.audit)
             output.show(result)
-            return outcome.row_of_audit(result, fail_on)
+            return row_of_audit(result, fail_on)
 
         return run.run(days, lambda day: audit_day(context, day, options), show)
 
 
 def run_compact(request: CompactRequest, environ: Mapping[str, str]) -> int:
-    """Compact the days; return the exit code of the worst (`compaction.night.days.outcome`).
+    """Compact the days; return the exit code of the worst (`compaction.night.days.run`).
 
     An error of the Iceberg table's catalog is raised after the days are published.
     """
@@ -112,18 +109,18 @@ def run_compact(request: CompactRequest, environ: Mapping[str, str]) -> int:
         output = reporter.new_reporter(
             context, settings, "compact", out, report=request.report, as_json=request.as_json, is_quiet=run.many
         )
-        with_table = context if day_table is None else context._replace(table=SerialTable(day_table))
+        with_table = context if day_table is None else context._replace(table=catalog.SerialTable(day_table))
 
         def compact(day: Day) -> rewrite.Compacted:
             return rewrite.compact_day(with_table, context.open(out.address), day, options)
 
-        def show(day: Day, done: rewrite.Compacted, seconds: float) -> outcome.DayRow:
+        def show(day: Day, done: rewrite.Compacted, seconds: float) -> DayRow:
             if done.conflicts and done.table is not None:
                 conflicting.add((done.table.table, str(day)))
             _report(output, day, done, seconds, is_day=hour is None)
             if not request.as_json:
                 _show_outcome(done, DayFolder(out.prefix, day, hour), out)
-            return outcome.row_of_compaction(day, done, fail_on)
+            return row_of_compaction(day, done, fail_on)
 
         code = run.run(days, compact, show)
     if conflicting and code == CatalogRefused.exit_code:
@@ -154,13 +151,13 @@ def _audit_options(
     )
 
 
-def _show_plan(run: DaysRun, day: Day, plan: dry_run.DryRun, _seconds: float) -> outcome.DayRow:
+def _show_plan(run: DaysRun, day: Day, plan: dry_run.DryRun, _seconds: float) -> DayRow:
     """Print the plan of a single day; several have rows of a table instead."""
     if not run.many and run.as_json:
         sys.stdout.write(msgspec.json.encode(plan).decode() + "\n")
     elif not run.many:
         Console().print(f"{day}: {plan.sentence}", highlight=False, soft_wrap=True)
-    return outcome.row_of_plan(plan)
+    return row_of_plan(plan)
 
 
 def _report(output: reporter.Reporter, day: Day, done: rewrite.Compacted, seconds: float, *, is_day: bool) -> None:

@@ -59,7 +59,7 @@ def prepare_jvm() -> Path | None:
     """Let Spark's JVM start faster from now on; return the file it needs, or None without PySpark."""
     if find_spec("pyspark") is None:
         return None
-    from compaction.spark.prepare import prepare_spark  # noqa: PLC0415 - an extra
+    from compaction.spark.session import prepare_spark  # noqa: PLC0415 - an extra
 
     return prepare_spark()
 

@@ -14,7 +14,7 @@ from compaction.columns.documents import read_documents
 from compaction.columns.files.columns_file import parse_columns, read_columns
 from compaction.columns.files.proposing import propose
 from compaction.columns.payload_columns import PayloadColumns
-from compaction.inventory.inventory import make_row
+from compaction.inventory.segments import make_row
 from compaction.job.request import ColumnsRequest
 from compaction.job.settings import load_job_settings
 from compaction.parquet.fetching import fetch

@@ -18,7 +18,7 @@ import structlog
 
 from compaction.hours.kept import KeptTasks, kept_tasks
 from compaction.inventory.day_objects import DayObjects
-from compaction.inventory.inventory import row_of_published
+from compaction.inventory.segments import row_of_published
 from compaction.parquet.plan import order_of_objects, raw_objects
 from compaction.tasks.taken import NOT_TAKEN, Place, TakenHour
 from minutebook.errors import FormatError

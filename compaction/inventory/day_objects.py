@@ -16,18 +16,10 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from compaction.inventory.inventory import ListedSegment, make_row
+from compaction.inventory.segments import ListedSegment, make_row
+from compaction.shard_groups import port
 from compaction.shard_groups.grouping import ShardGrouping
 from compaction.shard_groups.opened import open_in_task
-from compaction.shard_groups.port import (
-    DRIVER_GROUP,
-    GroupSource,
-    GroupValue,
-    ShardGroups,
-    Values,
-    driver_values,
-    group_values,
-)
 from minutebook.compression import Compression
 from minutebook.errors import ObjectVanished
 from minutebook.format.day import Day, Hour
@@ -110,7 +102,7 @@ class DayObjects(NamedTuple):
 
     day: Day
     prefix: str
-    rows: ShardGroups
+    rows: port.ShardGroups
     grouping: ShardGrouping
     spool: Spool
     storage: RetryingStorage | None
@@ -165,7 +157,7 @@ class DayListing(NamedTuple):
 
     storage: RetryingStorage
     address: Address
-    source: GroupSource
+    source: port.GroupSource
     grouping: ShardGrouping
 
 
@@ -187,10 +179,10 @@ def list_objects(
         for number in range(len(pieces))
     }
     rows = listing.source.scatter(pieces).repartition(list_piece, arguments, grouping.total + len(pieces))
-    listed: list[ListedPiece] = driver_values(rows)
+    listed: list[ListedPiece] = port.driver_values(rows)
     spool = Spool()
     for argument in arguments.values():
-        for member in rows.collect(group_values, {argument.lines: None})[argument.lines]:
+        for member in rows.collect(port.group_values, {argument.lines: None})[argument.lines]:
             spool.add(member)
     marks: dict[int, int] = defaultdict(int)
     for piece in listed:
@@ -227,7 +219,7 @@ def _pieces(storage: RetryingStorage, folder: str) -> list[ListingPiece]:
     return pieces or [ListingPiece("")]
 
 
-def list_piece(values: Values, argument: ListArgument) -> Iterator[GroupValue]:
+def list_piece(values: port.Values, argument: ListArgument) -> Iterator[port.GroupValue]:
     """List a piece of the day and send its rows to the groups of their shards. Runs in a task."""
     storage = argument.storage or open_in_task(argument.address)
     by_group: dict[int, list[ListedSegment]] = defaultdict(list)
@@ -241,7 +233,7 @@ def list_piece(values: Values, argument: ListArgument) -> Iterator[GroupValue]:
             if argument.shard is not None and f"/{argument.shard}/" not in listed.key:
                 continue
             row = make_row(argument.prefix, listed)
-            group = DRIVER_GROUP if row.parsed is None else argument.grouping.of(row.parsed.shard_id)
+            group = port.DRIVER_GROUP if row.parsed is None else argument.grouping.of(row.parsed.shard_id)
             is_later = argument.end is not None and row.parsed is not None and row.parsed.minute >= argument.end
             is_more |= is_later
             if not is_later:
@@ -254,7 +246,7 @@ def list_piece(values: Values, argument: ListArgument) -> Iterator[GroupValue]:
     yield from by_group.items()
     yield argument.lines, _lines(inside)
     size = sum(row.size for row in inside)
-    yield DRIVER_GROUP, ListedPiece(len(inside), size, dict(marks), tuple(foreign), is_more)
+    yield port.DRIVER_GROUP, ListedPiece(len(inside), size, dict(marks), tuple(foreign), is_more)
 
 
 def _mark_of(row: ListedSegment) -> int:

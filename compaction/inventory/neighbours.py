@@ -4,21 +4,18 @@ A chain continues over midnight, over days without a record, and back over midni
 Keys hold the first position, so neighbours are chosen by key, outward from the day, and only they are read by HEAD.
 For quiet shards the search goes on day by day, through days that hold objects.
 
-Published days name the last segments of quiet shards (`compaction.inventory.quiet_shards`): one HEAD replaces a LIST
-for every thousand keys back in time.
+Published days name the last segments of quiet shards: one HEAD replaces a LIST for every thousand keys back in time.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from itertools import islice
 from typing import Final, NamedTuple
 
-from compaction.inventory.inventory import ListedSegment, make_row
-from compaction.inventory.quiet_shards import QuietShards
-from compaction.inventory.segments import decode_if_ours, expected_key
+from compaction.inventory.segments import ListedSegment, decode_if_ours, expected_key, make_row
 from minutebook.format.arrival import STEP_BACK_MINUTES
-from minutebook.format.day import MINUTES_AN_HOUR, Day, Hour
+from minutebook.format.day import MINUTES_A_DAY, MINUTES_AN_HOUR, Day, Hour
 from minutebook.format.keys import SegmentKey, minute_prefix
 from minutebook.format.metadata import SegmentMetadata
 from minutebook.format.position import Position
@@ -68,6 +65,68 @@ class Neighbours(NamedTuple):
 
     links: Mapping[str, list[ChainLink]]
     reach: Mapping[str, SearchReach]
+
+
+Find = Callable[[LastSegment], ChainLink | None]
+"""Returns a segment as it is stored; None when it is gone or is another one."""
+
+
+class QuietShards:
+    """The shards that are looked up in published days. `predecessors` is where each chain stood before the day.
+
+    Day by day, backwards. A published day that can be trusted names the last segment of each shard:
+
+        a segment of that day ..................... one HEAD reads it
+        an earlier segment ........................ nothing of the shard is on that day: its names are not listed
+        another segment than a later day named .... something came in between: all names are listed
+        no such shard, or an untrusted day ........ its names are listed
+
+    A late object that nobody noticed shows on no day: so the segment counts only when the judged day follows its end,
+    by links or by evidence, and when it is still stored. `links` are the segments that were found.
+    `must_be_searched`: days that were skipped must be listed after all.
+    """
+
+    def __init__(self, published: LastSegments, predecessors: Mapping[str, Position], find: Find) -> None:
+        self._published = published
+        self._predecessors = dict(predecessors)
+        self._find = find
+        self._claims: dict[str, LastSegment] = {}
+        self.links: list[ChainLink] = []
+        self.must_be_searched = False
+
+    def pass_day(self, day: Day, missing: Iterable[str]) -> set[str]:
+        """Look up the missing shards in a day; returns the shards whose names of the day must be listed."""
+        open_shards = [shard for shard in missing if shard in self._predecessors]
+        ends = self._published(day) if open_shards else None
+        unsure = {shard for shard in missing if shard not in self._predecessors}
+        for shard in open_shards:
+            end = None if ends is None else ends.get(shard)
+            if end is None:
+                unsure.add(shard)
+            elif end.last != self._predecessors[shard] or self._claims.setdefault(shard, end)[:2] != end[:2]:
+                self._distrust(shard)
+                unsure.add(shard)
+        named = [shard for shard in open_shards if shard in self._claims]
+        self._read([shard for shard in named if day.number <= self._claims[shard].minute // MINUTES_A_DAY])
+        return unsure
+
+    def read_rest(self) -> None:
+        """Read the named segments of days before those that were passed."""
+        self._read(list(self._claims))
+
+    def _read(self, shards: list[str]) -> None:
+        links = in_parallel(lambda shard: self._find(self._claims[shard]), shards)
+        for shard, link in zip(shards, links, strict=True):
+            if link is None or link.metadata.shard_id != shard:
+                self._distrust(shard)
+                continue
+            self.links.append(link)
+            del self._predecessors[shard], self._claims[shard]
+
+    def _distrust(self, shard: str) -> None:
+        """Trust no published day about a shard; days that were skipped must be listed after all."""
+        self.must_be_searched |= self._claims.pop(shard, None) is not None
+        del self._predecessors[shard]
 
 
 class OutwardScan:

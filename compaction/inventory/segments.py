@@ -1,4 +1,4 @@
-"""Tell segments from other objects by keys and metadata, before any line is read. Pure.
+"""Objects as LIST, HEAD and their lines show them; segments are told from others by keys and metadata.
 
 Objects that cannot be part of a chain (foreign objects, copies, metadata that does not parse) are reported here and
 left out of all later checks, so that each defect is reported once.
@@ -8,17 +8,45 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from compaction.inventory.inventory import ListedSegment
 from compaction.verdict.findings import Code, Finding, Severity, finding
 from minutebook.compression import Compression
 from minutebook.errors import FormatError
-from minutebook.format.keys import segment_key
+from minutebook.format.keys import SegmentKey, parse_segment_key, segment_key
 from minutebook.format.metadata import SegmentMetadata, is_ours
 from minutebook.format.minute import minute_text
 from minutebook.format.position import Position
+from minutebook.published.inventory import PublishedRow
+from minutebook.store.objects import ListedObject
+from minutebook.store.parallel import in_parallel
+from minutebook.store.retrying import RetryingStorage
 
 UserMetadata = Mapping[str, str] | None
 """The user metadata of an object; None when the object is gone."""
+
+
+class ListedSegment(NamedTuple):
+    """One object of the day. `parsed` is None when the key is not a segment's."""
+
+    key: str
+    size: int
+    etag: str
+    last_modified_ms: int
+    parsed: SegmentKey | None
+
+
+def make_row(prefix: str, listed: ListedObject) -> ListedSegment:
+    """Return a row of LIST with its parsed key."""
+    try:
+        parsed = parse_segment_key(prefix, listed.key)
+    except FormatError:
+        parsed = None
+    return ListedSegment(*listed, parsed)
+
+
+def row_of_published(prefix: str, row: PublishedRow) -> ListedSegment:
+    """Return a line of a published inventory as LIST would return it."""
+    key, etag, size, last_modified_ms = row
+    return make_row(prefix, ListedObject(key, size, etag, last_modified_ms))
 
 
 class ArchivedSegment(NamedTuple):
@@ -31,6 +59,45 @@ class ArchivedSegment(NamedTuple):
     def key(self) -> str:
         """The object's key."""
         return self.row.key
+
+
+class Disorder(NamedTuple):
+    """Adjacent lines whose positions do not ascend. `repeated` counts equal positions."""
+
+    stepped_back: int = 0
+    repeated: int = 0
+    samples: tuple[str, ...] = ()
+
+
+class SegmentFacts(NamedTuple):
+    """What the body of one object holds: `parquet.reading` measures, `tasks.finished` keeps, `audit.rules.lines` judges.
+
+    `first` and `last` are the positions of the first and last line, `low` and `high` the least and greatest; None
+    when there is no line. Arrival times are epoch milliseconds. `problem` is empty when every line was read.
+    `changed`: the object is no longer the one that was listed.
+    """
+
+    key: str
+    metadata: Mapping[str, str] | None
+    lines: int = 0
+    raw_bytes: int = 0
+    payload_bytes: int = 0
+    first: Position | None = None
+    last: Position | None = None
+    low: Position | None = None
+    high: Position | None = None
+    arrival_min_ms: int = 0
+    arrival_max_ms: int = 0
+    disorder: Disorder = Disorder()
+    wrong_minute: int = 0
+    wrong_shard: int = 0
+    problem: str = ""
+    changed: bool = False
+
+    @property
+    def is_sorted(self) -> bool:
+        """Return whether the lines are in the shard's order, each once."""
+        return not (self.disorder.stepped_back or self.disorder.repeated)
 
 
 class ClassifiedObjects(NamedTuple):
@@ -222,3 +289,9 @@ def _row_finding(code: Code, row: ListedSegment, message: str, *, severity: Seve
         minute=minute_text(row.parsed.minute) if row.parsed else None,
         keys=[row.key],
     )
+
+
+def head_rows(storage: RetryingStorage, rows: Sequence[ListedSegment]) -> dict[str, UserMetadata]:
+    """Return the metadata of objects by key, read many at once; None where an object is gone."""
+    heads = in_parallel(lambda row: storage.head(row.key), rows)
+    return {row.key: None if head is None else head.metadata for row, head in zip(rows, heads, strict=True)}

@@ -12,7 +12,7 @@ from compaction.columns.files import columns_file
 from compaction.job.request import AuditRequest, CompactRequest
 from compaction.job.scope import SETTLED_MS
 from compaction.job.settings import JobSettings
-from compaction.stream.pace import SHARE
+from compaction.stream.kinesis import SHARE
 from compaction.verdict.audit_document import AuditLevel
 from compaction.verdict.exit_code import FAIL_ON, FailOn
 from minutebook.errors import SettingsError

@@ -3,7 +3,6 @@
     recheck            which published days are visited again
     rewrite            one day: judge it again, or read, audit and publish it; here a late object's day is decided
       generation_name    the same objects or not: a late object gives the day another name
-      late_minutes       the warning that says which minutes came late; it decides nothing
       pointer_update     the swap of the day's pointer, and the withdrawal of a verdict
     dry_run            what `rewrite` would do, without writing
     days               several days in one run

@@ -4,7 +4,7 @@ import msgspec
 
 from compaction.audit.collecting import look_back
 from compaction.inventory.day_objects import DayListing, list_objects
-from compaction.inventory.inventory import row_of_published
+from compaction.inventory.segments import row_of_published
 from compaction.job.context import JobContext
 from compaction.job.scope import is_settled, judged_scope, scope_end
 from compaction.night.generation_name import generation_of

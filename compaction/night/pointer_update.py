@@ -1,14 +1,22 @@
-"""Changes of a day's pointer, each by one conditional write."""
+"""Changes of a day's pointer, each by one conditional write.
 
+That columns do not fit a table is known by the commit, after the audit was written. The day's Parquet is published
+and the table keeps what it had: nothing is wrong with the archive, so each column is a warning.
+"""
+
+import msgspec
 import structlog
 
-from compaction.audit.rejudge import Rejudged, audit_digest, with_conflicts
+from compaction.audit.rejudge import Rejudged, audit_digest
 from compaction.publish.publisher import Publisher
 from compaction.tables.commit import TableCommit
-from compaction.verdict.audit_document import Audit, encode_audit
+from compaction.tables.plan import NEXT_STEP, Conflict
+from compaction.verdict.audit_document import Audit, AuditCheck, FirstValue, encode_audit
+from compaction.verdict.findings import Code, ColumnConflict, Finding, ordered
 from minutebook.clock import IdSource
 from minutebook.errors import FormatError
 from minutebook.published.generation import Current, Manifest, PointerVerdict, contradiction
+from minutebook.published.schema import SCHEMA
 
 
 class PointerUpdate:
@@ -59,7 +67,7 @@ class PointerUpdate:
 
         Where another run has published meanwhile, it does this for its own audit.
         """
-        audit = judged.audit if commit is None else with_conflicts(judged.audit, commit)
+        audit = judged.audit if commit is None else _with_conflicts(judged.audit, commit)
         if audit == judged.audit:
             return audit
         current, folder = self._publisher.current(), self._publisher.folder
@@ -69,3 +77,43 @@ class PointerUpdate:
             self._publisher.put_audit(key, encode_audit(audit))
             self.swap(manifest, current, current.pointer.written_at, PointerVerdict(audit.verdict, key))
         return audit
+
+
+def _with_conflicts(audit: Audit, commit: TableCommit) -> Audit:
+    """Return the audit with the conflicts of a commit, in the place of those of an earlier one."""
+    conflicts = [_conflict_finding(commit.table, conflict, audit) for conflict in commit.conflicts]
+    others = [about for about in audit.findings if about.code != Code.TABLE_CONFLICT]
+    if not conflicts and len(others) == len(audit.findings):
+        return audit
+    check = AuditCheck(id=Code.TABLE_CONFLICT.value, status="pass")
+    if conflicts:
+        check = AuditCheck(id=check.id, status="warning", message=f"{len(conflicts)} finding(s)")
+    checks = tuple(check if before.id == check.id else before for before in audit.checks)
+    return msgspec.structs.replace(audit, findings=tuple(ordered([*others, *conflicts])), checks=checks)
+
+
+def _conflict_finding(table: str, conflict: Conflict, audit: Audit) -> Finding:
+    first = _first_value(conflict, audit)
+    where = "no row has a value in it" if first is None else "the first row with a value is named"
+    return Finding(
+        code=Code.TABLE_CONFLICT.value,
+        severity="warning",
+        message=f"{conflict}: the day is published, and not in {table}, which keeps what it had; {where}. "
+        f"What to do: {NEXT_STEP}",
+        shard=None if first is None else first.shard,
+        minute=None if first is None else first.minute or None,
+        positions=() if first is None else (first.position,),
+        conflict=ColumnConflict(
+            table=table, column=conflict.column, table_type=conflict.has, day_type=conflict.comes
+        ),
+    )
+
+
+def _first_value(conflict: Conflict, audit: Audit) -> FirstValue | None:
+    """Return the first row that has a value; of columns that every row has the first one of the first shard."""
+    name = conflict.column.partition(".")[0]
+    if name in SCHEMA.names:
+        firsts = ((row.shard, row.first) for row in audit.shards if row.first is not None)
+        return next((FirstValue(shard=shard, position=first, minute="") for shard, first in firsts), None)
+    columns = () if audit.typed is None else audit.typed.columns
+    return next((column.first for column in columns if column.name == name), None)

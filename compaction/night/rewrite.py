@@ -8,37 +8,41 @@
 The comparison is one of names: `generation_name` hashes the day's objects and all that its rows depend on.
 """
 
+import heapq
+from collections.abc import Iterable
 from functools import partial
+from itertools import groupby, repeat
 from typing import Final, Literal, NamedTuple
 
 import structlog
 
 from compaction.audit import collecting, conclusion, rejudge
 from compaction.audit.audit import examine, is_in_motion
+from compaction.audit.conclusion import DayResult, Examined
 from compaction.audit.day_view import DayView, view_day
-from compaction.audit.examined import DayResult, Examined
 from compaction.audit.reading import Writing
 from compaction.columns.columns import Columns
 from compaction.hours import kept, published, taking
 from compaction.inventory.day_objects import DayObjects
+from compaction.inventory.segments import row_of_published
 from compaction.job import scope
 from compaction.job.context import AuditOptions, JobContext
 from compaction.night import generation_name
-from compaction.night.late_minutes import late_minutes
 from compaction.night.pointer_update import PointerUpdate
 from compaction.parquet.rows import ZSTD_LEVEL
 from compaction.publish import ends
 from compaction.publish.publisher import Publisher
 from compaction.tables.commit import TableCommit, TableCommitter
 from compaction.tables.events import files
-from compaction.verdict.audit_document import Audit, decode_audit, encode_audit
-from compaction.verdict.publishable import publishable
+from compaction.verdict.audit_document import Audit, decode_audit, encode_audit, publishable
+from compaction.verdict.findings import SAMPLES, Code, Finding, finding
 from minutebook.errors import SafetyRefusal
 from minutebook.format.day import Day, Hour
-from minutebook.format.minute import iso_time
+from minutebook.format.minute import iso_time, minute_text
 from minutebook.owner import read_owned
 from minutebook.published import generation
 from minutebook.published.generation import DayFolder, Manifest, Pointer, PointerVerdict
+from minutebook.published.inventory import PublishedRow
 from minutebook.published.verdict import RULES, Verdict
 from minutebook.store.places import StorePrefix
 from minutebook.store.retrying import RetryingStorage
@@ -93,7 +97,6 @@ def compact_day(context: JobContext, out: RetryingStorage, day: Day, options: Co
         SafetyRefusal: the prefix belongs to another stream; the raw objects of the day were expired; or other runs
             published the day in each attempt.
         SettingsError: the day ended before the archive begins, or none of it can be judged yet.
-        StoreError: the archive or the output.
     """
     application, now_ms = read_owned(context.archive, context.place.prefix, context.owner), context.clock.now_ms()
     hour = options.hour
@@ -242,7 +245,7 @@ class _Run:
             if not is_last:
                 return None
             examined = examined._replace(is_in_motion=True)
-        late = late_minutes(self._publisher, view.current.pointer, view.objects)
+        late = _late_minutes(self._publisher, view.current.pointer, view.objects)
         audit = conclusion.conclude_rewrite(self._context, examined, options, columns, late)
         manifest = Manifest(
             format=1,
@@ -285,3 +288,53 @@ class _Run:
             events = files.files_by_event(self._publisher, self._options.columns, work)
             commit = TableCommitter(context.table, self._publisher, context.clock, context.new_id, events).commit()
         return len(self._publisher.sweep(context.clock.now_ms())), commit
+
+
+def _late_minutes(publisher: Publisher, pointer: Pointer | None, objects: DayObjects) -> list[Finding]:
+    """Compare the day's objects with the inventory of the generation that readers see now."""
+    if pointer is None:
+        return []
+    changes = _compare(objects.prefix, publisher.inventory(pointer) or (), objects.spool.rows())
+    if not changes.total or not changes.compared:
+        return []
+    return [
+        finding(
+            Code.LATE_MINUTES,
+            f"{changes.total} object(s) in {len(changes.minutes)} minute(s) differ from the published generation "
+            f"{pointer.generation}: a new one replaces it",
+            severity="warning",
+            minute=minute_text(min(changes.minutes)) if changes.minutes else None,
+            keys=changes.keys,
+            count=changes.total,
+        )
+    ]
+
+
+class _Changes(NamedTuple):
+    """How many objects differ from `compared` earlier ones; sample keys, and the minutes of new versions."""
+
+    compared: int
+    total: int
+    keys: list[str]
+    minutes: set[int]
+
+
+def _compare(prefix: str, before: Iterable[PublishedRow], now: Iterable[PublishedRow]) -> _Changes:
+    """Compare two inventories, both ordered by key, as streams: neither is held in memory."""
+    compared, total, keys, minutes = 0, 0, list[str](), set[int]()
+    merged = heapq.merge(
+        zip(before, repeat(False)), zip(now, repeat(True)), key=lambda entry: (entry[0][0].encode(), entry[1])
+    )
+    for key, entries in groupby(merged, key=lambda entry: entry[0][0]):
+        versions = {is_now: row for row, is_now in entries}
+        old, new = versions.get(False), versions.get(True)
+        compared += old is not None
+        if old is not None and new is not None and old[1:3] == new[1:3]:
+            continue
+        total += 1
+        if len(keys) < SAMPLES:
+            keys.append(key)
+        if new is not None:
+            parsed = row_of_published(prefix, new).parsed
+            minutes |= set() if parsed is None else {parsed.minute}
+    return _Changes(compared, total, keys, minutes)

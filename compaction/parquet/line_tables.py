@@ -70,11 +70,7 @@ def table_of_columns(columns: BlockColumns, shard_id: str) -> pa.Table:
 
 
 def table_of_block(block: Block, lines_before: int) -> pa.Table:
-    """Return the lines of a block; `lines_before` lines of the segment precede it.
-
-    Raises:
-        FormatError: a line is invalid; the message begins with its number.
-    """
+    """Return the lines of a block behind `lines_before` others; FormatError begins with an invalid line's number."""
     lines = decode_block(*block)
     table = None if lines is None else _table(lines)
     return _parse_slowly(bytes(memoryview(block.buffer)[: block.size]), lines_before) if table is None else table

@@ -8,9 +8,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
-from compaction.inventory.facts import SegmentFacts
-from compaction.inventory.inventory import ListedSegment
-from compaction.inventory.segments import ClassifiedObjects
+from compaction.inventory.segments import ClassifiedObjects, ListedSegment, SegmentFacts
 from minutebook.format.position import Position
 
 

@@ -7,7 +7,7 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from compaction.inventory.facts import Disorder, SegmentFacts
+from compaction.inventory.segments import Disorder, SegmentFacts
 from compaction.parquet.line_tables import Block, table_of_block, table_of_columns
 from compaction.parquet.plan import RawObject
 from minutebook.codec.columns import BlockColumns, new_column_reader

@@ -47,11 +47,6 @@ def read_footer(out: RetryingStorage, key: str) -> Tail:
     return Tail(b"PAR1" + data[-footer:], tail.size, tail.etag)
 
 
-def schema_with(columns: Columns | None) -> pa.Schema:
-    """Return the schema of the files: the envelope, followed by the typed columns."""
-    return SCHEMA if columns is None else pa.schema([*SCHEMA, *columns.fields])
-
-
 class ParquetPart:
     """A Parquet file that grows by tables of lines; memory is one row group.
 
@@ -69,7 +64,7 @@ class ParquetPart:
     ) -> None:
         self._sink = sink
         self._payload_columns = None if columns is None else PayloadColumns(columns)
-        self._schema = schema_with(columns)
+        self._schema = SCHEMA if columns is None else pa.schema([*SCHEMA, *columns.fields])
         self._typed = [] if columns is None else [*(path for path, _ in columns.leaves), UNFIT]
         self._zstd_level = zstd_level
         self._is_sorted = is_sorted
@@ -82,11 +77,7 @@ class ParquetPart:
         self.rows = 0
 
     def add(self, lines: pa.Table, segment: str | pa.StringArray) -> None:
-        """Append lines of one segment, or of the segment that each row names.
-
-        Raises:
-            NotSorted: the file has declared a sort order, and these rows break it.
-        """
+        """Append lines of one segment, or of the one each row names; raise NotSorted if a declared order breaks."""
         self._pending.append(lines)
         self._segments.append(constant_column(segment, lines.num_rows) if isinstance(segment, str) else segment)
         self._pending_bytes += lines.nbytes

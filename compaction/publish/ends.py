@@ -7,7 +7,7 @@ carried on from day to day. The object is beside the manifest because earlier ve
 manifests. Where it is missing, audits list names instead.
 
 Only days count that are published whole, clean and by today's rules. It is a hint all the same: its reader checks the
-segment itself, and that the judged day follows it (`compaction.inventory.quiet_shards`).
+segment itself, and that the judged day follows it (`compaction.inventory.neighbours.QuietShards`).
 """
 
 import gzip

@@ -10,7 +10,7 @@ import msgspec
 from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
 
-from compaction.audit.examined import DayResult
+from compaction.audit.conclusion import DayResult
 from compaction.report.folding import Folded, fold_shards, group_findings, visible_text
 from compaction.report.pictures import chains, heat_map, rate_and_lag, shown_minutes, trend_picture
 from compaction.report.sketch import sketch

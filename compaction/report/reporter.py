@@ -7,7 +7,7 @@ from typing import Final, NamedTuple, Protocol
 
 from rich.console import Console
 
-from compaction.audit.examined import DayResult
+from compaction.audit.conclusion import DayResult
 from compaction.job.context import JobContext
 from compaction.job.settings import JobSettings, check_apart
 from compaction.report.metric_line import CloudWatchLines, DayMetrics
@@ -117,8 +117,7 @@ def new_reporter(
 ) -> Reporter:
     """Return the reporter of a command. `out`: where days are published; `report`: the place of reports.
 
-    Raises:
-        SettingsError: reports would lie among the raw segments.
+    Raises SettingsError if reports would lie among the raw segments.
     """
     rng = new_random()
     reports: ReportPlace | None = None

@@ -8,13 +8,15 @@ import functools
 import itertools
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self, TypeVar
 
 from compaction.inventory.memory import Turns
+from compaction.shard_groups.local import LocalGroupSource
+from compaction.shard_groups.port import GroupSource
+from compaction.spark import session
 from compaction.spark.failures import Alarm, Failure, configure_task_logging, failure_in, guarded, unwrapped
-from compaction.spark.session import SparkFailed, check_java, last_line, start_spark, stop, submitted, use_safe_path
 from compaction.spark.shuffle import Jobs, ShuffledIds, collected, values
 from compaction.spark.spark_groups import SparkShardGroups, scatter
 from compaction.tasks.task import Order, TaskResult, run
@@ -35,6 +37,8 @@ _POLL_SECONDS = 0.25
 _POLLS = Turns(240)
 """Polls of all jobs; py4j leaves about 1 MB of garbage a minute."""
 _GROUPS = itertools.count(1)
+_MANY_GROUPS: Final = 18
+"""Groups of a day (128 shards and more) whose objects are listed, read and judged by workers."""
 
 
 def no_progress(what: str, done: int, total: int) -> None:
@@ -57,15 +61,15 @@ class SparkEngine:
         self._log: Path | None = None
 
     def __enter__(self) -> Self:
-        self._is_platforms = submitted()
+        self._is_platforms = session.submitted()
         if self._is_platforms:
             from pyspark.sql import SparkSession  # noqa: PLC0415 - the platform's
 
             self._context = SparkSession.builder.appName("minutebook").getOrCreate().sparkContext
         else:
-            check_java()
-            self._context, self._log = start_spark(self._master)
-        self._before = use_safe_path(self._context)
+            session.check_java()
+            self._context, self._log = session.start_spark(self._master)
+        self._before = session.use_safe_path(self._context)
         return self
 
     def __exit__(
@@ -74,7 +78,7 @@ class SparkEngine:
         if self._context is not None and self._is_platforms:
             self._context.environment = self._before
         elif self._context is not None:
-            stop(self._context)
+            session.stop(self._context)
             if self._log is not None and kind is None:
                 self._log.unlink(missing_ok=True)
 
@@ -88,12 +92,7 @@ class SparkEngine:
             self._context.cancelAllJobs()
 
     def __call__(self, orders: Sequence[Order]) -> list[TaskResult]:
-        """Run the tasks; return their results in order.
-
-        Raises:
-            MinutebookError: what a task raised, as the same kind of error.
-            SparkFailed: Spark itself failed.
-        """
+        """Run the tasks; return results in order. Raises SparkFailed, or what a task raised, as the same kind."""
         return self.each(run, orders, phase_of(orders)) if orders else []
 
     def each(self, work: Callable[[T], U], items: Sequence[T], what: str = "work") -> list[U]:
@@ -156,8 +155,9 @@ class SparkEngine:
                 if failure is not None:
                     raise failure.error() from exc
                 where = f"; Spark's log is {self._log}" if self._log else ""
-                raise SparkFailed(
-                    f"Spark gave up: {last_line(exc)}{where}", next_step="read the log; then run the command again"
+                raise session.SparkFailed(
+                    f"Spark gave up: {session.last_line(exc)}{where}",
+                    next_step="read the log; then run the command again",
                 ) from exc
 
 
@@ -222,3 +222,59 @@ def phase_of(orders: Sequence[Order]) -> str:
 def _guarded(work: Callable[[T], U], tell: Callable[[list[Failure]], None], item: T) -> U | Failure:
     configure_task_logging()
     return guarded(functools.partial(work, item), tell)
+
+
+class LazySpark:
+    """An engine shared by days in threads; each thread's jobs get a fair share of the session.
+
+    `check` is called before each job and may raise; `progress` is entered when Spark is started.
+    """
+
+    def __init__(
+        self,
+        stack: ExitStack,
+        master: str,
+        check: Callable[[], None],
+        progress: Callable[[], AbstractContextManager[Progress]],
+    ) -> None:
+        self._stack = stack
+        self._master = master
+        self._check = check
+        self._progress = progress
+        self._lock = threading.Lock()
+        self._engine: SparkEngine | None = None
+
+    def __call__(self, orders: Sequence[Order]) -> list[TaskResult]:
+        """Run the tasks; see `SparkEngine`."""
+        if not orders:
+            return []
+        return self._started()(orders)
+
+    def shuffle(self, orders: Sequence[Order]) -> "Shuffled":
+        """Run tasks that collect ids; see `SparkEngine`."""
+        return self._started().shuffle(orders)
+
+    def spread(self, work: Callable[[T], U], items: Sequence[T]) -> list[U]:
+        """Run `work(item)` for each item, in tasks; see `SparkEngine.each`."""
+        return self._started().each(work, items) if items else []
+
+    def group_source(self, groups: int) -> GroupSource:
+        """Return Spark for days of many shards; for others this process, which sends only tasks to Spark."""
+        if groups < _MANY_GROUPS or session.spark_java() is None:
+            return LocalGroupSource(self, self.shuffle)
+        return self._started()
+
+    def cancel(self) -> None:
+        """Cancel the running jobs."""
+        if self._engine is not None:
+            self._engine.cancel()
+
+    def _started(self) -> SparkEngine:
+        with self._lock:
+            self._check()
+            if self._engine is None:
+                progress = self._stack.enter_context(self._progress())
+                self._engine = self._stack.enter_context(SparkEngine(self._master, progress=progress))
+                self._check()  # starting takes seconds
+        self._engine.use_pool(threading.current_thread().name)
+        return self._engine

@@ -54,11 +54,7 @@ class Failure(NamedTuple):
 
 
 def guarded(work: Callable[[], T], tell: Callable[[list[Failure]], None]) -> T | Failure:
-    """Do the work of a task; return its result, or a failure for good, which `tell` gets at once, too.
-
-    Raises:
-        TryAgain: after a retryable error.
-    """
+    """Return the result of a task, or its failure for good, which `tell` gets, too; raise TryAgain after another."""
     try:
         return work()
     except _RETRYABLE as exc:

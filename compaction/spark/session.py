@@ -10,10 +10,10 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from compaction.spark.failures import TRIES
-from minutebook.class_archive import Making, archive_folder, use_options
+from minutebook.class_archive import Making, archive_folder, filled, use_options
 from minutebook.clock import SystemClock
 from minutebook.errors import MinutebookError, SettingsError
 
@@ -181,6 +181,29 @@ def stop(context: Any, *, seconds: float = _STOP_SECONDS) -> None:  # noqa: ANN4
             process.wait()
         stopping.result()
     _forget_gateway()
+
+
+_DUMP_SECONDS: Final = 180
+
+
+def prepare_spark() -> Path:
+    """Make the class archive of Spark's JVM for this installation; return its path.
+
+    Raises SettingsError without a suitable Java, and MinutebookError if the folder or Spark fails.
+    """
+    check_java()
+    with filled(folder := class_archive_folder()):
+        making = Making(folder)
+    context, log = start_spark("local[2]", making=making)
+    try:
+        context.setJobGroup("prepare", "what a night does: work, a look at it, and a shuffle")
+        pairs = context.parallelize([(number % 2, number) for number in range(10)], 2)
+        pairs.partitionBy(2, int).mapPartitions(list).collect()
+        context.statusTracker().getJobIdsForGroup("prepare")
+    finally:
+        stop(context, seconds=_DUMP_SECONDS)
+    log.unlink(missing_ok=True)
+    return making.keep(Path(spark_java() or "java"))
 
 
 @contextmanager

@@ -51,12 +51,7 @@ class SparkShardGroups:
         return SparkShardGroups(self._jobs, self._alarm, rows, phase_of_work(work))
 
     def collect(self, work: Callable[[Values, Any], T], arguments: Mapping[int, Any]) -> dict[int, T]:
-        """Run work on groups.
-
-        Raises:
-            MinutebookError: what work raised, here or in an earlier step, as the same kind of error.
-            SparkFailed: Spark itself failed.
-        """
+        """Run work on groups. Raises SparkFailed, or what work raised, here or in a step before, as the same kind."""
         groups = sorted(arguments)
         if not groups:
             return {}

@@ -12,11 +12,16 @@ import contextlib
 import importlib
 import logging
 import re
+import threading
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from compaction.tables.commit import DayTable, PublishedView
+from compaction.tables.plan import Conflict, Replacement
 from minutebook.aws.clients import aws_session
 from minutebook.errors import CatalogUnavailable, OutcomeUnknown, SettingsError
+from minutebook.format.day import Day
 from minutebook.store.places import StorePrefix
 from minutebook.store.storage import Address
 
@@ -25,7 +30,6 @@ if TYPE_CHECKING:
 
     from pyiceberg.catalog import Catalog
 
-    from compaction.tables.commit import DayTable
     from compaction.tables.orphans import TableFolders
 
 _OWN_CREDENTIALS: Final = re.compile(r"(s3|client)\.(access-key-id|profile-name|role-arn|anonymous)")
@@ -133,3 +137,43 @@ def _file_properties(address: Address, *, has_credentials: bool) -> dict[str, st
         values = zip(names, (frozen.access_key, frozen.secret_key, frozen.token), strict=True)
         properties |= {f"s3.{name}": value for name, value in values if value}
     return properties
+
+
+class SerialTable:
+    """Implements `DayTable` on another one. As between two runs, a day that loses a commit loads the table again."""
+
+    def __init__(self, table: DayTable) -> None:
+        self._table = table
+        self._lock = threading.Lock()
+
+    @property
+    def name(self) -> str:
+        """Return the table's name."""
+        return self._table.name
+
+    def look(self, day: Day) -> PublishedView:
+        """Load the current snapshot."""
+        with self._lock:
+            return _SerialView(self._table.look(day), self._lock)
+
+
+class _SerialView:
+    def __init__(self, view: PublishedView, lock: threading.Lock) -> None:
+        self._view = view
+        self._lock = lock
+        self.files = view.files
+        self.recorded = view.recorded
+
+    def conflicts(self, columns: Mapping[str, str] | None) -> Sequence[Conflict]:
+        with self._lock:
+            return self._view.conflicts(columns)
+
+    def replace(
+        self,
+        change: Replacement,
+        sizes: Mapping[str, int],
+        properties: Mapping[str, str],
+        columns: Mapping[str, str] | None = None,
+    ) -> bool:
+        with self._lock:
+            return self._view.replace(change, sizes, properties, columns)

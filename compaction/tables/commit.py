@@ -21,9 +21,17 @@ from typing import Final, Literal, NamedTuple, Protocol
 import msgspec
 import structlog
 
-from compaction.publish.conflicts import NEXT_STEP, Conflict
 from compaction.publish.publisher import GRACE_MS, Publisher
-from compaction.tables.plan import LiveFile, Recorded, Replacement, Target, is_rewritten, plan_replacement
+from compaction.tables.plan import (
+    NEXT_STEP,
+    Conflict,
+    LiveFile,
+    Recorded,
+    Replacement,
+    Target,
+    is_rewritten,
+    plan_replacement,
+)
 from minutebook.clock import Clock, IdSource
 from minutebook.errors import CatalogUnavailable, OutcomeUnknown
 from minutebook.format.day import Day
@@ -134,9 +142,7 @@ class TableCommitter:
     def commit(self) -> TableCommit | None:
         """Commit the generation that the pointer names; return None if the day is not published.
 
-        Raises:
-            SafetyRefusal: the table's rows of the day are not those that were committed.
-            CatalogRefused, CatalogUnavailable: the catalog.
+        Raises SafetyRefusal if the table's rows of the day are not those that were committed.
         """
         backoff = self._publisher.storage.new_backoff()
         while True:

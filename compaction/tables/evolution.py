@@ -36,7 +36,7 @@ from pyiceberg.types import (
 
 from compaction.columns.columns import UNFIT
 from compaction.columns.types import ColumnType, parse_type
-from compaction.publish.conflicts import Conflict
+from compaction.tables.plan import Conflict
 from compaction.tables.shape import TABLE_SCHEMA
 
 _SIMPLE: Final[dict[str, IcebergType]] = {

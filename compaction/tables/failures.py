@@ -18,28 +18,27 @@ from struct import error as StructError  # noqa: N812 - `error` alone says nothi
 from typing import Final
 
 from botocore.exceptions import BotoCoreError, ClientError
-from pyiceberg.exceptions import (
-    BadRequestError,
-    ForbiddenError,
-    NoSuchIcebergTableError,
-    NoSuchNamespaceError,
-    NoSuchPropertyException,
-    NoSuchTableError,
-    OAuthError,
-    ResolveError,
-    RESTError,
-    UnauthorizedError,
-    ValidationError,
-)
+from pyiceberg import exceptions
 from requests.exceptions import RequestException
 from sqlalchemy.exc import SQLAlchemyError
 
 from minutebook.errors import CatalogRefused, OutcomeUnknown
 
-_REFUSED: Final = (BadRequestError, UnauthorizedError, ForbiddenError, OAuthError, PermissionError)
+_REFUSED: Final = (
+    exceptions.BadRequestError,
+    exceptions.UnauthorizedError,
+    exceptions.ForbiddenError,
+    exceptions.OAuthError,
+    PermissionError,
+)
 _REFUSED_CODES: Final = frozenset({"AccessDeniedException", "AccessDenied", "InvalidInputException"})
 _UNREADABLE: Final = (
-    *(NoSuchIcebergTableError, NoSuchPropertyException, ValidationError, ResolveError),
+    *(
+        exceptions.NoSuchIcebergTableError,
+        exceptions.NoSuchPropertyException,
+        exceptions.ValidationError,
+        exceptions.ResolveError,
+    ),
     *(ValueError, NotImplementedError, EOFError, BadGzipFile),
 )
 _DECODING: Final = (
@@ -48,8 +47,8 @@ _DECODING: Final = (
 )
 _DECODERS: Final = ("pyiceberg.avro.", "pyiceberg.manifest", "pyiceberg.serializers")
 _OUTSIDE: Final = (
-    *(RESTError, RequestException, SQLAlchemyError, BotoCoreError, ClientError, OSError),
-    *(NoSuchTableError, NoSuchNamespaceError),
+    *(exceptions.RESTError, RequestException, SQLAlchemyError, BotoCoreError, ClientError, OSError),
+    *(exceptions.NoSuchTableError, exceptions.NoSuchNamespaceError),
 )
 
 

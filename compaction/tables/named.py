@@ -54,9 +54,7 @@ class NamedFiles:
     def add(self, table: "Table") -> None:
         """Add the files of a table to those of earlier calls.
 
-        Raises:
-            CatalogRefused: a metadata file is gone or damaged.
-            OutcomeUnknown: one could not be read now.
+        Raises CatalogRefused if a metadata file is gone or damaged, OutcomeUnknown if it cannot be read now.
         """
         io, metadata = table.io, table.metadata
         self._name([table.metadata_location, *(entry.metadata_file for entry in metadata.metadata_log)])

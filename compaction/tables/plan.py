@@ -16,9 +16,26 @@ rows of another day, and changes by others are never discarded by guess.
 """
 
 from collections.abc import Collection, Sequence
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from minutebook.errors import SafetyRefusal
+
+NEXT_STEP: Final = (
+    "give typed columns their former types or other names in the file of --columns, and columns of every day back to "
+    "the table; or name another table. Then run the command again: the day is published, and what is missing is made "
+    "up for"
+)
+
+
+class Conflict(NamedTuple):
+    """A column that keeps a day out of a table: its type in the table, and in the day."""
+
+    column: str
+    has: str
+    comes: str
+
+    def __str__(self) -> str:
+        return f"column {self.column}: the table has {self.has}, the day {self.comes}"
 
 
 class LiveFile(NamedTuple):
@@ -61,11 +78,7 @@ class Target(NamedTuple):
 
 
 def plan_replacement(target: Target, live: Sequence[LiveFile], recorded: Recorded | None) -> Replacement | None:
-    """Return what to change; None: the table holds the generation already.
-
-    Raises:
-        SafetyRefusal: the table's rows of the day are not those that were committed.
-    """
+    """Return what to change; None: the table holds the generation already. Raises SafetyRefusal if it is refused."""
     if {file.uri for file in live} == set(target.files):
         return None
     if not live:

@@ -3,44 +3,36 @@
 pyiceberg's own retries of commits are off: they keep the plan for the first snapshot, and detect a conflict only
 under some isolation levels of the table. Each attempt is one view and one conditional commit. A day is one snapshot:
 one `overwrite` removes and adds its files, not a delete and an append.
+
+A refused commit. pyiceberg takes a refusal as proof that a commit was not applied, and deletes its manifests. But
+clients and load balancers retry a request whose response is late (boto3 does for Glue). The retry is then refused
+**because the first request was applied**, and the table would lose its manifests and be unreadable. So pyiceberg gets
+another error, after which it neither deletes files nor retries (a retry would add the day beside that of the winner),
+and the files are deleted here once the table has changed without them.
+
+A commit with files older than a day is not sent: the process was suspended, and `vacuum` may have deleted them
+(`compaction.tables.orphans`). It counts as refused, and the next attempt writes them again.
 """
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import pyarrow.parquet as pq
-from pyiceberg.exceptions import (
-    NamespaceAlreadyExistsError,
-    NoSuchIcebergTableError,
-    NoSuchTableError,
-    TableAlreadyExistsError,
-    ValidationException,
-)
+from pyiceberg import exceptions
 from pyiceberg.expressions import And, GreaterThanOrEqual, LessThan, Reference
 from pyiceberg.expressions.literals import literal
 from pyiceberg.io.pyarrow import parquet_file_to_data_file
 from pyiceberg.table.snapshots import ancestors_of
+from pyiceberg.table.update import AddSnapshotUpdate
 from pyiceberg.transforms import DayTransform
 from sqlalchemy.exc import IntegrityError
 
 from compaction.columns.columns import EVENT_TIME
-from compaction.publish.conflicts import Conflict
+from compaction.tables import shape
 from compaction.tables.commit import DAY_PROPERTY, GENERATION_PROPERTY, MANIFEST_PROPERTY, ROWS_PROPERTY
 from compaction.tables.evolution import FormerNames, envelope_conflicts, plan_evolution
 from compaction.tables.failures import translated
-from compaction.tables.plan import LiveFile, Recorded, Replacement
-from compaction.tables.refusal import RefusalCatalog, Refused, tidy_up
-from compaction.tables.shape import (
-    ARRIVAL,
-    EVENT_SCHEMA,
-    EVENT_SPEC,
-    MAPPING,
-    PROPERTIES,
-    SPEC,
-    TABLE_SCHEMA,
-    partitioned_by,
-    renamed_sources,
-)
+from compaction.tables.plan import Conflict, LiveFile, Recorded, Replacement
 from minutebook.clock import Clock, SystemClock
 from minutebook.errors import CatalogRefused, OutcomeUnknown, SafetyRefusal
 from minutebook.format.day import Day
@@ -51,11 +43,66 @@ if TYPE_CHECKING:
     from pyiceberg.manifest import DataFile
     from pyiceberg.table import FileScanTask, Table, Transaction
     from pyiceberg.table.metadata import TableMetadata
+    from pyiceberg.table.snapshots import Snapshot
 
 _CLOCK: Final = SystemClock()
 _VECTORS: Final = "read.parquet.vectorization.enabled"
-_OVERRIDES: Final = dict.fromkeys((f"write.metadata.metrics.column.{name}" for name in (ARRIVAL, EVENT_TIME)), "full")
+_OVERRIDES: Final = dict.fromkeys(
+    (f"write.metadata.metrics.column.{name}" for name in (shape.ARRIVAL, EVENT_TIME)), "full"
+)
 """Override the table's properties for one commit: a file's partition is derived from the bounds of these columns."""
+_STALE_SECONDS: Final = 86_400.0
+"""A third of the minimum age for vacuum."""
+
+
+class Refused(Exception):  # noqa: N818 - no error: the next view decides
+    """The catalog refused a commit with these snapshots, or a retry of it."""
+
+    def __init__(self, snapshots: "list[Snapshot]") -> None:
+        super().__init__("refused")
+        self.snapshots = snapshots
+
+
+class RefusalCatalog:
+    """A catalog for one commit, whose files are written from now on, that raises `Refused`."""
+
+    def __init__(self, catalog: "Catalog", clock: Clock) -> None:
+        self._catalog = catalog
+        self._clock = clock
+        self._begun = clock.monotonic()
+
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - pyiceberg's
+        """Delegate everything else."""
+        return getattr(self._catalog, name)
+
+    def commit_table(self, table: "Table", requirements: Any, updates: Any) -> Any:  # noqa: ANN401 - pyiceberg's
+        """Send the commit; raise `Refused` in place of pyiceberg's error, or if its files are too old."""
+        snapshots = [each.snapshot for each in updates if isinstance(each, AddSnapshotUpdate)]
+        if self._clock.monotonic() - self._begun > _STALE_SECONDS:
+            raise Refused(snapshots)
+        try:
+            return self._catalog.commit_table(table, requirements, updates)
+        except exceptions.CommitFailedException as exc:
+            raise Refused(snapshots) from exc
+
+
+def tidy_up(catalog: "Catalog", base: "Table", refused: Refused) -> None:
+    """Delete the files of a commit that can no longer be applied; `base` is the table that it was planned on.
+
+    It can be applied while the table is unchanged. Files of the table's current snapshot are never deleted.
+    """
+    table = catalog.load_table(base.name())
+    current = table.current_snapshot()
+    if current is None or current.snapshot_id == base.metadata.current_snapshot_id:
+        return
+    live = {each.manifest_path for each in current.manifests(table.io)}
+    for snapshot in refused.snapshots:
+        manifests = snapshot.manifests(base.io)
+        ours = {each.manifest_path for each in manifests if each.added_snapshot_id == snapshot.snapshot_id}
+        if table.metadata.snapshot_by_id(snapshot.snapshot_id) is not None or ours & live:
+            continue
+        for path in (*sorted(ours), snapshot.manifest_list):
+            base.io.delete(path)
 
 
 class IcebergTable:
@@ -81,24 +128,25 @@ class IcebergTable:
         with translated(f"loading {self.name}"):
             try:
                 table = self._catalog.load_table(self._identifier)
-            except NoSuchIcebergTableError:  # a table of another kind; a subclass of the next error
+            except exceptions.NoSuchIcebergTableError:  # a table of another kind; a subclass of the next error
                 raise
-            except NoSuchTableError:
+            except exceptions.NoSuchTableError:
                 table = self._create()
             self._check_partitions(table)
             return IcebergDay(self.name, table, day, self._clock, by_event=self._by_event)
 
     def _check_partitions(self, table: "Table") -> None:
-        fields = partitioned_by(table, table.spec())
-        if fields == [ARRIVAL] or (self._by_event and fields == [ARRIVAL, EVENT_TIME]):
+        fields = shape.partitioned_by(table, table.spec())
+        if fields == [shape.ARRIVAL] or (self._by_event and fields == [shape.ARRIVAL, EVENT_TIME]):
             return
-        if fields == [ARRIVAL, EVENT_TIME]:
+        if fields == [shape.ARRIVAL, EVENT_TIME]:
             raise CatalogRefused(
                 f"{self.name} is partitioned by day({EVENT_TIME}), too, and this run knows no time of events",
                 next_step="name it, as in --event-time meta.ts, or name another table",
             )
         raise CatalogRefused(
-            f"{self.name} is not partitioned by day({ARRIVAL}) {'and its events' if self._by_event else 'alone'}",
+            f"{self.name} is not partitioned by day({shape.ARRIVAL}) "
+            f"{'and its events' if self._by_event else 'alone'}",
             next_step="name a table that does not exist yet: it is made as it must be",
         )
 
@@ -106,12 +154,14 @@ class IcebergTable:
         try:
             namespace = self._identifier.rpartition(".")[0]
             self._catalog.create_namespace_if_not_exists(namespace)
-            schema, spec = (EVENT_SCHEMA, EVENT_SPEC) if self._by_event else (TABLE_SCHEMA, SPEC)
-            mapping = {MAPPING: schema.name_mapping.model_dump_json()}
-            return self._catalog.create_table(
-                self._identifier, schema, partition_spec=spec, properties=PROPERTIES | mapping
+            schema, spec = (
+                (shape.EVENT_SCHEMA, shape.EVENT_SPEC) if self._by_event else (shape.TABLE_SCHEMA, shape.SPEC)
             )
-        except (TableAlreadyExistsError, NamespaceAlreadyExistsError, IntegrityError) as exc:
+            mapping = {shape.MAPPING: schema.name_mapping.model_dump_json()}
+            return self._catalog.create_table(
+                self._identifier, schema, partition_spec=spec, properties=shape.PROPERTIES | mapping
+            )
+        except (exceptions.TableAlreadyExistsError, exceptions.NamespaceAlreadyExistsError, IntegrityError) as exc:
             raise OutcomeUnknown(f"another run is making {self.name}") from exc
 
 
@@ -124,9 +174,9 @@ class IcebergDay:
         self._table = table
         self._day = day
         self._by_event = by_event
-        self._renamed = renamed_sources(table)
+        self._renamed = shape.renamed_sources(table)
         # Not a text filter: the column may have been renamed to something that its parser rejects.
-        arrival = Reference(self._renamed.get(ARRIVAL, ARRIVAL))
+        arrival = Reference(self._renamed.get(shape.ARRIVAL, shape.ARRIVAL))
         begin, end = (literal(f"{each}T00:00:00+00:00") for each in (day, day.shift(1)))
         scan = table.scan(
             row_filter=And(GreaterThanOrEqual(term=arrival, value=begin), LessThan(term=arrival, value=end))
@@ -177,7 +227,7 @@ class IcebergDay:
                 with self._table.transaction() as transaction:
                     if self._table.name_mapping() is None:
                         mapping = self._table.schema().name_mapping.model_dump_json()
-                        transaction.set_properties({MAPPING: mapping})
+                        transaction.set_properties({shape.MAPPING: mapping})
                     if is_delta:
                         transaction.set_properties({_VECTORS: "false"})
                     self._evolve(transaction, columns)
@@ -192,7 +242,7 @@ class IcebergDay:
             except Refused as refused:
                 tidy_up(catalog, self._table, refused)
                 return False
-            except ValidationException:
+            except exceptions.ValidationException:
                 return False
             finally:
                 self._table.catalog = catalog
@@ -267,7 +317,9 @@ class IcebergDay:
     def _is_of_the_day(self, file: "DataFile") -> bool:
         """Return whether a file is in the day's partition, or in one of its partitions by event."""
         spec = self._table.specs()[file.spec_id]
-        return partitioned_by(self._table, spec)[:1] == [ARRIVAL] and file.partition[0] == self._day.number
+        return (
+            shape.partitioned_by(self._table, spec)[:1] == [shape.ARRIVAL] and file.partition[0] == self._day.number
+        )
 
 
 def _gone(uri: str) -> CatalogRefused:

@@ -29,7 +29,7 @@ import pyarrow.parquet as pq
 from compaction.columns.arrow_columns import long_column, text_column, with_gaps
 from compaction.columns.counts import StatedCounts, TypedCounts
 from compaction.event_ids.kept import CachedIds
-from compaction.inventory.facts import Disorder, SegmentFacts
+from compaction.inventory.segments import Disorder, SegmentFacts
 from compaction.parquet.plan import RawObject, Task
 from compaction.parquet.rows import PARQUET_TYPE, read_footer
 from compaction.tasks.taken import CachedTask
@@ -191,8 +191,7 @@ def _is_whole(out: RetryingStorage, folder: str, finished: FinishedTask) -> bool
 def check_footer(out: RetryingStorage, part: Part) -> str:
     """Read a stored file's footer back and return its ETag, so that only what is really stored gets published.
 
-    Raises:
-        FormatError: the file has another size, other numbers of rows or misfits, or is no Parquet file.
+    Raises FormatError if the file has another size, other numbers of rows or misfits, or is no Parquet file.
     """
     tail = read_footer(out, part.key)
     if tail.size != part.size:

@@ -6,7 +6,7 @@ from typing import Final, Literal
 
 import msgspec
 
-from compaction.verdict.findings import Finding
+from compaction.verdict.findings import Code, Finding
 from minutebook.format.document import encode_document
 from minutebook.published.verdict import Verdict
 
@@ -185,6 +185,31 @@ def overall_verdict(findings: Iterable[Finding], checks: Sequence[AuditCheck]) -
     if "unknown" in severities or "unknown" in statuses:
         return "unknown"
     return "clean"
+
+
+_ONLY_UNPROVEN: Final = frozenset(
+    {
+        Code.UNPROVEN_END,
+        Code.UNPROVEN_CONTINUITY,
+        Code.UNCOVERED,
+        Code.MISSING_SHARD,
+        Code.MISSING_START,
+        Code.DROPPED_WITHOUT_ORIGINAL,
+        Code.PRODUCER_DUPLICATE,
+    }
+)
+"""Unknowns that concern no row of the day: they say only that records may be missing."""
+
+
+def publishable(audit: Audit) -> bool:
+    """Return whether each row of the rewrite is right: all read, balanced numbers, and every defect repaired."""
+    if audit.typed is not None and not audit.typed.balanced:
+        return False
+    return audit.equation.balanced and not any(
+        about.severity == "defect" or (about.severity == "unknown" and about.code not in _ONLY_UNPROVEN)
+        for about in audit.findings
+        if not about.repaired
+    )
 
 
 def encode_audit(audit: Audit) -> bytes:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from compaction.inventory.facts import Disorder, SegmentFacts
+from compaction.inventory.segments import Disorder, SegmentFacts
 from compaction.parquet.line_tables import LINE_SCHEMA
 from compaction.parquet.plan import RawObject
 from compaction.parquet.reading import SegmentReader

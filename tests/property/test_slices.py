@@ -12,9 +12,7 @@ from hypothesis import strategies as st
 
 from compaction.audit.stream.level import ComparisonRequest, StreamResult, compare_with_stream
 from compaction.inventory.day_objects import DayListing, list_objects
-from compaction.inventory.heads import head_rows
-from compaction.inventory.inventory import make_row
-from compaction.inventory.segments import classify, parse
+from compaction.inventory.segments import classify, head_rows, make_row, parse
 from compaction.inventory.shard_markers import read_markers
 from compaction.shard_groups.grouping import ShardGrouping
 from compaction.stream.kinesis import ArchivedStream

@@ -82,7 +82,11 @@ def resolve_dropped_records(
     lines = {
         segment.key: RestoredLines(_key(prefix, segment), tuple(sorted(positions)))
         for segment, records, _ in unresolved
-        if (positions := [record.position for record in records if _is_chosen(record, segment, chosen)])
+        if (
+            positions := [
+                record.position for record in records if chosen.get(record.original) == (segment.key, record.position)
+            ]
+        )
     }
     findings = [finding for segment, records, _ in unresolved for finding in _judge(segment, records, fates, chosen)]
     return DroppedRecords(tuple(findings), lines)
@@ -100,12 +104,6 @@ def _first_copies(
             rank = (record.arrival_ms, segment.metadata.shard_id, record.position, segment.key)
             first[record.original] = min(first.get(record.original, rank), rank)
     return {original: (key, position) for original, (_, _, position, key) in first.items()}
-
-
-def _is_chosen(
-    record: DroppedRecord, segment: ArchivedSegment, chosen: Mapping[Original | None, tuple[str, Position]]
-) -> bool:
-    return chosen.get(record.original) == (segment.key, record.position)
 
 
 def _key(prefix: str, segment: ArchivedSegment) -> str:

@@ -7,8 +7,7 @@ count as wrong ends of the span.
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from compaction.inventory.facts import SegmentFacts
-from compaction.inventory.segments import ArchivedSegment, ClassifiedObjects, segment_finding
+from compaction.inventory.segments import ArchivedSegment, ClassifiedObjects, SegmentFacts, segment_finding
 from compaction.tasks.merging import Repeat
 from compaction.verdict.audit_document import Equation
 from compaction.verdict.findings import Code, Finding, finding

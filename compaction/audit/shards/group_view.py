@@ -28,9 +28,8 @@ from compaction.audit.rules.originals import ArchivedSpan, Original, SpanMap, sp
 from compaction.audit.shards.minutes import Minutes
 from compaction.audit.shards.objects import all_objects
 from compaction.inventory.day_objects import check_mark
-from compaction.inventory.inventory import ListedSegment
 from compaction.inventory.neighbours import ChainLink, NeighbourQuery, OutwardScan, SearchReach
-from compaction.inventory.segments import ArchivedSegment, ParsedObject, classify, parse
+from compaction.inventory.segments import ArchivedSegment, ListedSegment, ParsedObject, classify, parse
 from compaction.inventory.shard_markers import ShardMarkers
 from compaction.parquet.plan import MergeGroup, RestoredLines, group_overlaps, raw_objects, spans_of, with_restored
 from compaction.shard_groups.grouping import ShardGrouping

@@ -10,17 +10,8 @@ from hashlib import blake2b
 from typing import TypeVar
 
 from compaction.audit.shards.objects import ObjectFacts, all_objects
+from compaction.inventory import segments
 from compaction.inventory.day_objects import DayObjects
-from compaction.inventory.heads import head_rows
-from compaction.inventory.inventory import make_row
-from compaction.inventory.segments import (
-    ParsedObject,
-    decode_if_ours,
-    find_copied_objects,
-    is_in_place,
-    misplaced,
-    parse,
-)
 from compaction.shard_groups.port import GroupValue, ShardGroups, Values, driver_values
 from minutebook.format.metadata import SegmentMetadata
 from minutebook.store.objects import ListedObject
@@ -31,7 +22,7 @@ T = TypeVar("T")
 
 def ask_foreign(storage: RetryingStorage, inventory: DayObjects) -> list[ObjectFacts]:
     """Ask for the metadata of the objects whose key is not a segment's."""
-    metadata = head_rows(storage, inventory.foreign)
+    metadata = segments.head_rows(storage, inventory.foreign)
     return [ObjectFacts(row, metadata[row.key]) for row in inventory.foreign]
 
 
@@ -41,7 +32,7 @@ def find_misplaced(
     objects: ShardGroups,
     foreign: Sequence[ObjectFacts],
     behind: int = 0,
-) -> tuple[dict[str, str], dict[int, list[ParsedObject]]]:
+) -> tuple[dict[str, str], dict[int, list[segments.ParsedObject]]]:
     """Return the copies, by key with their originals, and by group the segments that lie under other shards.
 
     The day's groups are those of `objects` that are numbered from `behind` on.
@@ -56,16 +47,16 @@ def find_misplaced(
     suspected = objects.collect(suspects, dict.fromkeys(numbers, repeated))
     inside = [facts for of_group in suspected.values() for facts in of_group]
     ordered = sorted([*inside, *foreign], key=lambda facts: facts.row.key.encode())
-    parsed = parse((facts.row, facts.fields) for facts in ordered)
-    copies = find_copied_objects(
+    parsed = segments.parse((facts.row, facts.fields) for facts in ordered)
+    copies = segments.find_copied_objects(
         inventory.prefix, parsed, _elsewhere(storage, inventory, parsed), inventory.compression
     )
-    under_others: dict[int, list[ParsedObject]] = defaultdict(list)
+    under_others: dict[int, list[segments.ParsedObject]] = defaultdict(list)
     for row, metadata in parsed:
         if row.parsed is None or row.key in copies or not isinstance(metadata, SegmentMetadata):
             continue
         group = grouping.of(metadata.shard_id)
-        if not is_in_place(row, metadata) and group != grouping.of(row.parsed.shard_id):
+        if not segments.is_in_place(row, metadata) and group != grouping.of(row.parsed.shard_id):
             under_others[group].append((row, metadata))
     return copies, under_others
 
@@ -95,7 +86,7 @@ def by_group_of_key(inventory: DayObjects, by_key: Mapping[str, T]) -> dict[int,
     """Return what belongs to keys by the group that each key belongs to."""
     groups: dict[int, dict[str, T]] = defaultdict(dict)
     for key, value in by_key.items():
-        parsed = make_row(inventory.prefix, ListedObject(key, 0, "", 0)).parsed
+        parsed = segments.make_row(inventory.prefix, ListedObject(key, 0, "", 0)).parsed
         groups[inventory.grouping.of("" if parsed is None else parsed.shard_id)][key] = value
     return groups
 
@@ -107,14 +98,19 @@ def _writer_digest(facts: ObjectFacts) -> bytes | None:
 
 
 def _is_misplaced(facts: ObjectFacts) -> bool:
-    metadata = decode_if_ours(facts.fields)
-    return metadata is not None and not is_in_place(facts.row, metadata)
+    metadata = segments.decode_if_ours(facts.fields)
+    return metadata is not None and not segments.is_in_place(facts.row, metadata)
 
 
 def _elsewhere(
-    storage: RetryingStorage, inventory: DayObjects, parsed: Sequence[ParsedObject]
+    storage: RetryingStorage, inventory: DayObjects, parsed: Sequence[segments.ParsedObject]
 ) -> dict[str, SegmentMetadata]:
     """Ask for the originals of misplaced objects, where these lie outside of what was listed."""
-    rows = [make_row(inventory.prefix, ListedObject(key, 0, "", 0)) for key in misplaced(inventory.prefix, parsed)]
-    heads = head_rows(storage, [row for row in rows if not inventory.holds(row)])
-    return {key: metadata for key, fields in heads.items() if (metadata := decode_if_ours(fields)) is not None}
+    rows = [
+        segments.make_row(inventory.prefix, ListedObject(key, 0, "", 0))
+        for key in segments.misplaced(inventory.prefix, parsed)
+    ]
+    heads = segments.head_rows(storage, [row for row in rows if not inventory.holds(row)])
+    return {
+        key: metadata for key, fields in heads.items() if (metadata := segments.decode_if_ours(fields)) is not None
+    }

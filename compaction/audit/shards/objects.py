@@ -12,20 +12,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple, Self
 
 from compaction.inventory.day_objects import check_mark
-from compaction.inventory.facts import SegmentFacts
-from compaction.inventory.heads import head_rows
-from compaction.inventory.inventory import ListedSegment
-from compaction.inventory.segments import UserMetadata
-from compaction.parquet.plan import (
-    MergeGroup,
-    RawObject,
-    Task,
-    TaskSizes,
-    plan_tasks,
-    raw_objects,
-    single_groups,
-    sorted_groups,
-)
+from compaction.inventory.segments import ListedSegment, SegmentFacts, UserMetadata, head_rows
+from compaction.parquet import plan
 from compaction.shard_groups.grouping import ShardGrouping
 from compaction.shard_groups.opened import open_in_task
 from compaction.shard_groups.port import DRIVER_GROUP, GroupValue, Values
@@ -73,7 +61,7 @@ class CutArgument(NamedTuple):
     """
 
     end: int | None
-    sizes: TaskSizes
+    sizes: plan.TaskSizes
     day_bytes: int
     mark: int
     first_number: int = 0
@@ -98,7 +86,7 @@ class MeasuredTasks(NamedTuple):
 class CutGroups(NamedTuple):
     """What a group gives to a task: groups of one object each, and the numbers of these where ids are asked for."""
 
-    groups: Sequence[MergeGroup]
+    groups: Sequence[plan.MergeGroup]
     numbers: Sequence[int] = ()
 
 
@@ -110,7 +98,7 @@ class OrderArgument(NamedTuple):
 
     def numbered(self, number: int, taken: CachedTask | None) -> Self:
         """Return the order of a task; `taken` is what an hour's run has left of it."""
-        return self._replace(order=self.order._replace(task=Task(number, ()), taken=taken))
+        return self._replace(order=self.order._replace(task=plan.Task(number, ()), taken=taken))
 
 
 def ask_heads(values: Values, argument: HeadArgument) -> Iterator[GroupValue]:
@@ -133,29 +121,28 @@ def distribute_tasks(values: Values, argument: CutArgument) -> Iterator[GroupVal
     Objects are numbered here, where all objects of their shards are: a task of an hour holds a piece of many shards.
     """
     taken, tasks = _cut_tasks(values, argument)
-    groups = {number: single_groups(objects) for number, objects in taken.items()}
+    groups = {number: plan.single_groups(objects) for number, objects in taken.items()}
     groups |= {task.number: list(task.groups) for task in tasks}
     numbers = dict[str, int]()
     if argument.first_object is not None:
-        ordered = sorted_groups(group for of_task in groups.values() for group in of_task)
+        ordered = plan.sorted_groups(group for of_task in groups.values() for group in of_task)
         numbers = {group.objects[0].key: at for at, group in enumerate(ordered, start=argument.first_object)}
     for number, of_task in groups.items():
         yield number, CutGroups(of_task, array("Q", (numbers[group.objects[0].key] for group in of_task if numbers)))
 
 
-def _cut_tasks(values: Values, argument: CutArgument) -> tuple[Mapping[int, list[RawObject]], list[Task]]:
+def _cut_tasks(values: Values, argument: CutArgument) -> tuple[Mapping[int, list[plan.RawObject]], list[plan.Task]]:
     """Return what hours have done of a group, by the task that takes it over, and the tasks of the rest.
 
     Objects are numbered by where they come among these: of other rows than were listed, ids would name others.
-
-    Raises:
-        ObjectVanished: the group was listed again, and is another one.
     """
     rows = _rows_before(values, argument.end)
     check_mark(rows, argument.mark)
-    taken, left = split_taken(raw_objects(rows), argument.hours)
+    taken, left = split_taken(plan.raw_objects(rows), argument.hours)
     sizes, number = argument.sizes, argument.first_number
-    return taken, plan_tasks(single_groups(left), sizes=sizes, first_number=number, day_bytes=argument.day_bytes)
+    return taken, plan.plan_tasks(
+        plan.single_groups(left), sizes=sizes, first_number=number, day_bytes=argument.day_bytes
+    )
 
 
 def _rows_before(values: Values, end: int | None) -> list[ListedSegment]:
@@ -165,7 +152,7 @@ def _rows_before(values: Values, end: int | None) -> list[ListedSegment]:
 
 
 def number_tasks(
-    measured: Mapping[int, MeasuredTasks], limit: TaskSizes, day_bytes: int, first: int = 0
+    measured: Mapping[int, MeasuredTasks], limit: plan.TaskSizes, day_bytes: int, first: int = 0
 ) -> tuple[dict[int, int], int]:
     """Return the number of each group's first task, counted from `first`, and the number behind the last one.
 
@@ -198,8 +185,8 @@ def number_objects(measured: Mapping[int, MeasuredTasks], first: int = 0) -> tup
 
 def make_order(values: Values, argument: OrderArgument) -> Order:
     """Return the order of one task, which one group or several have given groups to."""
-    groups: Iterable[MergeGroup] = (group for cut in values for group in cut.groups)
-    task = Task(argument.order.task.number, tuple(sorted_groups(groups)))
+    groups: Iterable[plan.MergeGroup] = (group for cut in values for group in cut.groups)
+    task = plan.Task(argument.order.task.number, tuple(plan.sorted_groups(groups)))
     order = argument.order._replace(task=task)
     if order.ids is not None:
         # In the order of groups: numbers are given in the order of shard and position.
@@ -244,7 +231,7 @@ def _starts(order: Order) -> Iterator[tuple[str, int]]:
         last = raw_object.shard_id, number
 
 
-def _row(raw_object: RawObject) -> ListedSegment:
+def _row(raw_object: plan.RawObject) -> ListedSegment:
     key = SegmentKey(raw_object.minute, raw_object.shard_id, raw_object.first, compression_of(raw_object.key))
     return ListedSegment(raw_object.key, raw_object.size, raw_object.etag, raw_object.modified_ms, key)
 

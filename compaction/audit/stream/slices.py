@@ -144,11 +144,7 @@ class SliceResult(NamedTuple):
 
 
 def compare_slices(orders: Sequence[SliceOrder]) -> list[SliceResult]:
-    """Compare slices of several shards, each in a thread.
-
-    Raises:
-        StoreUnavailable, StoreRefused: the archive.
-    """
+    """Compare slices of several shards, each in a thread."""
     return in_parallel(_compare, orders, SHARDS_A_TASK)
 
 

@@ -14,7 +14,7 @@ from compaction.commands.vacuum.day import delete_leftovers, find_all
 from compaction.job.checks import iceberg_table
 from compaction.job.request import VacuumRequest
 from compaction.job.settings import check_apart, load_job_settings
-from compaction.night.days.outcome import worst
+from compaction.night.days.run import worst
 from compaction.night.recheck import published_days
 from compaction.publish.publisher import GRACE_MS
 from compaction.tables.catalog import opened_folders

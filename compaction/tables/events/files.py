@@ -71,11 +71,8 @@ class EventFiles:
     def rows(self, manifest: Manifest, held: Collection[str]) -> Mapping[str, int]:
         """Return address -> rows of the files of a manifest; write them if there are none.
 
-        `held` are the addresses of the day's files in the table.
-
-        Raises:
-            SafetyRefusal: an event lies outside of the window.
-            FormatError: the files do not hold the rows of the manifest.
+        `held` are the addresses of the day's files in the table. Raises SafetyRefusal if an event lies outside of the
+        window, FormatError if the files do not hold the rows of the manifest.
         """
         if not manifest.rows:
             return {}

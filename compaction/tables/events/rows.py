@@ -8,7 +8,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from compaction.columns.columns import EVENT_TIME
-from compaction.columns.event_window import day_numbers
+from compaction.columns.event_time import day_numbers
 from compaction.parquet.fetching import local_copy
 from compaction.parquet.rows import PARQUET_TYPE, ROW_GROUP_BYTES, ZSTD_LEVEL
 from compaction.tasks.finished import Part, check_footer

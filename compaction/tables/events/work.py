@@ -15,7 +15,7 @@ from typing import Final, NamedTuple, TypeVar
 
 import pyarrow as pa
 
-from compaction.columns.event_window import EARLY_DAYS
+from compaction.columns.event_time import EARLY_DAYS
 from compaction.shard_groups.opened import open_in_task
 from compaction.tables.events.rows import EventFile, by_event_day, read_batches, write_sorted
 from minutebook.errors import SafetyRefusal
@@ -72,11 +72,9 @@ class GatherOrder(NamedTuple):
 
 
 def cut_by_event_day(order: SplitOrder) -> SplitResult:
-    """Split files by event day.
+    """Split files by event day; raise SafetyRefusal if an event lies outside of the window.
 
-    Raises:
-        SafetyRefusal: an event lies outside of the window.
-        FormatError: a file has no event time, or was not stored as it was written.
+    Raises FormatError if a file has no event time, or was not stored as it was written.
     """
     storage = open_in_task(order.out)
     held, files = _Held(), list[EventFile]()

@@ -8,7 +8,7 @@ import pytest
 from pyiceberg.types import StringType
 
 from compaction.columns.event_time import with_event_time
-from compaction.night.days.outcome import row_of_compaction
+from compaction.night.days.run import row_of_compaction
 from compaction.night.rewrite import Compacted
 from compaction.tables.table import IcebergTable
 from minutebook.published.schema import SCHEMA

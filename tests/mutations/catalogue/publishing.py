@@ -36,7 +36,7 @@ PUBLISHING: Final = (
     ),
     Mutation(
         "publish whatever the equation says",
-        Change("compaction.verdict.publishable:publishable", "audit.equation.balanced", "True"),
+        Change("compaction.verdict.audit_document:publishable", "audit.equation.balanced", "True"),
         tests=("test_an_equation_that_does_not_balance_holds_the_day_back",),
     ),
     Mutation(

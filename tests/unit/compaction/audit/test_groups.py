@@ -10,7 +10,7 @@ from compaction.audit.audit import audit_day
 from compaction.audit.day_view import view_day
 from compaction.audit.shards.objects import MeasuredTasks, TaskSize, number_tasks
 from compaction.inventory.day_objects import ListArgument, list_piece
-from compaction.inventory.inventory import ListedSegment
+from compaction.inventory.segments import ListedSegment
 from compaction.job.context import AuditOptions
 from compaction.parquet.plan import TaskSizes
 from compaction.shard_groups.grouping import grouping_of

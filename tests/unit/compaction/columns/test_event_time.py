@@ -11,8 +11,7 @@ from rich.console import Console
 
 from compaction.columns.columns import Columns
 from compaction.columns.counts import StatedCounts
-from compaction.columns.event_time import with_event_time
-from compaction.columns.event_window import EventWindow, day_numbers
+from compaction.columns.event_time import EventWindow, day_numbers, with_event_time
 from compaction.columns.payload_columns import PayloadColumns
 from compaction.report.page import render_page
 from compaction.report.screen import show_audit

@@ -12,8 +12,7 @@ from compaction.columns.counts import TypedCounts
 from compaction.night.rewrite import Compacted
 from compaction.report.page import render_page
 from compaction.report.screen import show_audit
-from compaction.verdict.audit_document import decode_audit
-from compaction.verdict.publishable import publishable
+from compaction.verdict.audit_document import decode_audit, publishable
 from tests.corpus.desk import DAY, Desk
 from tests.corpus.typed_day import COLUMNS, MISFITS, miscounting, typed_day
 from tests.fakes.typed_lines import mapping

@@ -3,8 +3,8 @@
 import pyarrow as pa
 import pytest
 
-from compaction.commands.hive import CatalogColumn, columns_of, unite, wider
-from compaction.publish.conflicts import Conflict
+from compaction.commands.ddl import CatalogColumn, columns_of, unite, wider
+from compaction.tables.plan import Conflict
 from minutebook.errors import SettingsError
 
 

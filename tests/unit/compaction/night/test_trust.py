@@ -11,7 +11,7 @@ import pytest
 from compaction.publish.publisher import GRACE_MS
 from compaction.tasks.finished import FACTS_FOLDER
 from compaction.tasks.task import Order, TaskResult
-from compaction.verdict.publishable import publishable
+from compaction.verdict.audit_document import publishable
 from minutebook.errors import OutcomeUnknown
 from minutebook.published.generation import Manifest, Pointer
 from minutebook.published.verdict import RULES

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from compaction.inventory.facts import SegmentFacts
+from compaction.inventory.segments import SegmentFacts
 from compaction.parquet.plan import RawObject
 from compaction.parquet.reading import BLOCK_BYTES, SegmentReader
 from minutebook.format.minute import MINUTE_MS

@@ -7,8 +7,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compaction.stream.kinesis import ArchivedStream, ReadLog, ReadSpan, Sent, once_in_vain, user_records
-from compaction.stream.pace import BYTES_A_SECOND, CALLS_A_SECOND
+from compaction.stream.kinesis import (
+    BYTES_A_SECOND,
+    CALLS_A_SECOND,
+    ArchivedStream,
+    ReadLog,
+    ReadSpan,
+    Sent,
+    once_in_vain,
+    user_records,
+)
 from minutebook.errors import StreamRefused, StreamUnavailable
 from minutebook.format.aggregate import MAGIC, UserRecord, deaggregate
 from minutebook.format.position import Position

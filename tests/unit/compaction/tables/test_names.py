@@ -14,8 +14,8 @@ from pyiceberg.types import (
     StructType,
 )
 
-from compaction.publish.conflicts import Conflict
 from compaction.tables.evolution import FormerNames, Step, holds, plan_evolution
+from compaction.tables.plan import Conflict
 
 REASONS = NestedField(99, "_unfit", StringType())
 

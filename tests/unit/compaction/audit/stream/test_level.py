@@ -8,8 +8,7 @@ import pytest
 
 from compaction.audit.audit import audit_day
 from compaction.audit.stream.slices import ComparedWindow, cut_slices
-from compaction.inventory.inventory import ListedSegment
-from compaction.inventory.segments import ArchivedSegment
+from compaction.inventory.segments import ArchivedSegment, ListedSegment
 from compaction.job.context import AuditOptions
 from compaction.stream.kinesis import ReadLog, ReadSpan, Sent
 from compaction.verdict.audit_document import Audit

@@ -9,8 +9,7 @@ from collections.abc import Callable
 import pytest
 
 from compaction.inventory.memory import collector_paused
-from compaction.night.days.outcome import DayRow, row_of_error, row_of_plan
-from compaction.night.days.run import DaysRun
+from compaction.night.days.run import DayRow, DaysRun, row_of_error, row_of_plan
 from compaction.night.days.side_by_side import DayDone, DayWorkers
 from compaction.night.days.stop import StoppableClock, Stopped, StopRequest, stopped_by_signals
 from compaction.night.dry_run import DryRun
