@@ -70,7 +70,7 @@ class Disorder(NamedTuple):
 
 
 class SegmentFacts(NamedTuple):
-    """What the body of one object holds: `parquet.reading` measures, `tasks.finished` keeps, `audit.rules.lines` judges.
+    """The body of one object: `parquet.reading` measures, `tasks.finished` keeps, `audit.rules.lines` judges.
 
     `first` and `last` are the positions of the first and last line, `low` and `high` the least and greatest; None
     when there is no line. Arrival times are epoch milliseconds. `problem` is empty when every line was read.

@@ -291,7 +291,7 @@ class _Run:
 
 
 def _late_minutes(publisher: Publisher, pointer: Pointer | None, objects: DayObjects) -> list[Finding]:
-    """Compare the day's objects with the inventory of the generation that readers see now."""
+    """Return a warning if objects came late, went or changed since the generation that readers see was made."""
     if pointer is None:
         return []
     changes = _compare(objects.prefix, publisher.inventory(pointer) or (), objects.spool.rows())
