@@ -113,7 +113,7 @@ def _line(message: dict[str, Any]) -> bytes:
     [
         (lambda _: b"{broken\n", "malformed protocol line"),
         (lambda _: b'{"action":"processRecords","rec', "in the middle of a message"),
-        (lambda _: _line({"action": "checkpoint", "error": None}), "nobody asked for"),
+        (lambda _: _line({"action": "checkpoint", "error": None}), "was not requested"),
         (lambda site: _record(site, sequenceNumber=str(site.shard.everything[0].position.sequence)), "after"),
     ],
     ids=["no JSON", "half a line", "unasked answer", "record out of order"],
