@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final
 
 ROOT: Final = Path(__file__).resolve().parents[2]
-CODE: Final = ("archive", "consumer", "compaction", "minutebook", "demo", "tests")
+CODE: Final = ("consumer", "compaction", "minutebook", "demo", "tests")
 _PARTS: Final = (*CODE, "pyproject.toml", "properties", "requirements")
 _CACHE: Final = ".cache"
 """Where the embedded servers are installed: not of the product, so the copy has the same."""
