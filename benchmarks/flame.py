@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 import matplotlib as mpl
 from matplotlib.figure import Figure
 
-_HUES: Final = {"consumer": "#e07a3f", "archive": "#e8a13a", "python": "#8fb3d9", "native": "#b9b9b9"}
+_HUES: Final = {"consumer": "#e07a3f", "minutebook": "#e8a13a", "python": "#8fb3d9", "native": "#b9b9b9"}
 _NARROW: Final = 1.6
 _LETTERS_A_PERCENT: Final = 1.9
 
@@ -87,7 +87,7 @@ def _kind(frame: str) -> str:
     if "consumer/" in frame:
         return "consumer"
     if "minutebook/" in frame:
-        return "archive"
+        return "minutebook"
     return "python" if ".py" in frame else "native"
 
 
