@@ -7,7 +7,7 @@ where a day is small.
     audit              the whole, and which days are viewed again because they change while they are read
     day_view           the view: checkpoints, markers, then objects by name
     reading            the lines: which tasks there are, by what earlier runs and hours have left
-      shards.objects     in a task: cut tasks, read, give facts back to the groups of the shards
+      shards.objects     in a task: cut tasks, read (`parquet.reading` collects facts), give these back to the groups
       collecting         with an event id: the day before, too, and numbers for all objects
     day_auditor        the judgement: asks the groups, searches neighbours and originals in between
       shards.misplaced   copies of objects, and segments under another shard's key

@@ -5,7 +5,8 @@
     ... whose audit forbids publishing ...................... held: earlier rows stay, their verdict is withdrawn
     its raw objects were expired ............................ it stays as it was published
 
-The comparison is one of names: `generation_name` hashes the day's objects and all that its rows depend on.
+The comparison is one of names: `generation_name` hashes the day's objects and all that its rows depend on. Which
+published days a night visits again, `recheck` says.
 """
 
 import heapq

@@ -1,4 +1,4 @@
-"""The work of one Spark task: read its segments, check every line, and write one Parquet file.
+"""The work of one Spark task: read its segments, collect facts about every line, and write one Parquet file.
 
 Plain Python; Spark only carries orders and results. A task that runs twice (retry, speculation) writes files of
 different names, and only the one that the returned result names counts, so no row is doubled.

@@ -1,8 +1,12 @@
 """A segment's metadata: written in the same PUT as its body, read with one HEAD.
 
 All values are ASCII, together below S3's limit of 2 KB. Parsing is strict: a required field that is missing, and any
-that does not parse, raises an error that names it. Unknown fields are ignored. A new field must be optional, else
-older archives cannot be read: add it to `encode`, `_decode_plain`, `_decode_any` and docs/format.md.
+that does not parse, raises an error that names it; `watermarks` alone is passed on as text. Unknown fields are
+ignored.
+
+A new field must be optional, else older archives cannot be read. Add it, with the default None, to `SegmentMetadata`,
+to `encode`, to `_decode_any` and to docs/format.md. `_decode_plain` must read it, too, or return None where it is
+present: else it is lost from nearly all segments.
 """
 
 import enum

@@ -1,7 +1,8 @@
 """What a segment's lines must agree with: its metadata, its minute, and each other; and their balance. Pure.
 
 One fault is reported once: an object that cannot be read is not counted too, and lines that are missing do not also
-count as wrong ends of the span.
+count as wrong ends of the span. These rules see facts, never lines: a check that needs the lines adds a fact to
+`SegmentFacts`, which `parquet.reading` measures and `tasks.finished` keeps, and its code to `conclusion.BY_LINES`.
 """
 
 from collections.abc import Iterable, Mapping
