@@ -1,16 +1,19 @@
-"""Finding the ends of chains from names: what is found, in spite of what, and at what price."""
+"""Finding shards, and the ends of chains, from names: what is found, in spite of what, at what price."""
 
 from collections.abc import Mapping
 
 import pytest
 
 from consumer.archived.chain_ends import ChainEnd, find_ends
+from consumer.archived.shard_markers import read_archived_shards
 from minutebook.errors import FormatError, StoreUnavailable
+from minutebook.format.coverage_markers import first_shards_key, opened_marker_key
 from minutebook.format.keys import segment_key
 from minutebook.format.position import Position
 from tests.fakes.archive_scene import PREFIX, MemoryScene
 from tests.fakes.clock import START_MS
 from tests.fakes.memory_store import EndlessFault, Fault, PlannedFaults
+from tests.fakes.shard import SHARD
 
 A, B = "shardId-000000000000", "shardId-000000000001"
 NOW = START_MS // 60_000
@@ -133,3 +136,12 @@ def test_an_outage_is_an_error_never_an_empty_archive(scene: MemoryScene) -> Non
     scene.store.faults = EndlessFault(Fault.THROTTLED)
     with pytest.raises(StoreUnavailable):
         ends(scene, {A: 0})
+
+
+def test_what_tells_of_shards_is_no_chain() -> None:
+    """The list of first shards, and a shard that was opened and never held a record."""
+    scene = MemoryScene(SHARD)
+    scene.begin(SHARD)
+    for key in (first_shards_key(PREFIX), opened_marker_key(PREFIX, "shardId-000000000007")):
+        scene.bucket.place(key, b"{}")
+    assert list(read_archived_shards(scene.retrying, PREFIX)) == [SHARD]

@@ -1,16 +1,29 @@
-"""A worker that has stopped gives its leases to those who live, and never fails over it."""
+"""A worker that has stopped gives its leases, and its leader lock, to those who live, and never fails over it."""
 
+import random
 import threading
+from typing import Any, cast
 
 import pytest
+from botocore.exceptions import ClientError
 from structlog.testing import capture_logs
 
-from consumer.leases.hand_over import LONGEST_SECONDS, HandOver, Leaving, plan_hand_over, reporting_workers
-from consumer.leases.rows import Lease
+from consumer.leases.hand_over import (
+    LONGEST_SECONDS,
+    HandOver,
+    Leaving,
+    plan_hand_over,
+    release_own_lock,
+    reporting_workers,
+)
+from consumer.leases.rows import Lease, hand_over_request
+from consumer.leases.table import DynamoDBLeaseTable
 from minutebook.errors import TableRefused, TableUnavailable
 from minutebook.format.position import Position
 from tests.fakes.clock import ManualClock
 from tests.fakes.lease_table import MemoryLeaseTable
+
+_LEASE = Lease("shardId-000000000001", Position(10**55, 3), 7, "w1")
 
 
 def _lease(number: int, owner: str | None = "w1") -> Lease:
@@ -175,3 +188,84 @@ def test_a_hand_over_names_the_lease_as_it_was_seen() -> None:
     """Its counter and its checkpoint are the condition."""
     (each,) = plan_hand_over({"s": _lease(0)}, "w1", [])
     assert each == HandOver(_lease(0), None)
+
+
+def _table(leader: str | None) -> MemoryLeaseTable:
+    table = MemoryLeaseTable()
+    table.leader_owner = leader
+    return table
+
+
+def test_the_own_lock_is_released() -> None:
+    """Else shards without a reader wait for two minutes after every crash of the leader."""
+    table = _table("w1")
+    with capture_logs() as logs:
+        release_own_lock(table, "w1")
+    assert (table.leader_owner, [log["event"] for log in logs]) == (None, ["leader_lock_released"])
+
+
+@pytest.mark.parametrize("leader", ["w2", None])
+def test_nobody_elses_lock_is_touched(leader: str | None) -> None:
+    """And nothing is said of it."""
+    table = _table(leader)
+    with capture_logs() as logs:
+        release_own_lock(table, "w1")
+    assert (table.leader_owner, logs) == (leader, [])
+
+
+def test_an_unreachable_table_prevents_no_start() -> None:
+    """The lock runs out by itself."""
+    table = _table("w1")
+    table.unavailable = True
+    with capture_logs() as logs:
+        release_own_lock(table, "w1")
+    assert [log["event"] for log in logs] == ["leader_lock_kept"]
+
+
+def test_each_thing_that_was_seen_is_a_condition() -> None:
+    """Owner, counter and checkpoint; and that KCL has not begun a hand-over of its own."""
+    request = hand_over_request(_LEASE, None)
+    assert request["ConditionExpression"].split(" AND ") == [
+        "leaseOwner = :owner",
+        "leaseCounter = :counter",
+        "checkpoint = :checkpoint",
+        "checkpointSubSequenceNumber = :sub",
+        "attribute_not_exists(checkpointOwner)",
+    ]
+    assert request["ExpressionAttributeValues"] == {
+        ":owner": {"S": "w1"},
+        ":counter": {"N": "7"},
+        ":checkpoint": {"S": f"{10**55}"},
+        ":sub": {"N": "3"},
+        ":one": {"N": "1"},
+    }
+
+
+@pytest.mark.parametrize("checkpoint", ["TRIM_HORIZON", "AT_TIMESTAMP"])
+def test_a_shard_without_a_checkpoint_is_handed_over_too(checkpoint: Any) -> None:  # noqa: ANN401 - a literal
+    """Nothing was delivered yet."""
+    values = hand_over_request(_LEASE._replace(checkpoint=checkpoint), "w2")["ExpressionAttributeValues"]
+    assert (values[":checkpoint"], values[":sub"]) == ({"S": checkpoint}, {"N": "0"})
+
+
+class _Failing:
+    """A client whose answers are lost."""
+
+    def __init__(self) -> None:
+        self.sent = 0
+
+    def update_item(self, **_: object) -> None:
+        self.sent += 1
+        raise ClientError(
+            {"Error": {"Code": "InternalServerError"}, "ResponseMetadata": {"HTTPStatusCode": 500}},  # type: ignore[typeddict-item] # the part that is read
+            "UpdateItem",
+        )
+
+
+def test_it_is_sent_once() -> None:
+    """Nobody can tell whether it was applied, nothing depends on it, and nobody asks again."""
+    client = _Failing()
+    table = DynamoDBLeaseTable(cast("Any", client), "t", "c", ManualClock(), random.Random(1))
+    with pytest.raises(TableUnavailable):
+        table.hand_over(HandOver(_LEASE, "w2"))
+    assert client.sent == 1

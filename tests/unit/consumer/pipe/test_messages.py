@@ -1,6 +1,7 @@
-"""Messages in pieces: what is taken and what is refused is the same as if each line were decoded as a whole."""
+"""Messages in pieces: the same is taken and refused as if each line, and each number, were looked at by itself."""
 
 import base64
+import itertools
 import json
 from typing import Any
 
@@ -9,7 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from consumer.pipe.messages import PIECE_BYTES, Delivery, read_message
+from consumer.pipe.pieces import make_piece
 from minutebook.errors import DeliveryDoubt
+from minutebook.format.position import is_sequence_number
 from minutebook.format.record import Record
 
 PIECE = 100
@@ -26,6 +29,8 @@ HOSTILE = [
     "\U0001f9ff",
     "]",
 ]
+USUAL = 4968 * 10**52
+ODD = ["", "0", "01", "-1", "+1", " 1", "1 ", "1,2", "1_0", "1\n", "\u0661", "\u00b2", "a", "9" * 129]
 
 
 def wire(number: int, **changes: object) -> dict[str, object]:
@@ -79,6 +84,8 @@ VALUES = st.one_of(
     st.none(), st.integers(-2, 2**70), st.floats(allow_nan=False), st.text(max_size=5), st.sampled_from(HOSTILE),
     st.lists(st.just({"action": "record", "data": ""}), max_size=2), st.just("absent"),
 )  # fmt: skip
+
+
 FIELDS = (
     "action",
     "data",
@@ -210,3 +217,74 @@ def test_a_line_of_ten_megabytes_is_never_decoded_at_once() -> None:
     assert isinstance(delivery, Delivery)
     most = max(sum(len(record.data) for record in piece.records) for piece in delivery)
     assert most < PIECE_BYTES
+
+
+def records(*places: tuple[str, int]) -> list[Record]:
+    """Return records at these places."""
+    return [Record(number, sub, "k", 1_795_256_161_000, b"") for number, sub in places]
+
+
+def near(number: str) -> st.SearchStrategy[str]:
+    """Draw texts that are as long as a number, and differ from it in one place."""
+    marks = st.sampled_from("0123456789,;-+ _a\n\u0661\u00b2")
+    return st.builds(lambda at, mark: number[:at] + mark + number[at + 1 :], st.integers(0, len(number) - 1), marks)
+
+
+NUMBERS = st.one_of(
+    st.integers(0, 20).map(lambda more: str(USUAL + more)),
+    st.integers(0, 200).map(str),
+    near(str(USUAL)),
+    near("1234"),
+    st.sampled_from(ODD),
+)
+
+
+@given(st.lists(st.tuples(NUMBERS, st.integers(0, 2)), max_size=5))
+def test_what_is_refused_and_what_ascends_is_what_each_says_by_itself(places: list[tuple[str, int]]) -> None:
+    """A piece that says that it ascends does so; nothing is asked of one that does not say it."""
+    if not all(is_sequence_number(number) for number, _ in places):
+        with pytest.raises(DeliveryDoubt, match="not a sequence number"):
+            make_piece(records(*places))
+        return
+    piece = make_piece(records(*places))
+    positions = [record.position for record in piece.records]
+    if piece.ascends:
+        assert all(before < behind for before, behind in itertools.pairwise(positions))
+    if {len(number) for number, _ in places} in ({1}, {4}, {56}) and "0" not in dict(places):
+        assert piece.ascends == (positions == sorted(set(positions)))
+
+
+@pytest.mark.parametrize("odd", ODD)
+@pytest.mark.parametrize("at", [0, 1, 2])
+def test_one_odd_number_among_usual_ones_is_named(odd: str, at: int) -> None:
+    """Wherever it stands."""
+    numbers = [str(USUAL + n) for n in range(3)]
+    numbers[at] = odd
+    if is_sequence_number(odd):
+        assert not make_piece(records(*[(number, 0) for number in numbers])).ascends
+        return
+    with pytest.raises(DeliveryDoubt) as refused:
+        make_piece(records(*[(number, 0) for number in numbers]))
+    assert repr(odd) in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "numbers", [("12", "34,5", "6"), ("1", "2,3", "4"), ("11", "2", "333"), ("111", "22", "3"), ("10", "01")]
+)
+def test_commas_and_lengths_that_only_add_up_are_no_usual_numbers(numbers: tuple[str, ...]) -> None:
+    """The text of all of them could be cut in another way."""
+    places = [(number, 0) for number in numbers]
+    if all(is_sequence_number(number) for number in numbers):
+        assert not make_piece(records(*places)).ascends
+    else:
+        with pytest.raises(DeliveryDoubt):
+            make_piece(records(*places))
+
+
+def test_user_records_of_one_aggregate_ascend_by_their_numbers_in_it() -> None:
+    """They share a sequence number."""
+    assert make_piece(records((str(USUAL), 0), (str(USUAL), 1), (str(USUAL + 1), 0))).ascends
+    assert not make_piece(records((str(USUAL), 1), (str(USUAL), 1))).ascends
+    assert not make_piece(records((str(USUAL), 1), (str(USUAL), 0))).ascends
+    assert make_piece(records((str(USUAL), 7))).ascends
+    assert not make_piece([]).records

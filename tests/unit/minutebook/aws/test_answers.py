@@ -1,6 +1,7 @@
-"""Answers that are none of the service's: they pass, with a line that says so, and never as an empty answer."""
+"""Answers that are none of the service's pass with a line that says so; a region that is none is refused."""
 
 import random
+import socket
 from collections.abc import Callable
 from typing import Any
 
@@ -13,12 +14,13 @@ from minutebook.aws.clients import (
     KINESIS,
     Service,
     ask,
+    check_region,
     client_config,
     make_dynamodb_client,
     make_kinesis_client,
     make_s3_client,
 )
-from minutebook.errors import MinutebookError, OutcomeUnknown, StreamUnavailable, TableUnavailable
+from minutebook.errors import MinutebookError, OutcomeUnknown, SettingsError, StreamUnavailable, TableUnavailable
 from minutebook.retry import Backoff
 from minutebook.store.s3 import S3Store
 from minutebook.store.s3_storage import S3Storage
@@ -134,3 +136,33 @@ def test_the_line_says_what_it_is() -> None:
     client = answered(make_kinesis_client("us-east-1", ENDPOINT, Access(), client_config()), 200, b"[]")
     error = asked(lambda: client.describe_stream_summary(StreamName="s"), KINESIS)
     assert "(HTTP 200) is not of the service's shape" in str(error) or "IncompleteRead" in str(error)
+
+
+def _no_name(address: str, port: int) -> object:
+    raise socket.gaierror(socket.EAI_NONAME, f"{address}:{port}")
+
+
+@pytest.mark.parametrize("region", ["us-east-1", "cn-north-1", "us-gov-west-1"])
+def test_known_regions_ask_nobody(region: str) -> None:
+    """Regions of every partition that botocore knows."""
+    check_region(region, _no_name)
+
+
+def test_a_region_that_botocore_does_not_know_yet() -> None:
+    """Its address has a name, and that is enough."""
+    asked: list[tuple[str, int]] = []
+    check_region("xy-newest-1", lambda address, port: asked.append((address, port)))
+
+    assert asked == [("kinesis.xy-newest-1.amazonaws.com", 443)]
+
+
+def test_a_typing_error() -> None:
+    """One line, with what was perhaps meant."""
+    with pytest.raises(SettingsError) as caught:
+        check_region("us-esat-1", _no_name)
+
+    assert str(caught.value).startswith(
+        "there is no AWS region us-esat-1: kinesis.us-esat-1.amazonaws.com is not known"
+    )
+    assert "us-east-1" in str(caught.value)
+    assert "regionName" in caught.value.next_step

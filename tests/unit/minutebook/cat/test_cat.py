@@ -1,18 +1,23 @@
-"""`cat`: records by the time they arrived, in order, each once, whatever state the archive is in."""
+"""`cat`: what is asked, and records by time, in order, each once, whatever state the archive is in."""
 
+import gc
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import msgspec
+import pyarrow.parquet as pq
 import pytest
 
 from minutebook.cat.ahead import iterate
 from minutebook.cat.bodies import Body, read_body
 from minutebook.cat.listing import Segments, SegmentToRead
+from minutebook.cat.options import CatOptions
+from minutebook.cat.output import open_output
+from minutebook.cat.request import CatRequest, checked_request
 from minutebook.compression import Compression
-from minutebook.errors import OutcomeUnknown, SafetyRefusal, StoreUnavailable
+from minutebook.errors import OutcomeUnknown, SafetyRefusal, SettingsError, StoreUnavailable
 from minutebook.format.position import Position
 from minutebook.format.tombstone import FOLDER
 from minutebook.owner import StreamOwner
@@ -20,6 +25,8 @@ from minutebook.store.objects import ListedObject
 from minutebook.store.storage import ObjectBody
 from tests.fakes.archive_scene import PREFIX
 from tests.unit.minutebook.cat.reading import DAY, NOON, S0, S1, Screen, Site, records
+
+NOW_MS = NOON * 60_000
 
 
 @pytest.fixture(params=list(Compression))
@@ -31,7 +38,7 @@ def site(request: pytest.FixtureRequest, tmp_path: Path) -> Site:
 @pytest.fixture
 def plain(tmp_path: Path) -> Site:
     """Return an archive of gzip."""
-    return Site(tmp_path)
+    return Site(tmp_path / "archive")
 
 
 def test_records_come_by_minute_shard_and_position(site: Site) -> None:
@@ -278,3 +285,72 @@ def test_a_large_body_is_read_as_it_comes_and_goes_on_where_it_broke(plain: Site
     breaks[:] = [100] * 10_000
     with pytest.raises(StoreUnavailable, match="gave up"):
         list(read_body(plain.storage, Body(segment, None)))
+
+
+def test_parquet_that_is_given_up_is_gone_without_a_word(tmp_path: Path) -> None:
+    """The store failed, or Ctrl-C: what is shown is that, and no traceback of a file that nobody wants."""
+    request = CatRequest(0, 1, form="parquet", out=tmp_path / "some.parquet")
+    output = open_output(request, Screen())
+    output.abort()
+    del output
+    gc.collect()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_parquet_has_the_columns_of_published_days(plain: Site, tmp_path: Path) -> None:
+    """And the file is whole, or not there."""
+    plain.scene.segment(S0, NOON, records(NOON, 1, ["a", b"\xff"]))
+    out = tmp_path / "some.parquet"
+    plain.cat(form="parquet", out=out)
+    rows = pq.read_table(out).to_pylist()
+
+    assert [(row["data"], row["data_bytes"], row["sequence_number"]) for row in rows] == [
+        ("a", None, "1"),
+        (None, b"\xff", "2"),
+    ]
+    assert rows[0]["arrival_time"].timestamp() == NOON * 60
+    plain.cat((NOON + 5, NOON + 6), form="parquet", out=tmp_path / "none.parquet")
+    assert pq.read_table(tmp_path / "none.parquet").num_rows == 0
+
+
+def request(from_: str = "2026-11-20T11:00Z", to: str = "2026-11-20T11:10Z", **asked: object) -> CatRequest:
+    """Check a request that is well but for what is given."""
+    return checked_request(CatOptions(from_, to, **asked), NOW_MS)  # type: ignore[arg-type]  # of the options
+
+
+@pytest.mark.parametrize(
+    ("from_", "to"),
+    [
+        ("2026-11-20T11:00", "2026-11-20T11:10Z"),
+        ("2026-11-20T11:10Z", "2026-11-20T11:10Z"),
+        ("1999-01-01T00:00Z", "2026-11-20T11:10Z"),
+        ("2026-11-21T00:00Z", "2026-11-21T01:00Z"),
+        ("1969-12-31T23:59Z", "1970-01-01T00:01Z"),
+        ("yesterday", "today"),
+    ],
+)
+def test_a_span_that_is_none_is_refused(from_: str, to: str) -> None:
+    """No zone, empty, ten years, in the future, before all time, words."""
+    with pytest.raises(SettingsError):
+        request(from_, to)
+
+
+def test_minutes_are_those_that_the_span_touches() -> None:
+    """A span that ends with a minute does not touch the next one; what lies ahead of the clock is not asked for."""
+    assert request("2026-11-20T11:00:30Z", "2026-11-20T11:02:00Z").minutes == range(NOON - 60, NOON - 58)
+    assert request("2026-11-20T11:00:30Z", "2026-11-20T11:02:00.001Z").minutes == range(NOON - 60, NOON - 57)
+    assert request("2026-11-20T11:00Z", "2030-01-01T00:00Z").minutes == range(NOON - 60, NOON + 5)
+
+
+def test_a_file_is_new_and_its_folder_is_there(tmp_path: Path) -> None:
+    """Nothing is overwritten, and no folder made."""
+    (tmp_path / "there").write_text("")
+    with pytest.raises(SettingsError, match="exists"):
+        request(out=tmp_path / "there")
+    with pytest.raises(SettingsError, match="is not a folder"):
+        request(out=tmp_path / "no" / "file")
+    with pytest.raises(SettingsError, match="no stream"):
+        request(form="parquet")
+    with pytest.raises(SettingsError, match="not a shard id"):
+        request(shard="../x")
+    assert request(out=tmp_path / "new", form="parquet").out == tmp_path / "new"

@@ -1,13 +1,15 @@
-"""What a chain proves, and where it is torn."""
+"""How segments are joined, what a chain of them proves, and where it is torn."""
 
 from itertools import permutations
+from typing import NamedTuple
 
 import pytest
 
 from minutebook.coverage.chain import Chain, ChainView, Reason
 from minutebook.coverage.evidence import EvidenceLink, Kind, expired_link
 from minutebook.coverage.intervals import Interval
-from minutebook.format.metadata import ChainStart, Continuity
+from minutebook.coverage.joints import Joint, joint_of
+from minutebook.format.metadata import ChainStart, Continuity, Predecessor
 from minutebook.format.position import Position
 from minutebook.format.read_mark import BIRTH
 from tests.unit.minutebook.coverage.scene import (
@@ -302,3 +304,35 @@ def test_what_lies_between_two_links_is_missing_wherever_the_chain_begins_and_en
     assert not chain.holds(Position(2))
     assert chain.missing(Position(0)) is (Reason.BROKEN_CHAIN if beginning else Reason.NOT_SEEN)
     assert chain.missing(Position(9)) is (Reason.BROKEN_CHAIN if end else Reason.NOT_SEEN)
+
+
+class Member(NamedTuple):
+    """A member of a chain."""
+
+    last: Position
+    after: Predecessor
+
+
+START = ChainStart("AT_TIMESTAMP")
+
+
+BEFORE = Member(Position(20, 1), Position(10))
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "joint"),
+    [
+        (None, START, Joint.HEAD),
+        (None, Position(20, 1), Joint.ORPHAN),
+        (BEFORE, Position(20, 1), Joint.FOLLOWS),
+        (BEFORE, Position(20, 2), Joint.LEAPS),
+        (BEFORE, Position(20, 0), Joint.GOES_BACK),
+        (BEFORE, Position(10), Joint.GOES_BACK),
+        (BEFORE, START, Joint.RESTARTS),
+    ],
+)
+def test_a_joint_is_told_by_what_a_segment_says_it_comes_after(
+    before: Member | None, after: Predecessor, joint: Joint
+) -> None:
+    """Whatever its own positions, and whatever it claims."""
+    assert joint_of(before, Member(Position(40), after)) is joint

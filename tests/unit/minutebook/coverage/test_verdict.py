@@ -1,4 +1,4 @@
-"""The verdict on a day: who is judged, from when to when, and what spoils it."""
+"""The verdict on a day: who is judged, from when to when, and what spoils it, such as kinship in a circle."""
 
 from collections.abc import Sequence
 
@@ -321,3 +321,41 @@ def test_a_merged_shard_is_judged_once() -> None:
 def test_days_far_from_each_other_are_judged_by_the_same_rules() -> None:
     """The first day of the epoch has a day before it for nobody."""
     assert day_scope(Day(0), 0, at(0)) == Interval(0, Day(0).end_ms)
+
+
+def within(*rows: ShardRow) -> ShardSources:
+    """Return a stream whose one shard was split, with rows of a source that is wrong about kinship."""
+    return ShardSources(
+        first=(ShardRow("p", EVERY_HASH_KEY),),
+        marked=(shard("c", LOW, "p"), shard("d", HIGH, "p"), *rows),
+        opened=frozenset("pcd"),
+        ended=frozenset("p"),
+    )
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        (shard("c", LOW, "c"),),
+        (ShardRow("c", LOW, children=frozenset("c")),),
+        (shard("c", LOW, "d"), shard("d", HIGH, "c")),
+        (shard("c", LOW, "x"), shard("x", None, "y"), shard("y", None, "c")),
+    ],
+    ids=["own parent", "own child", "each other's", "circle"],
+)
+def test_a_shard_that_is_its_own_ancestor_is_required_as_long_as_any(wrong: tuple[ShardRow, ...]) -> None:
+    """From the last time at which its true parent was open: its own evidence neither begins nor ends that."""
+    parent = coverage(pieces=(piece(BEGAN, at(9)), piece(at(9), at(12), kind=Kind.END)), shard="p", ended=at(12, 1))
+    verdict = decide(within(*wrong), parent, marked("c", (14, 16)), marked("d", (BIRTH, 25)))
+    judged = {one.shard_id: one for one in verdict.shards}["c"]
+    assert (judged.required, judged.state) == (span(9, 24), State.UNKNOWN)
+    assert Reason.CIRCLE in verdict.reasons
+
+
+def test_a_circle_is_in_doubt_however_well_its_shards_are_covered() -> None:
+    """Whoever named it may have been wrong about more."""
+    parent = coverage(pieces=(piece(BEGAN, at(9)), piece(at(9), at(12), kind=Kind.END)), shard="p", ended=at(12, 1))
+    covered = (parent, marked("c", (BIRTH, 25)), marked("d", (BIRTH, 25)))
+    assert decide(within(), *covered).state is State.COVERED
+    verdict = decide(within(shard("c", LOW, "c")), *covered)
+    assert (verdict.state, verdict.reasons) == (State.UNKNOWN, (Reason.CIRCLE,))

@@ -1,21 +1,28 @@
-"""Coverage as it is read from a store: what is looked for, how far, and in which order."""
+"""Coverage as it is read from a store: what is looked for, how far, in which order, and what is not believed."""
+
+import json
 
 import pytest
 
+from consumer.stream.port import StreamIdentity
 from minutebook.coverage.chain import Reason
 from minutebook.coverage.evidence import EvidenceLink
 from minutebook.coverage.intervals import Interval
 from minutebook.coverage.topology import ShardRow
 from minutebook.coverage.verdict import State
-from minutebook.format.aggregate import HashRange
+from minutebook.format.aggregate import LAST_HASH_KEY, HashRange
+from minutebook.format.day import Day
 from minutebook.format.document import FORMAT
 from minutebook.format.keys import start_marker_key
+from minutebook.format.metadata import Continuity
 from minutebook.format.minute import MINUTE_MS
 from minutebook.format.tombstone import ExpiredRun, ExpiredShard, Tombstone, encode_tombstone
 from minutebook.proof.evidence_set import ProofQuery
 from minutebook.proof.reading import judge_archive, read_links
 from minutebook.proof.sources import Stream
 from minutebook.proof.statements import read_statements
+from tests.fakes.archive_scene import MemoryScene
+from tests.fakes.stream import DAY_MS
 from tests.unit.minutebook.proof.scene import DAY, PREFIX, SHARD, Bucket
 
 
@@ -200,3 +207,111 @@ def test_the_digest_of_what_was_read_stays_what_it_was() -> None:
     query = ProofQuery(Interval(DAY.begin_ms, DAY.end_ms), bucket.begin_ms, bucket.at(48), Stream(rows, leased=rows))
     digest = judge_archive(bucket.retrying, PREFIX, query).facts.digest
     assert digest == "8f528f9ab76769b919132049c7b6f903ed462d47dbd29c779e3bf795c67bc2b6"
+
+
+@pytest.mark.parametrize("name", ["start.json", "opened.json", "end.json", "first.json"])
+def test_a_marker_that_names_its_own_shard_as_kin_is_not_believed(name: str) -> None:
+    """It would let the shard's time begin, or end, with its own evidence: the object is named, and left aside."""
+    scene = MemoryScene(SHARD)
+    scene.first(SHARD)
+    scene.begin(SHARD)
+    kin = {"parents": [SHARD]} if name != "end.json" else {"children": [SHARD]}
+    common = {"format": 1, "shard": SHARD, "writer": "w", "written_at": "", **kin}
+    keys = {"starting_hash_key": "0", "ending_hash_key": str(LAST_HASH_KEY)}
+    bodies: dict[str, dict[str, object]] = {
+        "start.json": {**common, **keys, "sentinel": "TRIM_HORIZON", "first": "1:0"},
+        "opened.json": {**common, **keys, "sentinel": "TRIM_HORIZON", "opened_at": ""},
+        "end.json": {**common, "last": None, "proof": "read"},
+        "first.json": {**common, "shards": [{"shard": SHARD, **keys, **kin}]},
+    }
+    key = f"{PREFIX}_shards/{name}" if name == "first.json" else f"{PREFIX}_shards/{SHARD}/{name}"
+    scene.bucket.place(key, json.dumps(bodies[name]).encode())
+    found = read_statements(scene.retrying, PREFIX, [])
+    assert [(problem.key, "its own parent or child" in problem.why) for problem in found.problems] == [(key, True)]
+    markers = found.of(SHARD)
+    assert [markers.opened, markers.end] == [None, None]
+    assert (found.first is None, markers.start is None) == (name == "first.json", name == "start.json")
+
+
+@pytest.mark.parametrize(
+    ("damaged_day", "reason"), [("2026-11-20", Reason.NOT_SEEN), ("2026-11-10", Reason.BROKEN_CHAIN)]
+)
+def test_what_a_tombstone_that_cannot_be_read_may_name_is_not_lost(damaged_day: str, reason: Reason) -> None:
+    """A segment of that day is not there: it may have been expired. Elsewhere what is not there is gone."""
+    day = Day.parse("2026-11-20")
+    scene = MemoryScene(SHARD)
+    scene.settle(StreamIdentity("a", day.shift(-3).begin_ms, DAY_MS))
+    scene.first(SHARD)
+    scene.begin(SHARD)
+    minutes = [day.first_minute + minute for minute in (-9, 5, 1443)]
+    scene.chain(SHARD, minutes, missing=[1])
+    scene.bucket.place(f"{PREFIX}_expired/{damaged_day}.json", b"")
+    scope = Interval(day.shift(1).begin_ms, day.shift(1).begin_ms + 60 * MINUTE_MS)
+    found = judge_archive(scene.retrying, PREFIX, ProofQuery(scope, scene.begin_ms, scope.until_ms))
+    assert reason in found.verdict.reasons
+    assert (found.verdict.state is State.DEFECT) == (reason is Reason.BROKEN_CHAIN)
+
+
+def test_what_the_first_segment_behind_an_outage_stands_on_may_carry_the_next_day() -> None:
+    """Stamps step back over midnight: nothing is missing."""
+    bucket = Bucket()
+    for hour in (-3, 5, 48, 48 - 1 / 60):
+        bucket.segment(hour)
+    judged = bucket.judge(now=72)
+    assert judged.verdict.reasons == (Reason.UNDECIDED,)
+    assert len(judged.facts.shards[SHARD].chain.links) == 4
+
+
+def test_what_a_quiet_day_stands_on_may_carry_the_day_before_its_neighbour() -> None:
+    """The same on the other side: the nearest segment by its number is not the last of the chain."""
+    bucket = Bucket()
+    for hour in (-27, -24, -24 - 1 / 60, 5, 17, 30):
+        bucket.segment(hour)
+    judged = bucket.judge()
+    assert (judged.verdict.state, judged.verdict.reasons) == (State.UNKNOWN, (Reason.UNDECIDED,))
+
+
+def test_a_mark_at_a_stale_checkpoint_finds_the_segment_that_was_read_again_from_before_it() -> None:
+    """Two readers went on from two old checkpoints, and the chain goes on from the older one."""
+    bucket = Bucket()
+    bucket.segment(-40)
+    bucket.segment(-30)
+    bucket.segment(5, doubts=1)
+    bucket.mark(-200, 30, number=2, continuity=Continuity.UNPROVEN)
+    assert Reason.BROKEN_CHAIN not in bucket.judge().verdict.reasons
+
+
+def test_a_stale_mark_names_a_segment_far_before_those_beside_midnight() -> None:
+    """What it names is found by its time; the segments between it and the last minute are looked for all the same."""
+    bucket = Bucket()
+    for hour in (-24, -2, -1, -1 / 60):
+        bucket.segment(hour)
+    bucket.mark(-24 - 1 / 60, 24, number=1, continuity=Continuity.UNPROVEN)
+    judged = bucket.judge()
+    assert Reason.BROKEN_CHAIN not in judged.verdict.reasons
+    assert len(judged.facts.shards[SHARD].chain.links) == 3
+
+
+def test_a_lost_segment_beside_midnight_is_a_broken_chain_whatever_a_stale_mark_names() -> None:
+    """The other side of it: nothing is excused."""
+    bucket = Bucket()
+    for hour in (-24, -2):
+        bucket.segment(hour)
+    bucket.segment(-2 / 60, put=False)
+    for hour in (-1 / 60, 3):
+        bucket.segment(hour)
+    bucket.mark(-24 - 1 / 60, 24, number=1, continuity=Continuity.UNPROVEN)
+    assert Reason.BROKEN_CHAIN in bucket.judge().verdict.reasons
+
+
+def test_each_segment_that_a_mark_names_is_looked_for() -> None:
+    """Two stale readers named two segments: the one that its mark finds at once is not the chain's beginning."""
+    bucket = Bucket()
+    for hour in (-60, -40, -30):
+        bucket.segment(hour)
+    bucket.segment(5, doubts=1)
+    for until, number in ((1, 1), (2, 3)):
+        bucket.mark(-60 - 1 / 60, until, number=number, continuity=Continuity.UNPROVEN)
+    judged = bucket.judge()
+    assert Reason.BROKEN_CHAIN not in judged.verdict.reasons
+    assert {link.last.sequence for link in judged.facts.shards[SHARD].chain.links} >= {1, 3, 4}
