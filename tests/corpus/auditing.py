@@ -22,8 +22,7 @@ from minutebook.retry import Backoff
 from minutebook.store.places import StorePrefix, open_storage
 from minutebook.store.retrying import RetryingStorage
 from minutebook.store.storage import Address
-from tests.corpus.expected import Expected, Seen
-from tests.corpus.model import PREFIX, STREAM_ARN
+from tests.corpus.model import PREFIX, STREAM_ARN, Expected, Seen
 from tests.fakes.clock import ManualClock
 
 if TYPE_CHECKING:

@@ -7,8 +7,7 @@ from minutebook.compression import compression_of
 from minutebook.format.keys import end_marker_key, start_marker_key
 from minutebook.format.metadata import SegmentMetadata
 from minutebook.format.position import Position
-from tests.corpus.expected import Expected, Seen
-from tests.corpus.model import BEGIN_MS, PREFIX, Corpus, Shard, copy_of, make_segment
+from tests.corpus.model import BEGIN_MS, PREFIX, Corpus, Expected, Seen, Shard, copy_of, make_segment
 from tests.fakes.archive_scene import end_marker
 
 

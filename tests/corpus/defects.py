@@ -23,8 +23,7 @@ from tests.corpus.event_defects import (
     repeated_in_another_shard,
     repeated_later,
 )
-from tests.corpus.expected import Defect, Expected
-from tests.corpus.model import Corpus
+from tests.corpus.model import Corpus, Defect, Expected
 from tests.corpus.object_defects import (
     copied_from_another_day,
     copied_object,

@@ -1,7 +1,8 @@
-"""An archive and an output in two folders, and the nightly job's runs on them."""
+"""An archive and an output in two folders, the nightly job's runs on them, and what a reader of the output finds."""
 
 import json
 import os
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import msgspec
@@ -13,9 +14,11 @@ from compaction.job.context import MAX_REPEATS, AuditOptions, JobContext
 from compaction.night.rewrite import Compacted, CompactOptions, compact_day
 from compaction.parquet.rows import ZSTD_LEVEL
 from compaction.publish.publisher import GRACE_MS, Publisher
+from compaction.tasks.task import Order, TaskResult
 from minutebook.clock import SystemClock
 from minutebook.coverage.evidence import segment_link
 from minutebook.format.day import Day, Hour
+from minutebook.format.payload import PayloadPath
 from minutebook.format.position import Position
 from minutebook.published.generation import DayFolder, Manifest
 from minutebook.store.places import StorePrefix, open_storage
@@ -29,7 +32,6 @@ from tests.corpus.event_defects import (
     repeated_later,
 )
 from tests.corpus.model import PREFIX, Corpus, Shape, make_segment
-from tests.corpus.reading import published_rows
 from tests.fakes.clock import ManualClock
 
 DAY = Day.parse("2026-11-20")
@@ -231,3 +233,24 @@ def expire(mill: Mill, generation: str, days: int = 1) -> None:
     store = open_storage(Address(None, str(mill.raw)))
     store.put_if_absent(f"{PREFIX}_expired/{expired}.json", json.dumps(tombstone).encode(), {}, "application/json")
     store.delete([row.key for row in store.list_objects(expired.path(PREFIX))])
+
+
+def published_rows(storage: Storage, manifest: Manifest) -> Iterator[tuple[str, Position, bytes]]:
+    """Yield (shard, position, payload) of each row, file by file."""
+    for file in manifest.files:
+        stored = storage.get(file.key)
+        assert stored is not None
+        for row in pq.ParquetFile(pa.BufferReader(stored.body)).read().to_pylist():
+            payload = row["data_bytes"] if row["data"] is None else row["data"].encode()
+            yield row["shard_id"], Position(int(row["sequence_number"]), row["sub_sequence_number"]), payload
+
+
+def published_events(storage: Storage, manifest: Manifest, path: str = "n") -> list[str | None]:
+    """Return the event id of each row; None where it has none."""
+    ids = PayloadPath(path)
+    return [ids.text(payload) for _, _, payload in published_rows(storage, manifest)]
+
+
+def no_engine(orders: Sequence[Order]) -> list[TaskResult]:
+    """Fail: nothing is left to run."""
+    raise AssertionError(f"{len(orders)} tasks were run")

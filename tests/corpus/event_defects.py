@@ -9,8 +9,7 @@ from minutebook.compression import compression_of
 from minutebook.coverage.evidence import run_of
 from minutebook.format.keys import duplicates_key
 from minutebook.format.segment import SegmentWriter
-from tests.corpus.expected import Expected, Seen
-from tests.corpus.model import PREFIX, Corpus, Shard, Stored
+from tests.corpus.model import PREFIX, Corpus, Expected, Seen, Shard, Stored
 
 
 def repeated_event(_corpus: Corpus, shard: Shard, index: int) -> list[Expected]:

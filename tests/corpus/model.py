@@ -3,12 +3,14 @@
 The whole model follows every rule of the format. `tests.corpus.defects` breaks one rule at a time.
 """
 
+import enum
 import random
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import NamedTuple
 
+from compaction.verdict.findings import Code
 from consumer.stream.port import StreamIdentity
 from minutebook.compression import Compression, compression_of
 from minutebook.coverage.evidence import segment_link
@@ -239,3 +241,26 @@ def chain_first(shard: Shard) -> Position:
 def copy_of(stored: Stored, **changes: object) -> Stored:
     """Return an independent copy, changed."""
     return replace(stored, records=list(stored.records), fields=dict(stored.fields), **changes)  # type: ignore[arg-type]
+
+
+class Seen(enum.Flag):
+    """At which level a finding is reported."""
+
+    INVENTORY = enum.auto()
+    KEYS = enum.auto()
+    BOTH = INVENTORY | KEYS
+
+
+class Expected(NamedTuple):
+    """A finding that must be reported. `keys` must be among its keys."""
+
+    code: Code
+    shard: str | None
+    keys: tuple[str, ...]
+    times: int = 1
+    severity: str = "defect"
+    seen: Seen = Seen.BOTH
+
+
+Defect = Callable[[Corpus, Shard, int], list[Expected]]
+"""What breaks an archive: a function of (corpus, shard, index of a segment of the day) that changes the corpus."""

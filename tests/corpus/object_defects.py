@@ -6,8 +6,7 @@ from compaction.verdict.findings import Code
 from minutebook.compression import Compression, compression_of
 from minutebook.format.keys import segment_key, slot_of
 from minutebook.format.minute import MINUTE_MS
-from tests.corpus.expected import Expected, Seen
-from tests.corpus.model import PREFIX, Corpus, Shard, body_of, copy_of
+from tests.corpus.model import PREFIX, Corpus, Expected, Seen, Shard, body_of, copy_of
 
 
 def copied_object(corpus: Corpus, shard: Shard, index: int) -> list[Expected]:

@@ -19,8 +19,7 @@ from minutebook.store.s3 import S3Store
 from tests.e2e.leases import LeaseRow, assign_lease, read_leases, seed_leases
 from tests.e2e.worker import Worker
 from tests.witness.ledger import Producer
-from tests.witness.streams import is_gone
-from tests.witness.waiting import wait_until
+from tests.witness.waiting import is_gone, wait_until
 
 if TYPE_CHECKING:
     from mypy_boto3_kinesis.type_defs import ShardTypeDef

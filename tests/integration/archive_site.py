@@ -19,8 +19,7 @@ from tests.fakes.shard import FakeShard, UserRecord
 from tests.integration.fork_site import Forks
 from tests.integration.process_daemon import ProcessDaemon
 from tests.witness.readback import assert_exactly_once, fingerprints
-from tests.witness.streams import is_gone
-from tests.witness.waiting import wait_until
+from tests.witness.waiting import is_gone, wait_until
 
 PREFIX = "raw/"
 _KEPT = ("PATH", "HOME", "TMPDIR", "LD_LIBRARY_PATH")

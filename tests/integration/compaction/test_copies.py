@@ -20,9 +20,8 @@ from minutebook.store.places import StorePrefix, open_storage
 from minutebook.store.storage import Address
 from tests.corpus.auditing import compare, job_context
 from tests.corpus.defects import PRODUCER_DEFECTS
-from tests.corpus.expected import Expected, Seen
-from tests.corpus.model import Corpus, Shape
-from tests.corpus.reading import published_events
+from tests.corpus.desk import published_events
+from tests.corpus.model import Corpus, Expected, Seen, Shape
 
 DAY = Day.parse("2026-11-20")
 

@@ -36,8 +36,7 @@ from minutebook.store.places import StorePrefix, open_storage
 from minutebook.store.storage import Address
 from tests.corpus.auditing import compare, job_context
 from tests.corpus.chain_defects import missing_object, overlapping_segments
-from tests.corpus.expected import Defect, Seen
-from tests.corpus.model import Corpus, Shape
+from tests.corpus.model import Corpus, Defect, Seen, Shape
 from tests.corpus.object_defects import copied_object, edited_count, swapped_lines, truncated_object
 from tests.corpus.shelf import Shelf
 

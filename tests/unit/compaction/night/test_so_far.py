@@ -1,20 +1,18 @@
 """What is published of a day that is not over: nothing, unless it is asked for so far; and never as a whole day."""
 
-from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 from compaction.job.context import AuditOptions
 from compaction.job.scope import SETTLED_MS
-from compaction.tasks.task import Order, TaskResult
 from consumer.stream.port import StreamIdentity
 from minutebook.errors import SafetyRefusal, SettingsError
 from minutebook.format.minute import MINUTE_MS
 from minutebook.owner import StreamOwner
 from minutebook.store.places import open_storage
 from minutebook.store.storage import Address
-from tests.corpus.desk import DAY, Desk
+from tests.corpus.desk import DAY, Desk, no_engine
 from tests.corpus.model import PREFIX, STREAM_ARN
 from tests.fakes.archive_scene import ArchiveScene
 from tests.fakes.clock import ManualClock
@@ -31,10 +29,6 @@ def desk(tmp_path: Path) -> Desk:
     return desk
 
 
-def _no_engine(orders: Sequence[Order]) -> list[TaskResult]:
-    raise AssertionError(f"{len(orders)} tasks were run")
-
-
 def so_far(until_ms: int = UNTIL_MS) -> AuditOptions:
     """Ask for a day so far."""
     return AuditOptions(so_far_ms=until_ms)
@@ -43,7 +37,7 @@ def so_far(until_ms: int = UNTIL_MS) -> AuditOptions:
 @pytest.mark.parametrize("accept", [False, True])
 def test_a_day_that_is_not_settled_is_held(desk: Desk, accept: bool) -> None:  # noqa: FBT001 - a case
     """Before a line of it is read, whatever may be accepted: it will have other rows in a moment."""
-    done = desk.compact(accept_defects=accept, engine=_no_engine)
+    done = desk.compact(accept_defects=accept, engine=no_engine)
     assert (done.state, done.verdict, "not over" in done.reason) == ("held", "unknown", True)
     assert not list(desk.storage.list_objects(""))
     desk.clock.advance(SETTLED_MS / 1000)
@@ -69,7 +63,7 @@ def test_a_day_so_far_says_so_and_holds_no_later_row(desk: Desk) -> None:
 def test_a_day_so_far_is_there_already_for_the_same_end_alone(desk: Desk) -> None:
     """Another end is another claim, even over the same rows."""
     desk.compact(audit=so_far())
-    assert desk.compact(audit=so_far(), engine=_no_engine).state == "already"
+    assert desk.compact(audit=so_far(), engine=no_engine).state == "already"
     assert desk.compact(audit=so_far(UNTIL_MS + MINUTE_MS)).state == "published"
 
 

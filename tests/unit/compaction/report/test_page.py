@@ -1,14 +1,23 @@
-"""The report: one file that needs nothing else, and that shows names as they are, never as markup."""
+"""The report: one file that needs nothing else, shows names as they are, no markup, and counts what it folds."""
 
 import re
+from array import array
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from compaction.audit.audit import audit_day
+from compaction.audit.conclusion import DayResult
+from compaction.audit.shards.minutes import MinuteCounts, Minutes
 from compaction.job.context import AuditOptions
+from compaction.report.folding import SHARDS_SHOWN, clip, fold_shards, group_findings, visible_text
 from compaction.report.page import render_page
-from minutebook.format.day import Day
+from compaction.report.trend import Trend, TrendDay
+from compaction.verdict.audit_document import Audit, Shard
+from compaction.verdict.findings import Code, Finding, Severity, finding, ordered
+from minutebook.format.day import MINUTES_A_DAY, Day
+from minutebook.format.minute import minute_text
 from minutebook.store.places import open_storage
 from minutebook.store.storage import Address
 from tests.corpus.auditing import job_context
@@ -62,3 +71,156 @@ def test_an_archive_without_shards_has_a_page(tmp_path: Path) -> None:
     result = audit_day(job_context(tmp_path), DAY, AuditOptions(level="inventory"))
     assert result.audit.verdict == "unknown"
     assert "<svg" not in render_page(result)
+
+
+def shard_row(number: int, *, end_proof: str = "successor") -> Shard:
+    """Return a shard of ten records."""
+    return Shard(
+        shard=f"shardId-{number:012d}",
+        objects=2,
+        records=10,
+        bytes=100,
+        payload_bytes=50,
+        first="1:0",
+        last="9:0",
+        lag_ms_median=1000,
+        lag_ms_max=2000,
+        start_proof="link",
+        end_proof=end_proof,
+    )
+
+
+def _about(number: int, severity: Severity = "defect", code: Code = Code.BROKEN_CHAIN, count: int = 1) -> Finding:
+    shard = f"shardId-{number:012d}"
+    return finding(code, "a gap", severity=severity, shard=shard, minute=minute_text(29_000_000), count=count)
+
+
+def test_few_shards_are_all_shown_by_name() -> None:
+    """Whatever was found of them."""
+    shards = [shard_row(number) for number in reversed(range(SHARDS_SHOWN))]
+    folded = fold_shards(shards, [_about(7)])
+    assert [row.shard for row in folded.shown] == sorted(row.shard for row in shards)
+    assert folded.folded == ()
+
+
+def test_the_worst_of_many_come_first() -> None:
+    """A defect before an unknown before a warning before what is not proven; then by name."""
+    shards = [shard_row(number, end_proof="" if number == 50 else "successor") for number in range(200)]
+    found = [_about(199, "warning"), _about(100, "unknown"), _about(150), _about(150, "warning")]
+    folded = fold_shards(shards, found)
+    assert [int(row.shard[-3:]) for row in folded.shown[:6]] == [150, 100, 199, 50, 0, 1]
+    assert (len(folded.shown), len(folded.folded)) == (SHARDS_SHOWN, 80)
+
+
+def test_what_is_folded_is_counted() -> None:
+    """Also what was found of it: a page that hides a finding says so."""
+    shards = [shard_row(number, end_proof="" if number > 197 else "link") for number in range(200)]
+    folded = fold_shards(shards, [_about(number) for number in range(190)], limit=120)
+    assert (folded.objects, folded.records, folded.payload_bytes) == (160, 800, 4000)
+    assert (folded.with_findings, folded.unproven) == (70, 2)
+
+
+def test_a_thousand_findings_are_a_few_groups() -> None:
+    """Each counts its findings, their counts and its shards, and shows where most of them are."""
+    found = [_about(number % 300, count=3) for number in range(1000)]
+    found += [_about(7, "unknown", Code.UNCOVERED)] * 30
+    broken, uncovered = group_findings(ordered(found))
+    assert (broken.code, broken.findings, broken.total, broken.shards) == ("broken_chain", 1000, 3000, 300)
+    assert (len(broken.by_shard), broken.by_shard[0].findings, broken.more) == (20, 4, 995)
+    assert (uncovered.severity, uncovered.findings, uncovered.by_shard[0].shard[-3:]) == ("unknown", 30, "007")
+
+
+def test_a_few_findings_are_shown_whole() -> None:
+    """With every key; a key that is longer than S3 allows is cut, and says so."""
+    one = finding(Code.FOREIGN_OBJECT, "x", keys=[*(f"k{number}" for number in range(19)), "y" * 5000])
+    (group,) = group_findings([one])
+    (sample,) = group.samples
+    assert (group.more, len(sample.keys), sample.keys[0]) == (0, 20, "k0")
+    assert sample.keys[-1].endswith("… (5,000 characters)")
+
+
+def test_texts_cannot_hide_or_turn_what_stands_beside_them() -> None:
+    """Controls and marks of direction become a sign; letters of any script stay."""
+    assert visible_text("a\u202eb\x00c\x1b[1mü\u200f東") == "a�b�c�[1mü�東"
+    assert clip("short") == "short"
+
+
+HARMFUL = "<script>alert(1)</script>$\\frac{x$ \u202e\x00</svg>"
+_MOST_BYTES = 2_000_000
+
+
+def _audit(shards: list[Shard], findings: int) -> Audit:
+    """Return an audit whose findings carry keys as long as S3 takes them."""
+    found = [
+        finding(
+            list(Code)[number % len(Code)],
+            HARMFUL * 20,
+            shard=f"shardId-{number % 999:012d}",
+            minute=minute_text(DAY.first_minute + number % MINUTES_A_DAY),
+            keys=[f"{number}{HARMFUL}".ljust(1024, "x")] * 20,
+        )
+        for number in range(findings)
+    ]
+    nothing = {"raw": 0, "unique": 0, "duplicates": 0, "rejected": 0, "compacted": None, "removed": 0}
+    scope = {"stream": HARMFUL, "application": HARMFUL, "archive": HARMFUL, "day": str(DAY), "day_is_over": True}
+    return msgspec.convert(
+        {
+            "schema": "s",
+            "version": "1",
+            "audited_at": "now",
+            "level": "keys",
+            "verdict": "defects",
+            "scope": {**scope, "objects": 1, "bytes": 1, "inventory": "i", "generation": None},
+            "equation": {**nothing, "balanced": True},
+            "shards": [msgspec.to_builtins(shard) for shard in shards],
+            "checks": [{"id": "c", "status": "unknown", "message": HARMFUL}],
+            "findings": [msgspec.to_builtins(each) for each in ordered(found)],
+        },
+        Audit,
+    )
+
+
+@pytest.fixture(scope="module")
+def large_page() -> str:
+    """Return the page of 1,000 shards and 10,000 findings, with minutes everywhere and a trend that is hostile."""
+    shards = [shard_row(number) for number in range(999)]
+    shards.append(msgspec.structs.replace(shard_row(0), shard=HARMFUL, end_proof=HARMFUL))
+    lags = array("i", [20] * MINUTES_A_DAY)
+    minutes = {
+        shard.shard: Minutes.packed_of(MinuteCounts(array("i", [1 + number] * MINUTES_A_DAY), lags))
+        for number, shard in enumerate(shards)
+    }
+    days = tuple(
+        TrendDay(str(DAY.shift(number)), "clean" if number % 3 else "unknown", 1000, (0, 1, 2), "gen")
+        for number in range(-12, 0)
+    )
+    trend = Trend(HARMFUL, (*days, TrendDay(str(DAY), None, 0, None, "", HARMFUL)))
+    return render_page(DayResult(_audit(shards, 10_000), minutes), trend, "0123456789abcdef")
+
+
+def test_it_stays_small(large_page: str) -> None:
+    """Below 2 MB, whatever the day holds."""
+    assert len(large_page.encode()) < _MOST_BYTES
+
+
+def test_nothing_of_it_is_markup(large_page: str) -> None:
+    """Names, messages, keys and proofs are texts, in the pictures, too; and none turns the text around it."""
+    assert not re.findall(r"<(?:script|link|iframe|object|embed)\b", large_page)
+    assert "\u202e" not in large_page
+    assert "\x00" not in large_page
+    assert large_page.count("<svg") == large_page.count("</svg>") == 4
+
+
+def test_it_says_what_it_folds(large_page: str) -> None:
+    """The shards that it leaves out, and what was found of them."""
+    assert "The worst 120 of 1,000 shards are shown" in large_page
+    assert "880 more, on average" in large_page
+    assert "879 of them with findings" in large_page
+    assert "more of this kind: audit.json holds all." in large_page
+
+
+def test_it_names_the_generation_and_the_last_days(large_page: str) -> None:
+    """What readers see, and the nights before."""
+    assert "Published is generation <code>0123456789abcdef</code>" in large_page
+    assert "The last days" in large_page
+    assert "2026-11-08" in large_page

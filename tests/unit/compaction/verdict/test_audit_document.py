@@ -1,7 +1,9 @@
-"""The published schema of `audit.json` is the one that the code writes."""
+"""What a verdict ends in: `audit.json`, of the published schema, and the exit code of a command."""
 
 import json
 from pathlib import Path
+
+import pytest
 
 from compaction.verdict.audit_document import (
     Audit,
@@ -12,6 +14,7 @@ from compaction.verdict.audit_document import (
     decode_audit,
     encode_audit,
 )
+from compaction.verdict.exit_code import DayEnd, FailOn, exit_code
 
 PUBLISHED = Path(__file__).parents[4] / "docs" / "audit.schema.json"
 
@@ -46,3 +49,26 @@ def test_audit_json_comes_back() -> None:
         findings=(),
     )
     assert decode_audit(encode_audit(audit)) == audit
+
+
+CLEAN, UNKNOWN, DEFECTS = DayEnd("clean"), DayEnd("unknown"), DayEnd("defects")
+HELD = DayEnd("unknown", is_done=False)
+
+
+@pytest.mark.parametrize(
+    ("days", "fail_on", "code"),
+    [
+        ([], "unknown", 0),
+        ([CLEAN, CLEAN], "unknown", 0),
+        ([CLEAN, UNKNOWN], "unknown", 4),
+        ([UNKNOWN, DEFECTS, CLEAN], "unknown", 3),
+        ([CLEAN, UNKNOWN], "defects", 0),
+        ([UNKNOWN, DEFECTS], "defects", 3),
+        ([CLEAN, HELD], "defects", 4),
+        ([HELD, DEFECTS], "defects", 3),
+        ([DayEnd("clean", is_done=False)], "defects", 4),
+    ],
+)
+def test_the_worst_day_counts(days: list[DayEnd], fail_on: FailOn, code: int) -> None:
+    """A defect always; what could not be proven unless told otherwise; what was not done always."""
+    assert exit_code(days, fail_on) == code

@@ -1,21 +1,24 @@
-"""Spark's files are lost between two jobs, and a part of the day is listed, numbered and read once more."""
+"""What is lost or deleted between two jobs of a run: a part of the day is read once more, or the run ends."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
-from compaction.job.context import AuditOptions
+from compaction.event_ids.copies import Layout
+from compaction.job.context import AuditOptions, FoundCopies
 from compaction.parquet.plan import TaskSizes
 from compaction.shard_groups.local import LocalGroupSource, LocalReadWithIds, LocalShardGroups
 from compaction.shard_groups.port import Distribute, GroupValue, Values
+from compaction.tasks.task import Order, TaskResult
 from minutebook.errors import ObjectVanished
 from minutebook.store.places import open_storage
-from tests.corpus.auditing import in_process, shuffle_in_process
-from tests.corpus.desk import DAY, Mill
+from tests.corpus.auditing import InProcess, in_process, shuffle_in_process
+from tests.corpus.desk import DAY, Mill, repeated
 from tests.corpus.event_defects import repeated_later
 from tests.corpus.model import Corpus, make_segment
+from tests.corpus.object_defects import swapped_lines
 
 Remake = Callable[[], LocalShardGroups]
 
@@ -86,4 +89,48 @@ def test_ids_of_another_listing_leave_nothing_out(tmp_path: Path, days_back: int
     audit = AuditOptions(event_id="n", published=mill.out, drop_producer_duplicates=True)
     with pytest.raises(ObjectVanished, match="listed again"):
         mill.compact(audit=audit, group_sources=lambda _: source, sizes=TaskSizes(shards=2))
+    assert mill.published_rows() == []
+
+
+class Between(NamedTuple):
+    """Ids that were collected, and what happens before anything is written."""
+
+    shuffled: InProcess
+    meanwhile: Callable[[], None]
+
+    @property
+    def results(self) -> list[TaskResult]:
+        """Return the tasks' results."""
+        return self.shuffled.results
+
+    def find(self, layout: Layout, orders: Mapping[int, Order]) -> FoundCopies:
+        """Find the copies."""
+        self.meanwhile()
+        return self.shuffled.find(layout, orders)
+
+
+@pytest.mark.parametrize("drop", [True, False])
+def test_an_object_that_goes_before_it_is_written_again_ends_the_run(tmp_path: Path, *, drop: bool) -> None:
+    """It was read and judged: a day without its rows would lack them, and no finding would name it."""
+    corpus, _ = repeated()
+    shard = corpus.shards[0]
+    first, *_, last = shard.in_day(DAY)
+    if not drop:
+        swapped_lines(corpus, shard, last)  # it is merged, and so what its task has read is written again
+    mill = Mill(tmp_path, corpus)
+
+    def meanwhile() -> None:
+        open_storage(mill.archive).delete([shard.segments[first].key])
+
+    def engine(orders: Sequence[Order]) -> list[TaskResult]:
+        found = in_process(orders)
+        meanwhile()
+        return found
+
+    def shuffle(orders: Sequence[Order]) -> Between:
+        return Between(shuffle_in_process(orders), meanwhile)
+
+    audit = AuditOptions(event_id="n" if drop else None, published=mill.out, drop_producer_duplicates=drop)
+    with pytest.raises(ObjectVanished, match="changed while the day was rewritten"):
+        mill.compact(audit=audit, shuffle=shuffle, engine=engine, accept_defects=True)
     assert mill.published_rows() == []
