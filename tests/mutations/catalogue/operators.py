@@ -39,7 +39,7 @@ _OPERATIONS: Final = in_mode(
         "restore beyond the tail",
         Change(
             f"{_RESTORE_PLAN}:_after_chain",
-            new="return Position(found.tail.last.sequence, found.tail.last.sub + 1), 'beyond it', ()",
+            new="return Position(chain_end.tail.last.sequence, chain_end.tail.last.sub + 1), 'beyond it', ()",
         ),
         tests=("test_a_shard_goes_on_after_its_tail",),
     ),
