@@ -14,7 +14,6 @@ from minutebook.clock import Clock
 
 PROGRESS: Final = "progress"
 COMMITTED: Final = "segment_committed"
-MARKED: Final = "read_mark_written"
 _FRESH_SECONDS: Final = 60.0
 """The longest read of a large lease table."""
 _LEFT: Final = frozenset({"lease_lost", "shard_end_checkpointed"})
