@@ -40,10 +40,7 @@ class KilledCommits:
 def killed_commits() -> Iterator[KilledCommits]:
     """Start the process; it ends with the block."""
     command = [sys.executable, "-m", __name__]
-    # With two, pyiceberg writes manifests beside each other, and a step's number is a race's outcome.
-    one_writer = {**os.environ, "PYICEBERG_MAX_WORKERS": "1"}
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
-    with subprocess.Popen(command, cwd=_ROOT, env=one_writer, text=True, **pipes) as process:
+    with subprocess.Popen(command, cwd=_ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdin is not None
         assert process.stdout is not None
         yield KilledCommits(process.stdin, process.stdout)

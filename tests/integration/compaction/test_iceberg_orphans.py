@@ -14,8 +14,6 @@ from tests.integration.lake import DAY, NEXT, REST_JARS, Lake, local_lake
 from tests.integration.table_folders import counted, files_of, folder_of, history, path_of, vacuum
 
 IS_THOROUGH = IS_DEEP or REST_JARS is not None
-LEFT_TO_THE_OTHER = {True: {("metadata", False)}, False: {("list", True), ("metadata", True)}}
-"""What none of each second step leaves, of a table's first commit and of a later one: together they leave all."""
 
 
 @pytest.fixture(scope="module")
@@ -67,7 +65,9 @@ def test_what_a_killed_commit_wrote_is_found_and_goes(tmp_path: Path, commits: K
         kinds |= {(_kind(uri), torn[uri]) for uri in orphans}
     written = {"list", "manifest"} if REST_JARS else {"list", "manifest", "metadata"}  # by the server, there
     every = {(kind, is_torn) for kind in written for is_torn in (True, False)}
-    assert kinds == (every if IS_THOROUGH else every - LEFT_TO_THE_OTHER[first])
+    assert kinds <= every
+    # pyiceberg writes manifests in threads: which file is torn at each second step is a race's outcome.
+    assert kinds == every if IS_THOROUGH else {kind for kind, _ in kinds} == written
 
 
 def _kind(uri: str) -> str:
