@@ -1,10 +1,12 @@
-"""Detect answers that do not have the service's shape, and treat them as lost.
+"""Detect answers that do not have the service's shape, and treat them as lost; and read their Date.
 
 A proxy between us and AWS may answer 200 with an HTML page, a list or `null`. botocore's parsers then raise
 AttributeError, TypeError and the like, which would look like a defect of this program.
 """
 
 from collections.abc import Mapping
+from datetime import UTC
+from email.utils import parsedate_to_datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
@@ -91,3 +93,21 @@ def _missing_of_a_row(parsed: Mapping[str, Any]) -> str:
                 if field not in row:
                     return f"a row of its {rows} has no {field}"
     return ""
+
+
+def date_of(answer: object) -> str | None:
+    """Return the Date header of an answer from boto3."""
+    metadata = answer.get("ResponseMetadata", {}) if isinstance(answer, dict) else {}
+    date = metadata.get("HTTPHeaders", {}).get("date")
+    return date if isinstance(date, str) else None
+
+
+def epoch_ms(date: str | None) -> int | None:
+    """Parse a Date header (RFC 9110); None if it is missing or damaged."""
+    if date is None:
+        return None
+    try:
+        moment = parsedate_to_datetime(date)
+        return int(moment.replace(tzinfo=moment.tzinfo or UTC).timestamp() * 1000)
+    except (ValueError, OverflowError):
+        return None

@@ -9,6 +9,7 @@ import hashlib
 import io
 import json
 import shutil
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -47,6 +48,10 @@ class DirectoryStorage:
                 _write(path.with_name(path.name + METADATA_SUFFIX), json.dumps(dict(metadata)).encode())
             _write(path, body)
         return PutOutcome.CREATED
+
+    def now_ms(self, prefix: str) -> int:  # noqa: ARG002 - one clock for all
+        """Return the time of the machine's clock, which the file system stamps files with."""
+        return time.time_ns() // 1_000_000
 
     def put_if_match(self, key: str, body: bytes, etag: str | None, content_type: str) -> bool:  # noqa: ARG002 - files have no type
         """Replace the file if its ETag is `etag`; None creates it."""

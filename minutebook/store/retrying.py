@@ -110,6 +110,10 @@ class RetryingStorage(RetryingStore):
         """Return the address of a key in the form of other tools."""
         return self.storage.uri(key)
 
+    def now_ms(self, prefix: str) -> int:
+        """Return the service's time in epoch ms, whatever this machine's clock says."""
+        return self._ask("LIST", prefix, lambda: self.storage.now_ms(prefix))
+
     def delete(self, keys: Iterable[str]) -> None:
         """Delete the objects; a missing key counts as deleted."""
         batch = list(keys)

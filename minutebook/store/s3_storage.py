@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from botocore.exceptions import BotoCoreError, ClientError
 
+from minutebook.aws.answers import date_of, epoch_ms
 from minutebook.aws.clients import error_code, http_status, is_retryable_code
 from minutebook.errors import OutcomeUnknown, StoreRefused, StoreUnavailable
 from minutebook.retry import Backoff, until_known
@@ -36,6 +37,18 @@ class S3Storage(S3Store):
     def uri(self, key: str) -> str:
         """Return `s3://bucket/key`."""
         return f"s3://{self.bucket}/{key}"
+
+    def now_ms(self, prefix: str) -> int:
+        """Send one LIST of one key, and return its Date; see `Storage`."""
+        what = f"LIST s3://{self.bucket}/{prefix}"
+        try:
+            answer = self._client.list_objects_v2(Bucket=self.bucket, Prefix=prefix, MaxKeys=1)
+        except FAILURES as exc:
+            raise translate(exc, what) from exc
+        date_ms = epoch_ms(date_of(answer))
+        if date_ms is None:
+            raise OutcomeUnknown(f"{what}: the answer has no Date")
+        return date_ms
 
     def put_if_match(self, key: str, body: bytes, etag: str | None, content_type: str) -> bool:
         """Send one PUT with `If-Match`, or `If-None-Match: *` where there must be nothing; see `Storage`.

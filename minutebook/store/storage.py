@@ -66,6 +66,9 @@ class Storage(ObjectStore, Protocol):
     def uri(self, key: str) -> str:
         """Return the address of a key in the form of other tools."""
 
+    def now_ms(self, prefix: str) -> int:
+        """Return the service's time in epoch ms, asked for by a request below `prefix`."""
+
     def put_if_match(self, key: str, body: bytes, etag: str | None, content_type: str) -> bool:
         """Replace the object if its ETag is `etag`; None creates it. False if the stored object is another one."""
 

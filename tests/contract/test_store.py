@@ -11,6 +11,7 @@ from minutebook.clock import SystemClock, new_id
 from minutebook.errors import StoreRefused
 from minutebook.store.objects import ObjectStore, PutOutcome
 from minutebook.store.s3 import S3Store
+from minutebook.store.s3_storage import S3Storage
 from tests.fakes.memory_store import MemoryBucket, MemoryStore
 from tests.witness.waiting import PATIENCE_SECONDS
 
@@ -129,6 +130,16 @@ def test_the_time_of_a_real_object_is_now(place: Place) -> None:
     head = store.head("k")
     assert head is not None
     assert abs(head.last_modified_ms - WALL.now_ms()) < 60_000
+
+
+def test_the_service_tells_its_time(place: Place) -> None:
+    """In whole seconds, by the Date of an answer; an empty prefix has one, too."""
+    client = place.client()
+    if not isinstance(client, S3Store):
+        pytest.skip("the fake lives on a manual clock")
+    storage = S3Storage(client._client, client.bucket)
+    before = WALL.now_ms()
+    assert before - 1000 <= storage.now_ms("nothing/here/") <= WALL.now_ms()
 
 
 def test_what_is_not_there_is_none(store: ObjectStore) -> None:

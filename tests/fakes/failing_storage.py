@@ -52,6 +52,10 @@ class FailingStorage:
         """Pass on, or fail."""
         return self._send(lambda: self._storage.put_if_absent(key, body, metadata, content_type))
 
+    def now_ms(self, prefix: str) -> int:
+        """Pass on, or fail."""
+        return self._send(lambda: self._storage.now_ms(prefix))
+
     def put_if_match(self, key: str, body: bytes, etag: str | None, content_type: str) -> bool:
         """Pass on, or fail."""
         return self._send(lambda: self._storage.put_if_match(key, body, etag, content_type))

@@ -4,11 +4,10 @@ import functools
 import random
 from collections.abc import Callable, Iterator, Mapping
 from copy import copy
-from datetime import UTC
-from email.utils import parsedate_to_datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
+from minutebook.aws.answers import date_of, epoch_ms
 from minutebook.aws.clients import KINESIS, ask
 from minutebook.aws.kinesis.answers import Answer, Beginning, HeldRecord, ListedShard, StreamSummary
 from minutebook.clock import Clock
@@ -143,7 +142,7 @@ class StreamClient:
         def timed() -> tuple[T, int | None]:
             sent_at = self._clock.monotonic()
             answer = request(self._make_client())
-            return answer, self._time.note(_date(answer), sent_at)
+            return answer, self._time.note(date_of(answer), sent_at)
 
         backoff = Backoff(self._clock, self._rng, budget_seconds=self._budget_seconds, first_seconds=0.25)
         return ask(timed, f"{what} of stream {self._name!r}", backoff, KINESIS)
@@ -171,21 +170,3 @@ def _held_record(record: "RecordTypeDef") -> HeldRecord:
         record["PartitionKey"],
         record["Data"],
     )
-
-
-def _date(answer: object) -> str | None:
-    """Return the Date header of an answer from boto3."""
-    metadata = answer.get("ResponseMetadata", {}) if isinstance(answer, dict) else {}
-    date = metadata.get("HTTPHeaders", {}).get("date")
-    return date if isinstance(date, str) else None
-
-
-def epoch_ms(date: str | None) -> int | None:
-    """Parse a Date header (RFC 9110); None if it is missing or damaged."""
-    if date is None:
-        return None
-    try:
-        moment = parsedate_to_datetime(date)
-        return int(moment.replace(tzinfo=moment.tzinfo or UTC).timestamp() * 1000)
-    except (ValueError, OverflowError):
-        return None

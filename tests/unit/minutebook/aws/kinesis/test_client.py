@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
+from minutebook.aws.answers import epoch_ms
 from minutebook.aws.kinesis.answers import Beginning, ListedShard
-from minutebook.aws.kinesis.client import StreamClient, epoch_ms
+from minutebook.aws.kinesis.client import StreamClient
 from minutebook.errors import StreamRefused, StreamUnavailable
 from tests.fakes.clock import START_MS, ManualClock
 
