@@ -43,9 +43,6 @@ NORMAL_LIFE: Final[Mapping[str, str]] = {
     "progress": "how far a processor is, for the supervisor's metrics; shown at `logLevel=debug` only",
     "day_goes_on": "an earlier run was ended before it had published; its finished tasks are reused",
     "publish_lost": "another run published the day meanwhile; the day is listed again",
-    "hour_not_trusted": "a published hour and its files disagree; the day reads its objects",
-    "hour_read_again": "a published hour is of other objects or settings than the day's; the day reads its objects",
-    "hours_taken_over": "the tasks of published hours that were reused, without reading their lines again",
     "published_ends_not_trusted": "a published day's list of last segments is damaged, or contradicts its manifest; "
     "names are listed instead",
     "published_ends_out_of_reach": "the output cannot be read; names are listed instead, which costs more requests",

@@ -1,4 +1,4 @@
-"""The audit of a day, or an hour of it: view it, read it, judge it, and write the verdict down.
+"""The audit of a day: view it, read it, judge it, and write the verdict down.
 
 `audit.audit_day` (the command `audit`) and `audit.examine` (a rewrite of the night) go through these files from top
 to bottom. The driver plans and decides. Objects lie in groups of shards: Spark's tasks work on them, or this process
@@ -6,7 +6,7 @@ where a day is small.
 
     audit              the whole, and which days are viewed again because they change while they are read
     day_view           the view: checkpoints, markers, then objects by name
-    reading            the lines: which tasks there are, by what earlier runs and hours have left
+    reading            the lines: which tasks there are, by what earlier runs have left
       shards.objects     in a task: cut tasks, read (`parquet.reading` collects facts), give these back to the groups
       collecting         with an event id: the day before, too, and numbers for all objects
     day_auditor        the judgement: asks the groups, searches neighbours and originals in between

@@ -73,7 +73,7 @@ def is_in_motion(context: JobContext, examined: Examined) -> bool:
     if all(finding.code != Code.BROKEN_CHAIN for finding in examined.chain_findings):
         return False
     before = examined.inventory
-    now = list_into_groups(context, before.day, before.until_ms, before.shard, before.grouping, before.hour)
+    now = list_into_groups(context, before.day, before.until_ms, before.shard, before.grouping)
     return now.digest() != before.digest()
 
 
@@ -159,9 +159,8 @@ def _write_without_copies(
     day_copies = copies.resolve_copies(context, collected, groups, orders)
     copies.check_share(day_copies, collected.expression, options.max_repeats, options.command)
     results = day_copies.shuffled.write()
-    work = WorkDone.of(results)
     return examined._replace(
-        work=work._replace(done=(), read=examined.work.read + work.read),
+        work=WorkDone.of(results),
         repeats=tuple(repeat for result in results for repeat in result.repeats),
         parts=tuple(result.part for result in results if result.part is not None),
         producers=copies.report_copies(context, day_copies, collected.expression, removed=day_copies.total),

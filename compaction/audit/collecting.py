@@ -8,15 +8,15 @@ reads an object. The driver holds the first number of each run of them that a ta
 """
 
 from bisect import bisect_right
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from compaction.audit.day_view import list_into_groups
 from compaction.audit.shards.objects import (
     CutArgument,
     DistributeObjects,
-    MeasuredTasks,
     OrderArgument,
+    TaskSize,
     distribute_tasks,
     make_order,
     measure_tasks,
@@ -29,7 +29,6 @@ from compaction.job.context import JobContext, partitions_for
 from compaction.parquet.plan import Task
 from compaction.shard_groups.grouping import ShardGrouping
 from compaction.shard_groups.port import ReadWithIds, ShardGroups, driver_values
-from compaction.tasks.taken import CachedTask
 from compaction.tasks.task import Order, TaskResult
 from minutebook.errors import SafetyRefusal, SettingsError
 from minutebook.format.day import Day
@@ -82,7 +81,7 @@ class CollectedIds(NamedTuple):
 
     `inventory` is the day's; objects of the day before are in as many groups behind the day's, and have the numbers
     below `first_of_day`. `results` are the day's, without facts; `runs` says which task reads the numbers from one
-    on, and `taken` what hours have left of tasks.
+    on.
     """
 
     read: ReadWithIds
@@ -92,7 +91,6 @@ class CollectedIds(NamedTuple):
     first_of_day: int
     results: list[TaskResult]
     runs: Mapping[int, int]
-    taken: Mapping[int, CachedTask]
     shards: NumberedShards
     shards_before: NumberedShards
 
@@ -149,14 +147,14 @@ def collect_ids(
     context: JobContext,
     inventory: DayObjects,
     cuts: Mapping[int, CutArgument],
-    measured: Mapping[int, MeasuredTasks],
+    measured: Mapping[int, Sequence[TaskSize]],
     orders: Mapping[int, OrderArgument],
     before: DayBefore,
     event_id: str,
 ) -> CollectedIds:
     """Run the day's tasks by `orders`, and those of the day before; their ids are distributed by digest.
 
-    `measured` says how many objects each group has.
+    `measured` are each group's tasks.
 
     Raises:
         SafetyRefusal: there are more objects than numbers.
@@ -194,7 +192,6 @@ def collect_ids(
         earlier.objects,
         results[:of_day],
         dict(sorted((number, result.number) for result in results[:of_day] for _, number in result.starts)),
-        {number: argument.order.taken for number, argument in orders.items() if argument.order.taken is not None},
         NumberedShards.of(results[:of_day]),
         NumberedShards.of(results[of_day:]),
     )
@@ -232,7 +229,7 @@ def _orders_before(
 ) -> list[Order]:
     if before.place is not None:
         return [
-            Order(Task(first_number + number, ()), before.place.address, published=(key,), ids=ids.of([number]))
+            Order(Task(first_number + number, ()), before.place.address, published=(key,), ids=ids.of(number, 1))
             for number, key in enumerate(before.published)
         ]
     return [Order(Task(first_number + number, ()), context.place.address, ids=ids) for number in range(earlier.tasks)]

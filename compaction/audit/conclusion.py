@@ -14,7 +14,6 @@ from compaction.audit.rules.lines import Rows, balance, repeat_findings
 from compaction.audit.shards.minutes import Minutes
 from compaction.columns.columns import Columns
 from compaction.columns.verdict import judge_columns
-from compaction.hours.kept import DoneTask
 from compaction.inventory.day_objects import DayObjects
 from compaction.inventory.tombstones import damage_of
 from compaction.job.context import AuditOptions, JobContext
@@ -67,31 +66,15 @@ class DayResult(NamedTuple):
 
 
 class WorkDone(NamedTuple):
-    """How many tasks read the day's lines, and how many of them an earlier run had done, or runs of hours.
-
-    `done` names those that left facts, or could have; `read` counts the objects whose lines they read.
-    """
+    """How many tasks read the day's lines, and how many of them an earlier run had done."""
 
     tasks: int = 0
     earlier: int = 0
-    taken: int = 0
-    done: tuple[DoneTask, ...] = ()
-    read: int = 0
 
     @classmethod
     def of(cls, results: Sequence[TaskResult]) -> Self:
         """Return what the results of tasks add up to."""
-        return cls(
-            len(results),
-            sum(result.is_earlier for result in results),
-            sum(result.is_taken for result in results),
-            tuple(
-                DoneTask(result.first, result.kept, result.part.key)
-                for result in results
-                if result.part is not None and result.first
-            ),
-            sum(result.read for result in results),
-        )
+        return cls(len(results), sum(result.is_earlier for result in results))
 
 
 class Examined(NamedTuple):
@@ -150,7 +133,7 @@ def conclude(
     now_ms = context.clock.now_ms()
     checks = _checks(options.level, examined, all_findings, equation, further_checks)
     checks += [*examined.producers.checks, *further_checks]
-    checks += _unfinished(inventory, now_ms, options.event_id)
+    checks += _unfinished(inventory, now_ms)
     findings = tuple(_reproducible(finding, inventory.day, options) for finding in ordered(all_findings))
     return Audit(
         schema=SCHEMA,
@@ -259,18 +242,8 @@ class _Scoped(NamedTuple):
         return cls(objects.day, objects.end_ms, objects.digest(), objects.objects, objects.size)
 
 
-def _unfinished(inventory: DayObjects, now_ms: int, event_id: str | None) -> list[AuditCheck]:
+def _unfinished(inventory: DayObjects, now_ms: int) -> list[AuditCheck]:
     """Say what a verdict leaves out, or that there can be none yet."""
-    if inventory.hour is not None:
-        of_hour = AuditCheck(
-            id="day_is_over", status="warning", message=f"the verdict is about hour {inventory.hour}"
-        )
-        if event_id is None:
-            return [of_hour]
-        message = (
-            f"ids under {event_id!r} are kept: copies are looked for when the day is compacted with the same path"
-        )
-        return [of_hour, AuditCheck(id="event_ids", status="not_asked", message=message)]
     if inventory.until_ms is not None:
         message = f"the verdict is about what arrived before {iso_time(inventory.until_ms)}"
         return [AuditCheck(id="day_is_over", status="warning", message=message)]

@@ -87,10 +87,7 @@ def orders_without_copies(
     restored = by_group_of_key(collected.inventory, lines)
     redone = {number: GroupToWrite(group, restored.get(number, {})) for number, group in groups.items()}
     dropping = order.order._replace(dropped=DroppedLines(collected.expression), is_again=True)
-    arguments = {
-        number: order._replace(order=dropping).numbered(number, collected.taken.get(number))
-        for number in range(len(collected.results))
-    }
+    arguments = {number: order._replace(order=dropping).numbered(number) for number in range(len(collected.results))}
     return collected.objects.repartition(groups_to_tasks, redone, tasks).repartition(
         order_without_copies, arguments, tasks
     )
@@ -207,9 +204,7 @@ def order_without_copies(values: Values, argument: OrderArgument) -> Iterator[Gr
         return
     task = Task(argument.order.task.number, tuple(group.group for group in groups))
     order = argument.order._replace(task=task, numbers=tuple(number for group in groups for number in group.numbers))
-    if argument.left is None or any(group.merge for group in task.groups):
-        order = order._replace(taken=None)
-    else:
+    if argument.left is not None and not any(group.merge for group in task.groups):
         order = order._replace(keeps=True, earlier=argument.left.get(fingerprint(task), ()))
     yield task.number, order
 
@@ -261,7 +256,7 @@ def _groups_before(context: JobContext, collected: CollectedIds, inventory: DayO
         inventory.storage,
         inventory.prefix,
         inventory.day,
-        JudgedMinutes(inventory.first_minute, inventory.end_ms // MINUTE_MS),
+        JudgedMinutes(inventory.day.first_minute, inventory.end_ms // MINUTE_MS),
         Interval(inventory.day.begin_ms, inventory.end_ms),
         inventory.compression,
         inventory.grouping,

@@ -68,7 +68,7 @@ def judge_coverage(
     Raises SettingsError if nothing of the day is to be judged.
     """
     application, inventory, now_ms = view.markers.application, view.inventory, context.clock.now_ms()
-    scope = judged_scope(inventory.day, application, now_ms, inventory.until_ms, inventory.hour)
+    scope = judged_scope(inventory.day, application, now_ms, inventory.until_ms)
     query = ProofQuery(scope, begins_ms(application), now_ms, view.stream, lookback_days)
     judged = _judge(context, query, view, judgement.proofs, published)
     # Without findings about lines: coverage takes what is known of a shard for the cause of its gaps.

@@ -143,14 +143,8 @@ class DayAuditor:
             inventory.storage,
             inventory.prefix,
             inventory.day,
-            JudgedMinutes(inventory.first_minute, inventory.end_ms // MINUTE_MS),
-            judged_scope(
-                inventory.day,
-                view.markers.application,
-                context.clock.now_ms(),
-                inventory.until_ms,
-                inventory.hour,
-            ),
+            JudgedMinutes(inventory.day.first_minute, inventory.end_ms // MINUTE_MS),
+            judged_scope(inventory.day, view.markers.application, context.clock.now_ms(), inventory.until_ms),
             inventory.compression,
             inventory.grouping,
             writes,
@@ -219,7 +213,7 @@ class DayAuditor:
         return find_neighbours(
             self._archive,
             inventory.prefix,
-            inventory.period,
+            inventory.day,
             queries,
             later,
             days=self._lookback_days,
@@ -270,7 +264,7 @@ class DayAuditor:
         for nearby in self._objects.collect(group_view.nearby_spans, arguments).values():
             spans |= nearby
         inventory = self._inventory
-        search = Originals(self._archive, inventory.prefix, inventory.period, spans, days=self._lookback_days)
+        search = Originals(self._archive, inventory.prefix, inventory.day, spans, days=self._lookback_days)
         return resolve_dropped_records(inventory.prefix, unresolved, search)
 
     def tasks_to_redo(self, lines: Mapping[str, RestoredLines]) -> frozenset[int]:

@@ -16,7 +16,7 @@ from compaction.job.context import JobContext
 from compaction.shard_groups.grouping import ShardGrouping, grouping_of
 from compaction.verdict.audit_document import AuditCheck
 from minutebook.errors import StreamRefused, StreamUnavailable
-from minutebook.format.day import Day, Hour, day_of_ms
+from minutebook.format.day import Day, day_of_ms
 from minutebook.proof.sources import Stream
 
 
@@ -30,10 +30,8 @@ class DayView(NamedTuple):
     checks: tuple[AuditCheck, ...] = ()
 
 
-def view_day(
-    context: JobContext, day: Day, until_ms: int | None, shard: str | None = None, hour: Hour | None = None
-) -> DayView:
-    """View a day, or what of it came before a time; `shard` and `hour` leave the objects of others out."""
+def view_day(context: JobContext, day: Day, until_ms: int | None, shard: str | None = None) -> DayView:
+    """View a day, or what of it came before a time; `shard` leaves the objects of others out."""
     prefix = context.place.prefix
     checkpoints = context.checkpoints()
     last = day_of_ms(day.end_ms if until_ms is None else until_ms)
@@ -43,23 +41,18 @@ def view_day(
         checkpoints = checkpoints.believed(markers.application.application)
     stream, checks = _stream(context, checkpoints, markers)
     grouping = grouping_of(markers.shards, context.sizes.shards)
-    inventory = list_into_groups(context, day, until_ms, shard, grouping, hour)
+    inventory = list_into_groups(context, day, until_ms, shard, grouping)
     if markers.application is not None:
         inventory = inventory._replace(compression=markers.application.compression)
     return DayView(checkpoints, markers.only(shard), inventory, stream, checks)
 
 
 def list_into_groups(
-    context: JobContext,
-    day: Day,
-    until_ms: int | None,
-    shard: str | None,
-    grouping: ShardGrouping,
-    hour: Hour | None = None,
+    context: JobContext, day: Day, until_ms: int | None, shard: str | None, grouping: ShardGrouping
 ) -> DayObjects:
-    """List a day, or what of it came before a time, or one shard of it, or one hour."""
+    """List a day, or what of it came before a time, or one shard of it."""
     listing = DayListing(context.archive, context.place.address, context.group_source(grouping.total), grouping)
-    return list_objects(listing, day, context.place.prefix, until_ms, shard, hour)
+    return list_objects(listing, day, context.place.prefix, until_ms, shard)
 
 
 def _stream(

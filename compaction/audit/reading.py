@@ -22,24 +22,17 @@ from compaction.parquet.plan import MergeGroup, Task, plan_tasks
 from compaction.parquet.rows import ZSTD_LEVEL
 from compaction.shard_groups.port import ShardGroups, driver_values
 from compaction.tasks.finished import YOUNG_MS, find_facts
-from compaction.tasks.taken import TakenHour
 from compaction.tasks.task import Order, TaskResult
-from minutebook.format.day import HOURS_A_DAY
 from minutebook.store.places import StorePrefix
 
 
 class Writing(NamedTuple):
-    """Where a rewrite writes: keys of its files begin with `folder`, `columns` come beside the envelope.
-
-    Tasks of `hours` are reused; an hour keeps the ids under the path `keeps_ids` for the night.
-    """
+    """Where a rewrite writes: keys of its files begin with `folder`, `columns` come beside the envelope."""
 
     out: StorePrefix
     folder: str
     zstd_level: int = ZSTD_LEVEL
     columns: Columns | None = None
-    hours: tuple[TakenHour, ...] = ()
-    keeps_ids: str = ""
 
 
 class DayRead(NamedTuple):
@@ -60,31 +53,17 @@ def read_objects(
             number: HeadArgument(number, context.place.address, inventory.storage, end) for number in grouping.numbers
         }
         return DayRead(inventory.rows.repartition(ask_heads, heads, grouping.total))
-    hours = () if write is None else write.hours
-    taken = (
-        {} if write is None else {at: part for hour in hours for at, part in hour.parts(write.out.address).items()}
-    )
-    bounds = (None, *grouping.bounds, None)
-    # An hour is cut as its part of the day: a day of hours has as many files as any other one.
-    day_bytes = inventory.size * (1 if inventory.hour is None else HOURS_A_DAY)
     cuts = {
-        number: CutArgument(
-            end,
-            context.sizes,
-            day_bytes,
-            inventory.marks.get(number, 0),
-            hours=_within(hours, *bounds[number - 1 : number + 1]),
-        )
+        number: CutArgument(end, context.sizes, inventory.size, inventory.marks.get(number, 0))
         for number in grouping.numbers
     }
     measured = inventory.rows.collect(measure_tasks, cuts)
-    numbers, count = number_tasks(measured, context.sizes, day_bytes, len(taken))
-    of_hours = {number: argument for number, argument in cuts.items() if argument.hours}
-    cuts = of_hours | {number: cuts[number]._replace(first_number=first) for number, first in numbers.items()}
+    numbers, count = number_tasks(measured, context.sizes, inventory.size)
+    cuts = {number: cuts[number]._replace(first_number=first) for number, first in numbers.items()}
     # Which copies are left out is known when all lines are read: nothing is written before that.
     argument = order_argument(context, None if options.drop_producer_duplicates else write)
-    orders = {number: argument.numbered(number, taken.get(number)) for number in range(count)}
-    if options.event_id is not None and inventory.hour is None:
+    orders = {number: argument.numbered(number) for number in range(count)}
+    if options.event_id is not None:
         before = before or look_back(context, inventory.day, grouping, options.published, inventory.shard)
         collected = collect_ids(context, inventory, cuts, measured, orders, before, options.event_id)
         return DayRead(collected.objects, collected.results, collected)
@@ -93,19 +72,13 @@ def read_objects(
     return DayRead(objects, sorted(driver_values(objects), key=lambda result: result.number))
 
 
-def _within(hours: Sequence[TakenHour], first: str | None, end: str | None) -> tuple[TakenHour, ...]:
-    """Return the part of the hours that concerns a group of shards: its argument travels to a task."""
-    parts = (hour.within(first, end) for hour in hours)
-    return tuple(hour for hour in parts if hour.firsts)
-
-
 def order_argument(context: JobContext, write: Writing | None) -> OrderArgument:
     """Return where tasks read and write, with what earlier runs have left."""
     order = _order(context, write)
     if write is None:
         return OrderArgument(order)
     left = find_facts(context.open(write.out.address), write.folder, context.clock.now_ms() - YOUNG_MS)
-    return OrderArgument(order._replace(keeps_ids=write.keeps_ids), left)
+    return OrderArgument(order, left)
 
 
 def orders_again(

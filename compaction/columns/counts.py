@@ -143,7 +143,7 @@ def total(parts: Sequence[TypedCounts]) -> TypedCounts:
     samples: dict[tuple[str, Kind], Sample] = {}
     for sample in (sample for part in parts for sample in part.samples):
         known = samples.get((sample.column, sample.kind), sample._replace(rows=0, positions=()))
-        # Sorted by shard and position: the parts of hours come in another order than those of a day.
+        # Sorted by shard and position: parts that were written again come last.
         places = tuple(sorted({*known.positions, *sample.positions})[:SAMPLES])
         samples[sample.column, sample.kind] = known._replace(rows=known.rows + sample.rows, positions=places)
     return TypedCounts(

@@ -74,8 +74,7 @@ def run_compact(request: CompactRequest, environ: Mapping[str, str]) -> int:
     An error of the Iceberg table's catalog is raised after the days are published.
     """
     now_ms = SystemClock().now_ms()
-    hour, so_far_ms = checks.hour_of(request, now_ms), scope.parse_so_far(request.so_far, now_ms)
-    days = checks.requested_days(request, day_of_ms(now_ms)) if hour is None else [hour.day]
+    days, so_far_ms = checks.requested_days(request, day_of_ms(now_ms)), scope.parse_so_far(request.so_far, now_ms)
     if request.recheck is not None and (request.recheck < 0 or so_far_ms is not None):
         raise SettingsError("--recheck takes a number of days, without --so-far", next_step="drop --so-far")
     event_id = checks.event_id_path(request.event_id, is_needed=request.drop_producer_duplicates)
@@ -89,7 +88,7 @@ def run_compact(request: CompactRequest, environ: Mapping[str, str]) -> int:
         drop_producer_duplicates=request.drop_producer_duplicates, max_repeats=request.max_repeats
     )
     columns = checks.columns_of_request(settings, request.columns, request.event_time, request.event_window)
-    options = rewrite.CompactOptions(audit_options, out, request.accept_defects, request.zstd_level, columns, hour)
+    options = rewrite.CompactOptions(audit_options, out, request.accept_defects, request.zstd_level, columns)
     conflicting: set[tuple[str, str]] = set()
     opened = (
         nullcontext()
@@ -117,9 +116,9 @@ def run_compact(request: CompactRequest, environ: Mapping[str, str]) -> int:
         def show(day: Day, done: rewrite.Compacted, seconds: float) -> DayRow:
             if done.conflicts and done.table is not None:
                 conflicting.add((done.table.table, str(day)))
-            _report(output, day, done, seconds, is_day=hour is None)
+            _report(output, day, done, seconds)
             if not request.as_json:
-                _show_outcome(done, DayFolder(out.prefix, day, hour), out)
+                _show_outcome(done, DayFolder(out.prefix, day), out)
             return row_of_compaction(day, done, fail_on)
 
         code = run.run(days, compact, show)
@@ -160,14 +159,13 @@ def _show_plan(run: DaysRun, day: Day, plan: dry_run.DryRun, _seconds: float) ->
     return row_of_plan(plan)
 
 
-def _report(output: reporter.Reporter, day: Day, done: rewrite.Compacted, seconds: float, *, is_day: bool) -> None:
+def _report(output: reporter.Reporter, day: Day, done: rewrite.Compacted, seconds: float) -> None:
     generation = "" if done.manifest is None else done.manifest.generation
     rows = None if done.manifest is None else done.manifest.rows
-    if is_day:  # alarms are about days
-        metrics = metric_line.DayMetrics(
-            str(day), done.verdict, seconds, rows, state=done.state, generation=generation or None
-        )
-        output.measure(metrics, None if done.result is None else done.result.audit)
+    metrics = metric_line.DayMetrics(
+        str(day), done.verdict, seconds, rows, state=done.state, generation=generation or None
+    )
+    output.measure(metrics, None if done.result is None else done.result.audit)
     if done.result is not None:
         output.show(done.result, generation)
 

@@ -13,9 +13,8 @@ that an object holds several times makes only two rows, so that an id shared by 
 
 import struct
 import tempfile
-from array import array
 from bisect import bisect_left
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from hashlib import blake2b
 from typing import IO, Final, NamedTuple
@@ -36,63 +35,42 @@ NUMBERS: Final = 1 << 32
 """Upper limit of object numbers: four bytes of a row."""
 RUN_BYTES: Final = 16 << 20
 """Bytes of rows that a task holds in memory; more are spilled as sorted runs to an unnamed temporary file."""
-_NUMBER_BYTES: Final = 4
 _PREFIX_BITS: Final = 32
 _PREFIX_BYTES: Final = _PREFIX_BITS // 8
-
-
-Rows = bytes | bytearray | memoryview
 
 
 class IdOrder(NamedTuple):
     """How a task collects ids: their path, the number of its first object, and the number of partitions.
 
-    `room`: how many numbers belong to the task. `numbers`: those of all its objects, if they are not consecutive.
+    `room`: how many numbers belong to the task.
     """
 
     expression: str
     first_number: int
     partitions: int
     room: int = NUMBERS
-    numbers: Sequence[int] = ()
 
-    def of(self, numbers: Sequence[int]) -> "IdOrder":
-        """Return the order with the ascending numbers of the task's objects; empty: unchanged."""
-        if not numbers:
-            return self
-        is_consecutive = numbers[-1] - numbers[0] + 1 == len(numbers)
-        own = () if is_consecutive else array("Q", numbers)
-        return self._replace(first_number=numbers[0], room=len(numbers), numbers=own)
-
-    def number_at(self, place: int) -> int:
-        """Return the number of the object at an index in the task."""
-        return self.numbers[place] if self.numbers else self.first_number + place
+    def of(self, first_number: int, room: int) -> "IdOrder":
+        """Return the order of a task with the numbers of its objects."""
+        return self._replace(first_number=first_number, room=room)
 
 
 class IdCollector:
     """Collects the ids of a task's lines, object by object and block by block.
 
-    `keep`: called with the rows of each object in place of collecting them. Raises SafetyRefusal if the order has too
-    few numbers for the objects.
+    Raises SafetyRefusal if the order has too few numbers for the objects.
     """
 
-    def __init__(
-        self,
-        order: IdOrder,
-        keys: Sequence[str],
-        run_bytes: int = RUN_BYTES,
-        keep: Callable[[Rows], None] | None = None,
-    ) -> None:
-        if len(keys) > order.room or (keys and order.number_at(len(keys) - 1) >= NUMBERS):
+    def __init__(self, order: IdOrder, keys: Sequence[str], run_bytes: int = RUN_BYTES) -> None:
+        if len(keys) > order.room or order.first_number + len(keys) > NUMBERS:
             raise SafetyRefusal(
                 f"a task has {len(keys):,} objects, and numbers for {order.room:,} from {order.first_number:,} on: "
                 "copies would be taken out of other objects",
                 next_step="run the command without --event-id, and report this",
             )
         self._path = PayloadPath(order.expression)
-        self._numbers = {key: order.number_at(place) for place, key in enumerate(keys)}
+        self._numbers = {key: number for number, key in enumerate(keys, start=order.first_number)}
         self._run_bytes = run_bytes
-        self._keep = keep
         self._runs = _Runs(order.partitions)
         self._rows = bytearray()
         self._key = ""
@@ -115,24 +93,8 @@ class IdCollector:
                 missing += 1
                 continue
             rows += ROW.pack(id_digest(event_id), number, line, max(0, arrival_ms))
-        self.pass_over(key, missing)
-
-    def take(self, key: str, rows: bytearray) -> None:
-        """Add all rows of the object at `key`, as another collector passed them to `keep`."""
-        count = len(rows) // ROW_BYTES
-        for place, byte in enumerate(self._numbers[key].to_bytes(_NUMBER_BYTES, "big"), start=DIGEST_BYTES):
-            rows[place::ROW_BYTES] = bytes([byte]) * count
-        self._hold(rows)
-
-    def pass_over(self, key: str, missing: int) -> None:
-        """Count lines of the object at `key` without an id."""
         if missing:
             self._missing[key] = self._missing.get(key, 0) + missing
-
-    def finish(self) -> list[int]:
-        """End the last object; return the number of lines without an id, for each object."""
-        self._end_object()
-        return [self._missing.get(key, 0) for key in self._numbers]
 
     def missing(self) -> dict[str, int]:
         """Return the number of lines without an id, by object key."""
@@ -144,14 +106,8 @@ class IdCollector:
         yield from self._runs.drain(self._rows)
 
     def _end_object(self) -> None:
-        self._hold(first_two(self._of_object))
+        self._rows += first_two(self._of_object)
         self._of_object.clear()
-
-    def _hold(self, rows: Rows) -> None:
-        if self._keep is not None:
-            self._keep(rows)
-            return
-        self._rows += rows
         if len(self._rows) >= self._run_bytes:
             self._runs.spill(self._rows)
             self._rows.clear()
@@ -224,7 +180,7 @@ def stretches(ordered: pa.Buffer, key_bytes: int = DIGEST_BYTES) -> list[tuple[i
     return groups
 
 
-def first_two(rows: bytearray) -> Rows:
+def first_two(rows: bytearray) -> bytearray | memoryview:
     """Return the sorted rows of one object, at most two for an event; the second one counts the event's lines."""
     ordered = sorted_rows(rows)
     groups = stretches(ordered)

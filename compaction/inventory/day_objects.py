@@ -22,7 +22,7 @@ from compaction.shard_groups.grouping import ShardGrouping
 from compaction.shard_groups.opened import open_in_task
 from minutebook.compression import Compression
 from minutebook.errors import ObjectVanished
-from minutebook.format.day import Day, Hour
+from minutebook.format.day import Day
 from minutebook.format.minute import MINUTE_MS
 from minutebook.published.inventory import PublishedRow, inventory_digest
 from minutebook.store.objects import ListedObject
@@ -92,7 +92,7 @@ class Spool:
 
 
 class DayObjects(NamedTuple):
-    """What is stored of one day, or of one `hour` of it. `rows` are in the groups of their shards, as lists.
+    """What is stored of one day. `rows` are in the groups of their shards, as lists.
 
     `storage` None: tasks run in other processes and open their own.
     `until_ms` ends the scope within the day (None: the whole day); `has_later`: `rows` include later minutes, which
@@ -114,17 +114,6 @@ class DayObjects(NamedTuple):
     has_later: bool = False
     shard: str | None = None
     compression: Compression | None = None
-    hour: Hour | None = None
-
-    @property
-    def period(self) -> Day | Hour:
-        """The day, or its hour."""
-        return self.hour or self.day
-
-    @property
-    def first_minute(self) -> int:
-        """Its first minute."""
-        return self.period.first_minute
 
     @property
     def end_ms(self) -> int:
@@ -142,7 +131,7 @@ class DayObjects(NamedTuple):
 
     def holds(self, row: ListedSegment) -> bool:
         """Return whether the scope includes an object of this key."""
-        if not row.key.startswith(self.period.path(self.prefix)) or (self.shard and f"/{self.shard}/" not in row.key):
+        if not row.key.startswith(self.day.path(self.prefix)) or (self.shard and f"/{self.shard}/" not in row.key):
             return False
         end = self.end_minute
         return row.parsed is None or end is None or row.parsed.minute < end
@@ -162,16 +151,11 @@ class DayListing(NamedTuple):
 
 
 def list_objects(
-    listing: DayListing,
-    day: Day,
-    prefix: str,
-    until_ms: int | None = None,
-    shard: str | None = None,
-    hour: Hour | None = None,
+    listing: DayListing, day: Day, prefix: str, until_ms: int | None = None, shard: str | None = None
 ) -> DayObjects:
-    """List a day: the part before a time, one shard, or one hour, which ends at `until_ms`."""
+    """List a day: the part before a time, or one shard."""
     grouping = listing.grouping
-    pieces = _pieces(listing.storage, (hour or day).path(prefix))
+    pieces = _pieces(listing.storage, day.path(prefix))
     storage = listing.storage if listing.source.is_local else None
     end = _end_minute(until_ms)
     arguments = {
@@ -202,7 +186,6 @@ def list_objects(
         until_ms=until_ms,
         has_later=any(piece.is_more for piece in listed),
         shard=shard,
-        hour=hour,
     )
 
 

@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 
 from compaction.inventory.segments import ListedSegment, decode_if_ours, expected_key, make_row
 from minutebook.format.arrival import STEP_BACK_MINUTES
-from minutebook.format.day import MINUTES_A_DAY, MINUTES_AN_HOUR, Day, Hour
+from minutebook.format.day import MINUTES_A_DAY, MINUTES_AN_HOUR, Day
 from minutebook.format.keys import SegmentKey, minute_prefix
 from minutebook.format.metadata import SegmentMetadata
 from minutebook.format.position import Position
@@ -196,36 +196,31 @@ class OutwardScan:
 
 
 class SearchArea(NamedTuple):
-    """The archive to search, around a day or hour, on at most `days` days of each side."""
+    """The archive to search, around a day, on at most `days` days of each side."""
 
     storage: RetryingStorage
     prefix: str
-    period: Day | Hour
+    day: Day
     days: int
     archive: ArchiveIndex
-
-    @property
-    def day(self) -> Day:
-        """The day, or that of the hour."""
-        return self.period.day if isinstance(self.period, Hour) else self.period
 
 
 def find_neighbours(
     storage: RetryingStorage,
     prefix: str,
-    period: Day | Hour,
+    day: Day,
     queries: Mapping[str, NeighbourQuery],
     later: Iterable[ListedSegment] = (),
     *,
     days: int = LOOKBACK_DAYS,
     published: LastSegments = none_published,
 ) -> Neighbours:
-    """Search outward from the day, or the hour, until each shard has the neighbours it needs.
+    """Search outward from the day until each shard has the neighbours it needs.
 
     `later` are rows of the rest of the day that may be neighbours, where the scope ends within the day. `published`
     is asked for quiet shards.
     """
-    area = SearchArea(storage, prefix, period, days, ArchiveIndex(storage, prefix))
+    area = SearchArea(storage, prefix, day, days, ArchiveIndex(storage, prefix))
     after, before = OutwardScan(queries, 1), OutwardScan(queries, -1)
     after.add(later)
     to_the_end = _search(area, after, QuietShards(none_published, {}, partial(_find, area)))
@@ -254,16 +249,13 @@ def _predecessors(
 
 def _search(area: SearchArea, scan: OutwardScan, quiet: QuietShards) -> bool:
     """Search one side; return whether the archive was searched to its end there."""
-    day, sign = area.day, scan.sign
-    outward = list(islice(area.archive.days(first_outward(area.period, sign), sign), area.days + 1))
-    is_next = True
+    next_day, sign = area.day.shift(scan.sign), scan.sign
+    outward = list(islice(area.archive.days(next_day, sign), area.days + 1))
     for other in outward[: area.days]:
-        # The adjacent hour is always listed: arrival times may step back over midnight, and over full hours.
-        is_adjacent = is_next and abs(other.number - day.number) <= 1
+        # The nearest hour of the next day is always listed: arrival times may step back over midnight.
+        is_adjacent = other == next_day
         if is_adjacent:
-            nearest = _hours(area, other, sign)[:1]
-            _list(area, nearest, scan)
-            is_next = not nearest
+            _list(area, _hours(area, other, sign)[:1], scan)
         unsure = quiet.pass_day(other, scan.missing)
         scan.add_published(quiet.links)
         if not scan.missing:
@@ -295,12 +287,7 @@ def _list_beyond_edges(area: SearchArea, scan: OutwardScan) -> None:
 
 def _hours(area: SearchArea, day: Day, sign: int) -> list[str]:
     """Return the hour folders of a day, the nearest first."""
-    return [hour.path(area.prefix) for hour in area.archive.hours(day, sign, area.period)]
-
-
-def first_outward(period: Day | Hour, sign: int) -> Day:
-    """Return the day with which a search outward begins: the next one, or the hour's own day."""
-    return period.day if isinstance(period, Hour) else period.shift(sign)
+    return [hour.path(area.prefix) for hour in area.archive.hours(day, sign)]
 
 
 def _list(area: SearchArea, folders: Sequence[str], scan: OutwardScan) -> None:
@@ -314,7 +301,7 @@ def _find(area: SearchArea, end: LastSegment) -> ChainLink | None:
     """Return the segment that a published day names, as it is stored; None when it is gone or is another one."""
     row = make_row(area.prefix, ListedObject(end.key, 0, "", 0))
     link = None if row.parsed is None else _link(area, row)
-    if link is None or link.metadata.minute >= area.period.first_minute:
+    if link is None or link.metadata.minute >= area.day.first_minute:
         return None
     is_same = (link.metadata.last, link.metadata.minute, link.metadata.after) == (end.last, end.minute, end.after)
     return link if is_same else None

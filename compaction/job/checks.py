@@ -10,25 +10,15 @@ from compaction.columns.columns import Columns
 from compaction.columns.event_time import WINDOW_DAYS, with_event_time
 from compaction.columns.files import columns_file
 from compaction.job.request import AuditRequest, CompactRequest
-from compaction.job.scope import SETTLED_MS
 from compaction.job.settings import JobSettings
 from compaction.stream.kinesis import SHARE
 from compaction.verdict.audit_document import AuditLevel
 from compaction.verdict.exit_code import FAIL_ON, FailOn
 from minutebook.errors import SettingsError
-from minutebook.format.day import Day, Hour, day_of_ms, day_range, hour_of_ms, parse_day
+from minutebook.format.day import Day, day_range, parse_day
 from minutebook.format.payload import PayloadPath
 from minutebook.published.schema import SCHEMA
 
-LAST: Final = "last"
-"""The value of `--hour` for the last settled hour, of whichever day."""
-_OF_THE_NIGHT: Final = {
-    "--drop-producer-duplicates": "give it to the night: copies are found over the whole day; an hour with "
-    "--event-id keeps its ids for it, and holds all records",
-    "--iceberg": "give it to the night: it takes the hour over into the day; minutebook.reader reads it now "
-    "(intraday=True)",
-}
-"""What to do instead, for nightly options that do not go with `--hour`."""
 _TABLE: Final = re.compile(r"[^\s./]+(\.[^\s./]+)+")
 
 
@@ -51,35 +41,6 @@ def requested_days(request: AuditRequest | CompactRequest, today: Day) -> list[D
             f"{days[-1]} lies in the future: it is {today} in UTC", next_step="name a day that has begun"
         )
     return days
-
-
-def hour_of(request: CompactRequest, now_ms: int) -> Hour | None:
-    """Return the one hour, `last` being the last settled one; None: days are requested."""
-    if request.hour is None:
-        return None
-    options = {
-        "--from and --to": request.first is not None or request.last is not None,
-        "--recheck": request.recheck is not None,
-        "--drop-producer-duplicates": request.drop_producer_duplicates,
-        "--iceberg": request.iceberg is not None,
-        "--so-far": request.so_far is not None,
-        "--report": request.report is not None,
-        "--dry-run": request.dry_run,
-    }
-    if of_days := [option for option, is_given in options.items() if is_given]:
-        raise SettingsError(
-            f"--hour cannot be given with {of_days[0]}",
-            next_step=_OF_THE_NIGHT.get(
-                of_days[0], "name --date and --hour alone, and the rest when the day is compacted"
-            ),
-        )
-    if request.hour == LAST and request.date is None:
-        return hour_of_ms(now_ms - SETTLED_MS).before()
-    if request.hour == LAST or re.fullmatch(r"[01]?[0-9]|2[0-3]", request.hour, re.ASCII) is None:
-        raise SettingsError(
-            f"--hour {request.hour} names no hour", next_step="write --date D --hour 0 to 23, or --hour last alone"
-        )
-    return Hour(requested_days(request, day_of_ms(now_ms))[0], int(request.hour))
 
 
 def audit_level(level: str, event_id: str | None) -> AuditLevel:

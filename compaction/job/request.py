@@ -129,12 +129,6 @@ class CompactRequest(NamedTuple):
     zstd_level: Annotated[
         int, typer.Option(min=1, max=19, metavar="LEVEL", help="Of the Parquet files: smaller, and more CPU.")
     ] = 1
-    hour: Annotated[
-        str | None,
-        typer.Option(
-            metavar="HOUR", help="Publish this hour of --date alone, or the `last`; the night takes it over."
-        ),
-    ] = None
     columns: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="Typed columns beside the payload: a mapping, a JSON Schema or an .avsc."),
@@ -156,7 +150,7 @@ class CompactRequest(NamedTuple):
     @property
     def is_range(self) -> bool:
         """Whether several days are requested or may be: one that fails does not stop the others."""
-        return (self.date is None and self.hour is None) or self.recheck is not None
+        return self.date is None or self.recheck is not None
 
 
 class ColumnsRequest(NamedTuple):

@@ -1,4 +1,4 @@
-"""The scope of a verdict: a whole UTC day of an application, a settled hour of it, or the day so far.
+"""The scope of a verdict: a whole UTC day of an application, or the day so far.
 
     the day                                        whole                      so far
     lies in the future                             SettingsError              SettingsError
@@ -16,17 +16,17 @@ from typing import Final
 from minutebook.coverage.intervals import Interval
 from minutebook.coverage.verdict import SO_FAR_MARGIN_MS, day_scope
 from minutebook.errors import SettingsError
-from minutebook.format.day import Day, Hour
+from minutebook.format.day import Day
 from minutebook.format.markers import ApplicationRecord
 from minutebook.format.minute import MINUTE_MS, iso_time
 
 SETTLED_MS: Final = 20 * 60_000
-"""How long after its end a day or an hour is settled."""
+"""How long after its end a day is settled."""
 
 
-def is_settled(period: Day | Hour, now_ms: int) -> bool:
-    """Return whether everything that arrived on the day, or in the hour, must be archived by now."""
-    return now_ms >= period.end_ms + SETTLED_MS
+def is_settled(day: Day, now_ms: int) -> bool:
+    """Return whether everything that arrived on the day must be archived by now."""
+    return now_ms >= day.end_ms + SETTLED_MS
 
 
 def begins_ms(application: ApplicationRecord | None) -> int:
@@ -35,22 +35,16 @@ def begins_ms(application: ApplicationRecord | None) -> int:
 
 
 def judged_scope(
-    day: Day,
-    application: ApplicationRecord | None,
-    now_ms: int,
-    until_ms: int | None = None,
-    hour: Hour | None = None,
+    day: Day, application: ApplicationRecord | None, now_ms: int, until_ms: int | None = None
 ) -> Interval:
-    """Return the interval that is judged: a day, the part before `until_ms`, or an hour; raises SettingsError."""
+    """Return the interval that is judged: a day, or the part before `until_ms`; raises SettingsError."""
     begin_ms = begins_ms(application)
-    from_ms = begin_ms if hour is None else max(begin_ms, hour.begin_ms)
-    scope = day_scope(day, from_ms, now_ms, so_far_ms=until_ms)
-    period = hour or day
-    if period.begin_ms > now_ms:
-        raise SettingsError(f"{period} lies in the future", next_step="name one that has begun")
+    scope = day_scope(day, begin_ms, now_ms, so_far_ms=until_ms)
+    if day.begin_ms > now_ms:
+        raise SettingsError(f"{day} lies in the future", next_step="name a day that has begun")
     if scope is not None:
         return scope
-    what = f"the part of {day} up to {iso_time(until_ms)}" if until_ms is not None and hour is None else str(period)
+    what = str(day) if until_ms is None else f"the part of {day} up to {iso_time(until_ms)}"
     raise SettingsError(
         f"{what} ended before this archive begins, at {iso_time(begin_ms)}",
         next_step="name a day of the archive; earlier records were never to be in it",

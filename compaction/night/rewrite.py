@@ -1,4 +1,4 @@
-"""Bring what is published of a day, or an hour, up to its objects. After a crash, running it again finishes it.
+"""Bring what is published of a day up to its objects. After a crash, running it again finishes it.
 
     its objects are those of the published generation ....... judge it again: only the verdict may change
     one came late, went or changed, or nothing is published . read, audit and publish a new generation
@@ -11,7 +11,6 @@ published days a night visits again, `recheck` says.
 
 import heapq
 from collections.abc import Iterable
-from functools import partial
 from itertools import groupby, repeat
 from typing import Final, Literal, NamedTuple
 
@@ -23,7 +22,6 @@ from compaction.audit.conclusion import DayResult, Examined
 from compaction.audit.day_view import DayView, view_day
 from compaction.audit.reading import Writing
 from compaction.columns.columns import Columns
-from compaction.hours import kept, published, taking
 from compaction.inventory.day_objects import DayObjects
 from compaction.inventory.segments import row_of_published
 from compaction.job import scope
@@ -38,7 +36,7 @@ from compaction.tables.events import files
 from compaction.verdict.audit_document import Audit, decode_audit, encode_audit, publishable
 from compaction.verdict.findings import SAMPLES, Code, Finding, finding
 from minutebook.errors import SafetyRefusal
-from minutebook.format.day import Day, Hour
+from minutebook.format.day import Day
 from minutebook.format.minute import iso_time, minute_text
 from minutebook.owner import read_owned
 from minutebook.published import generation
@@ -59,7 +57,7 @@ _NOT_OVER: Final = (
 class CompactOptions(NamedTuple):
     """The options of a compaction; see the command's help.
 
-    `zstd_level` is not part of the name of a day's generation: the rows are the same. `hour`: only this hour.
+    `zstd_level` is not part of the name of a day's generation: the rows are the same.
     """
 
     audit: AuditOptions
@@ -67,7 +65,6 @@ class CompactOptions(NamedTuple):
     accept_defects: bool = False
     zstd_level: int = ZSTD_LEVEL
     columns: Columns | None = None
-    hour: Hour | None = None
 
 
 class Compacted(NamedTuple):
@@ -100,12 +97,13 @@ def compact_day(context: JobContext, out: RetryingStorage, day: Day, options: Co
         SettingsError: the day ended before the archive begins, or none of it can be judged yet.
     """
     application, now_ms = read_owned(context.archive, context.place.prefix, context.owner), context.clock.now_ms()
-    hour = options.hour
-    until_ms = scope.scope_end(day, options.audit.so_far_ms, now_ms) if hour is None else hour.end_ms
-    scope.judged_scope(day, application, now_ms, until_ms, hour)
-    if until_ms is not None and (whole := published.whole_day(out, options.out.prefix, day)) is not None:
-        return Compacted("already", None, None, whole.verdict, reason="its day is, as a whole")
-    if (until_ms is None or hour is not None) and not scope.is_settled(hour or day, now_ms):
+    until_ms = scope.scope_end(day, options.audit.so_far_ms, now_ms)
+    scope.judged_scope(day, application, now_ms, until_ms)
+    if until_ms is not None:
+        pointer = Publisher(out, DayFolder(options.out.prefix, day)).current().pointer
+        if pointer is not None and pointer.until is None:
+            return Compacted("already", None, None, pointer.verdict, reason="its day is, as a whole")
+    elif not scope.is_settled(day, now_ms):
         return Compacted("held", None, None, "unknown", reason=_NOT_OVER)
     run = _Run(context, out, day, options, until_ms)
     for number in range(1, _PUBLISH_ATTEMPTS + 1):
@@ -142,10 +140,7 @@ class _Run:
         self._day = day
         audit = options.audit._replace(published=options.audit.published or options.out)
         self._options = options._replace(audit=audit)
-        self._hour_name = partial(
-            generation_name.hour_generation_of, columns=options.columns, zstd_level=options.zstd_level
-        )
-        self._folder = DayFolder(options.out.prefix, day, options.hour)
+        self._folder = DayFolder(options.out.prefix, day)
         self._publisher = Publisher(out, self._folder)
         self._log = structlog.get_logger().bind(day=self._folder.name)
         self._pointer = PointerUpdate(self._publisher, context.new_id, audit.event_id, self._until)
@@ -195,11 +190,9 @@ class _Run:
     def _view(self) -> _View:
         """Read the pointer before all else: If-Match then rejects an older view of the day."""
         current = self._publisher.current()
-        audit, hour = self._options.audit, self._options.hour
-        day = view_day(self._context, self._day, self._until_ms, hour=hour)
+        audit = self._options.audit
+        day = view_day(self._context, self._day, self._until_ms)
         objects = day.inventory
-        if hour is not None:
-            return _View(current, day, self._hour_name(objects.digest, audit.event_id), None)
         before = None
         if audit.event_id is not None:
             before = collecting.look_back(self._context, self._day, objects.grouping, audit.published)
@@ -232,16 +225,11 @@ class _Run:
     def _rewrite(self, view: _View, *, is_last: bool) -> tuple[Manifest, DayResult, Examined] | None:
         folder = self._folder.generation(view.generation)
         options, columns = self._options.audit, self._options.columns
-        source = taking.HourSource(self._publisher.storage, self._folder, self._hour_name)
-        hours = taking.take_hours(source, view.objects)
-        keeps_ids = "" if self._options.hour is None or options.event_id is None else options.event_id
-        writing = Writing(self._options.out, folder, self._options.zstd_level, columns, hours, keeps_ids)
+        writing = Writing(self._options.out, folder, self._options.zstd_level, columns)
         examined = examine(self._context, view.day, options, writing, view.before)
         work = examined.work
         if work.earlier:
             self._log.info("day_goes_on", tasks=work.tasks, done_before=work.earlier)
-        if hours:
-            self._log.info("hours_taken_over", hours=len(hours), tasks=work.tasks, taken=work.taken, read=work.read)
         if is_in_motion(self._context, examined):
             if not is_last:
                 return None
@@ -273,17 +261,13 @@ class _Run:
         """Store the inventory, the ends of the chains and the audit, then the manifest."""
         key = self._folder.manifest(manifest.generation, manifest.writer)
         self._publisher.put_inventory(key, view.objects.spool.chunks())
-        if self._options.hour is None:
-            self._publisher.put_beside(generation.ends_beside(key), ends.encode_ends(manifest, examined.ends))
-        else:
-            kept.keep_tasks(self._publisher.storage, self._folder, manifest, examined.work.done)
+        self._publisher.put_beside(generation.ends_beside(key), ends.encode_ends(manifest, examined.ends))
         self._publisher.put_audit(manifest.audit, encode_audit(audit))
         self._publisher.put_manifest(manifest)
 
     def _settle(self) -> tuple[int, TableCommit | None]:
         """Commit to the table, then sweep: until then the table may name the replaced generation."""
         context, commit = self._context, None
-        published.give_way(self._publisher.storage, self._folder.root, self._day)
         if context.table is not None:
             work = files.EventWork(self._options.out.address, context.spread, context.clock)
             events = files.files_by_event(self._publisher, self._options.columns, work)

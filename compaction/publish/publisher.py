@@ -126,10 +126,8 @@ class Publisher(PublishedReader):
         """Write the symlink manifest of what the pointer names now.
 
         Its ETag is read before the pointer, so that S3 rejects an older view and the last writer has seen the last
-        pointer. Hours have none: a table of days would hold their rows twice.
+        pointer.
         """
-        if self.folder.hour is not None:
-            return
         key, backoff = self.folder.symlinks, self.storage.new_backoff()
         while True:
             stored = self.storage.get(key)

@@ -12,8 +12,7 @@ facts by fingerprint, reuses whole parts and reads the rest. All of this must ho
     the part that they name ................... lies in the generation's folder, has the stated size, ETag and rows,
                                                 and as many rows as its objects have lines
 
-A day reuses the tasks of its hours by the same rules, and copies their parts (`copy_from`). Functions that call the
-store raise StoreUnavailable or StoreRefused.
+Functions that call the store raise StoreUnavailable or StoreRefused.
 """
 
 import hashlib
@@ -28,11 +27,9 @@ import pyarrow.parquet as pq
 
 from compaction.columns.arrow_columns import long_column, text_column, with_gaps
 from compaction.columns.counts import StatedCounts, TypedCounts
-from compaction.event_ids.kept import CachedIds
 from compaction.inventory.segments import Disorder, SegmentFacts
 from compaction.parquet.plan import RawObject, Task
 from compaction.parquet.rows import PARQUET_TYPE, read_footer
-from compaction.tasks.taken import CachedTask
 from minutebook.errors import FormatError
 from minutebook.format.position import Position
 from minutebook.published.inventory import inventory_digest
@@ -40,8 +37,6 @@ from minutebook.published.schema import SCHEMA_VERSION
 from minutebook.store.retrying import RetryingStorage
 
 FACTS_FOLDER: Final = "_facts/"
-MOST_COPIED: Final = 5 << 30
-"""The largest object that S3 copies in one request."""
 YOUNG_MS: Final = 24 * 3_600_000
 """Maximum age of facts to be reused. The sweep deletes parts after three days, so a run that reuses one has two days
 left before another run's sweep could delete it."""
@@ -76,20 +71,15 @@ class Part(NamedTuple):
 
 
 class FinishedTask(NamedTuple):
-    """The facts of a task, and its part. `left_out`: digest of the lines that the part lacks; empty: none.
-
-    `key` is the key of the stored facts; `ids` names the file of event ids that an hour has stored.
-    """
+    """The facts of a task, and its part. `left_out`: digest of the lines that the part lacks; empty: none."""
 
     part: Part
     facts: tuple[SegmentFacts, ...]
     left_out: str = ""
-    key: str = ""
-    ids: CachedIds | None = None
 
 
 class _Footer(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """The task of these facts, and its part. Earlier versions know neither `left_out` nor `ids`."""
+    """The task of these facts, and its part. Earlier versions do not know `left_out`."""
 
     format: str
     task: str
@@ -99,7 +89,6 @@ class _Footer(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defa
     etag: str
     typed: StatedCounts | None
     left_out: str = ""
-    ids: CachedIds | None = None
 
 
 def fingerprint(task: Task) -> str:
@@ -122,18 +111,17 @@ def find_facts(out: RetryingStorage, folder: str, since_ms: int) -> dict[str, tu
     return {task: tuple(keys) for task, keys in by_task.items()}
 
 
-def keep_facts(out: RetryingStorage, folder: str, task: Task, finished: FinishedTask) -> str:
-    """Store the facts of a task, in one PUT, after its part exists; return the key.
+def keep_facts(out: RetryingStorage, folder: str, task: Task, finished: FinishedTask) -> None:
+    """Store the facts of a task, in one PUT, after its part exists.
 
-    Nothing is stored (and "" returned) if an object could not be read to its end: a retry may find it whole.
+    Nothing is stored if an object could not be read to its end: a retry may find it whole.
     """
     if any(read.problem for read in finished.facts):
-        return ""
+        return
     name = fingerprint(task)
     body = encode_facts(name, task.objects, finished)
     key = f"{folder}{FACTS_FOLDER}{name}-{_digest(body)}.parquet"
     out.put_if_absent(key, body, content_type=PARQUET_TYPE)
-    return key
 
 
 def reuse(
@@ -150,25 +138,8 @@ def reuse(
             continue
         finished = _decoded(stored.body, name, task.objects)
         if finished is not None and finished.left_out == left_out and _is_whole(out, folder, finished):
-            return finished._replace(key=key)
+            return finished
     return None
-
-
-def copy_from(out: RetryingStorage, folder: str, task: Task, taken: CachedTask, new_key: str) -> FinishedTask | None:
-    """Return what a task of an hour left, with its part copied to the day's folder; None: read the lines.
-
-    The copy is conditional on the part's ETag, and its footer is read back. It belongs to the day: deleting files of
-    the hour does not affect it.
-    """
-    hour = reuse(out, taken.folder, task, [taken.facts])
-    if hour is None or hour.part.size > MOST_COPIED or not out.copy(hour.part.key, new_key, hour.part.etag):
-        return None
-    try:
-        etag = check_footer(out, hour.part._replace(key=new_key))
-    except FormatError:
-        return None
-    copied = hour._replace(part=hour.part._replace(key=new_key, etag=etag))
-    return copied._replace(key=keep_facts(out, folder, task, copied))
 
 
 def _is_whole(out: RetryingStorage, folder: str, finished: FinishedTask) -> bool:
@@ -218,7 +189,7 @@ def encode_facts(name: str, objects: Sequence[RawObject], finished: FinishedTask
     """Return the file of facts: one row per object, in the task's order."""
     part, facts, left_out = finished.part, finished.facts, finished.left_out
     typed = None if part.typed is None else StatedCounts.of(part.typed)
-    footer = _Footer(_FORMAT, name, part.key, part.rows, part.size, part.etag, typed, left_out, finished.ids)
+    footer = _Footer(_FORMAT, name, part.key, part.rows, part.size, part.etag, typed, left_out)
     rows = [_row(raw_object, read) for raw_object, read in zip(objects, facts, strict=True)]
     columns = [_texts([row[field] for row in rows]) for field in _TEXTS]
     columns += [long_column(row[field] for row in rows) for field in _NUMBERS]
@@ -241,7 +212,7 @@ def _decoded(body: bytes, name: str, objects: Sequence[RawObject]) -> FinishedTa
             return None
         typed = None if footer.typed is None else footer.typed.counts()
         part = Part(footer.part, footer.rows, footer.size, len(rows), typed, footer.etag)
-        return FinishedTask(part, tuple(map(_facts, rows)), footer.left_out, ids=footer.ids)
+        return FinishedTask(part, tuple(map(_facts, rows)), footer.left_out)
     except (pa.ArrowException, OSError, msgspec.MsgspecError, FormatError):
         return None
 

@@ -13,7 +13,6 @@ import pyarrow as pa
 
 from compaction.columns.columns import Columns
 from compaction.event_ids.dropping import DroppedLines, LineFilter, read_published_ids, unpack_drops
-from compaction.event_ids.kept import keeping_ids, take_ids
 from compaction.event_ids.rows import IdCollector, IdOrder
 from compaction.inventory.segments import SegmentFacts
 from compaction.parquet.fetching import FETCHES, FetchedBody, fetch, fetch_ahead
@@ -23,9 +22,8 @@ from compaction.parquet.reading import SegmentReader
 from compaction.parquet.rows import PARQUET_TYPE, ZSTD_LEVEL, NotSorted, ParquetPart
 from compaction.parquet.sorting import sorted_tables
 from compaction.shard_groups.opened import open_in_task
-from compaction.tasks.finished import FinishedTask, Part, check_footer, copy_from, keep_facts, reuse
+from compaction.tasks.finished import FinishedTask, Part, check_footer, keep_facts, reuse
 from compaction.tasks.merging import Merge, MergeSource, Repeat
-from compaction.tasks.taken import CachedTask
 from minutebook.clock import new_id
 from minutebook.compression import compression_of
 from minutebook.errors import FormatError, ObjectVanished
@@ -42,8 +40,7 @@ class Order(NamedTuple):
     task's objects among all whose ids were collected, if copies are left out. `published`: Parquet files in `archive`
     to read for their ids instead of objects. `is_sorted` False: the file declares no sort order. `columns`: typed
     columns. `keeps`: store facts beside the part (`compaction.tasks.finished`). `earlier`: keys of facts of earlier
-    runs of the task. `taken`: the same task of an hour. `keeps_ids`: path of the ids that an hour's run stores for
-    the night. `is_again`: its objects were read before, so a changed object is an error.
+    runs of the task. `is_again`: its objects were read before, so a changed object is an error.
     """
 
     task: Task
@@ -59,8 +56,6 @@ class Order(NamedTuple):
     columns: Columns | None = None
     keeps: bool = False
     earlier: tuple[str, ...] = ()
-    taken: CachedTask | None = None
-    keeps_ids: str = ""
     is_again: bool = False
 
 
@@ -71,10 +66,9 @@ class _FactsDifferError(Exception):
 class TaskResult(NamedTuple):
     """The result of a task: facts of single objects, repeats of merged ones, and its part.
 
-    `without_id`: number of lines without an event id, by object key. `is_earlier`: the part is of an earlier run;
-    `is_taken`: of an hour's run. `first`: key of the first object. `kept`: key of the stored facts. `starts`: each
-    shard with the number of its first object in the task; sent to the driver in place of facts if ids are collected.
-    `read`: number of objects whose lines were read.
+    `without_id`: number of lines without an event id, by object key. `is_earlier`: the part is of an earlier run.
+    `starts`: each shard with the number of its first object in the task; sent to the driver in place of facts if ids
+    are collected.
     """
 
     number: int
@@ -83,11 +77,7 @@ class TaskResult(NamedTuple):
     part: Part | None
     without_id: Mapping[str, int] = {}
     is_earlier: bool = False
-    is_taken: bool = False
-    first: str = ""
-    kept: str = ""
     starts: tuple[tuple[str, int], ...] = ()
-    read: int = 0
 
 
 def run(order: Order) -> TaskResult:
@@ -112,7 +102,7 @@ def run_collecting(order: Order) -> tuple[TaskResult, IdCollector | None]:
     except NotSorted:
         return _run_once(order._replace(is_sorted=False))
     except _FactsDifferError:
-        return run_collecting(order._replace(earlier=(), taken=None))
+        return run_collecting(order._replace(earlier=()))
 
 
 def _run_once(order: Order) -> tuple[TaskResult, IdCollector | None]:
@@ -129,85 +119,42 @@ def _run_once(order: Order) -> tuple[TaskResult, IdCollector | None]:
 def _run(order: Order, ids: IdCollector | None) -> TaskResult:
     storage = open_in_task(order.archive)
     if order.out is None:
-        return _taken_facts(order, ids) or _read_for_ids(order, storage, ids)
+        return _read_for_ids(order, storage, ids)
     out = open_in_task(order.out)
-    left_out = order.dropped.digest
-    done = reuse(out, order.folder, order.task, order.earlier, left_out) if order.keeps else None
-    if done is not None and (done.ids is not None or not order.keeps_ids):
-        return _reused(order, storage, done, ids)._replace(is_earlier=True)
-    if order.taken and not left_out:
-        copied = copy_from(out, order.folder, order.task, order.taken, _new_key(order))
-        if copied is not None:
-            return _reused(order, storage, copied, ids)._replace(is_taken=True)
+    done = reuse(out, order.folder, order.task, order.earlier, order.dropped.digest) if order.keeps else None
+    if done is not None:
+        return _reused(order, storage, done, ids)
     return _write(order, storage, out, ids)
 
 
 def _write(order: Order, storage: RetryingStorage, out: RetryingStorage, ids: IdCollector | None) -> TaskResult:
-    """Read the lines, and write the part, and the ids if they are stored for the night."""
-    key = _new_key(order)  # not the key of the copy: if its response was lost, the copy may still be written
+    """Read the lines, and write the part."""
+    key = f"{order.folder}part-{order.task.number:05d}-{new_id()[:12]}.parquet"
     sink = out.open_write(key, PARQUET_TYPE)
     part = ParquetPart(sink, order.columns, zstd_level=order.zstd_level, is_sorted=order.is_sorted)
-    with keeping_ids(out, order.folder, order.task, order.keeps_ids) as keeper:
-        collector = ids if keeper is None else keeper.collector
-        try:
-            filtered = LineFilter(part, collector, order.dropped) if collector or order.dropped.objects else part
-            result = _read_groups(order, storage, filtered)
-            part.close()
-        except BaseException:  # also KeyboardInterrupt: an upload must not be left behind
-            part.abort()
-            raise
-        kept_ids = None if keeper is None else keeper.close()
+    try:
+        filtered = LineFilter(part, ids, order.dropped) if ids or order.dropped.objects else part
+        result = _read_groups(order, storage, filtered)
+        part.close()
+    except BaseException:  # also KeyboardInterrupt: an upload must not be left behind
+        part.abort()
+        raise
     written = Part(key, part.rows, part.size, len(order.task.objects), part.typed)
     written = written._replace(etag=check_footer(out, written))
-    if not order.keeps:
-        return result._replace(part=written)
-    finished = FinishedTask(written, result.facts, order.dropped.digest, ids=kept_ids)
-    facts_key = keep_facts(out, order.folder, order.task, finished)
-    return result._replace(part=written, first=order.task.objects[0].key, kept=facts_key)
-
-
-def _new_key(order: Order) -> str:
-    return f"{order.folder}part-{order.task.number:05d}-{new_id()[:12]}.parquet"
-
-
-def _taken_facts(order: Order, ids: IdCollector | None) -> TaskResult | None:
-    """Return the facts of an hour's run for a task that only reads, if its ids are stored; None: read the lines."""
-    if order.taken is None or ids is None:
-        return None
-    out = open_in_task(order.taken.out)
-    done = reuse(out, order.taken.folder, order.task, [order.taken.facts])
-    if done is None or not _take_stored_ids(order, out, done, ids):
-        return None
-    return _result_of(order, done)._replace(part=None, is_taken=True)
+    if order.keeps:
+        keep_facts(out, order.folder, order.task, FinishedTask(written, result.facts, order.dropped.digest))
+    return result._replace(part=written)
 
 
 def _reused(order: Order, storage: RetryingStorage, done: FinishedTask, ids: IdCollector | None) -> TaskResult:
-    """Return the result of another run. Ids that it did not store are read from lines; nothing is written."""
-    if ids is not None and order.out is not None and not _take_stored_ids(order, open_in_task(order.out), done, ids):
-        reread = _read_for_ids(order, storage, ids)
-        if reread.facts != done.facts:
-            raise _FactsDifferError
-        return _result_of(order, done)._replace(read=reread.read)
-    return _result_of(order, done)
-
-
-def _take_stored_ids(order: Order, out: RetryingStorage, done: FinishedTask, ids: IdCollector) -> bool:
-    """Collect the ids that an hour's run has stored for a task; return False if there are none."""
-    if done.ids is None or order.ids is None:
-        return False
-    keys = [raw_object.key for raw_object in order.task.objects]
-    try:
-        return take_ids(out, done.ids, ids, keys, order.ids.expression)
-    except FormatError as exc:
-        raise _FactsDifferError from exc
+    """Return the result of an earlier run. Only its ids are read from lines again; nothing is written."""
+    if ids is not None and _read_for_ids(order, storage, ids).facts != done.facts:
+        raise _FactsDifferError
+    return TaskResult(order.task.number, done.facts, (), done.part, is_earlier=True)
 
 
 def _read_for_ids(order: Order, storage: RetryingStorage, ids: IdCollector | None) -> TaskResult:
     return _read_groups(order, storage, None if ids is None else LineFilter(None, ids, DroppedLines()))
-
-
-def _result_of(order: Order, done: FinishedTask) -> TaskResult:
-    return TaskResult(order.task.number, done.facts, (), done.part, first=order.task.objects[0].key, kept=done.key)
 
 
 def _read_groups(order: Order, storage: RetryingStorage, part: ParquetPart | LineFilter | None) -> TaskResult:
@@ -227,7 +174,7 @@ def _read_groups(order: Order, storage: RetryingStorage, part: ParquetPart | Lin
                 if part is not None:
                     part.add(run.lines, run.keys)
             repeats += merge.repeats()
-    return TaskResult(order.task.number, tuple(facts), tuple(repeats), None, read=len(order.task.objects))
+    return TaskResult(order.task.number, tuple(facts), tuple(repeats), None)
 
 
 def _read(raw_object: RawObject, stored: FetchedBody | None, part: ParquetPart | LineFilter | None) -> SegmentFacts:

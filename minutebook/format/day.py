@@ -87,28 +87,6 @@ class Hour(NamedTuple):
         """The hour's first minute, counted from the epoch."""
         return self.day.first_minute + self.number * MINUTES_AN_HOUR
 
-    @property
-    def begin_ms(self) -> int:
-        """The hour's first millisecond since the epoch."""
-        return self.first_minute * MINUTE_MS
-
-    @property
-    def end_ms(self) -> int:
-        """The first millisecond after the hour."""
-        return (self.first_minute + MINUTES_AN_HOUR) * MINUTE_MS
-
-    @property
-    def name(self) -> str:
-        """The hour in two digits."""
-        return f"{self.number:02d}"
-
-    def __str__(self) -> str:
-        return f"{self.day}T{self.name}"
-
-    def before(self) -> "Hour":
-        """Return the hour before it."""
-        return Hour(self.day, self.number - 1) if self.number else Hour(self.day.shift(-1), HOURS_A_DAY - 1)
-
     def path(self, prefix: str) -> str:
         """Return the folder of the hour's segments; ends in `/`."""
         return f"{prefix}{minute_path(self.first_minute).removesuffix('00')}"

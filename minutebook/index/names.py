@@ -45,16 +45,10 @@ class ArchiveIndex:
         days = map(_day, self._below("", start.path(""), sign, 0))
         return (day for day in days if day is not None)
 
-    def hours(self, day: Day, sign: int, beside: Day | Hour | None = None) -> list[Hour]:
-        """Return the non-empty hours of a day, in order (`sign` 1) or the last one first (-1).
-
-        On the day of the hour `beside`, only those after it (`sign` 1) or before it (-1).
-        """
+    def hours(self, day: Day, sign: int) -> list[Hour]:
+        """Return the non-empty hours of a day, in order (`sign` 1) or the last one first (-1)."""
         numbers = self._numbers(day.path(self._prefix), 2)
-        hours = [Hour(day, int(number)) for number in numbers if int(number) < HOURS_A_DAY]
-        if isinstance(beside, Hour) and beside.day == day:
-            hours = [hour for hour in hours if (hour.number - beside.number) * sign > 0]
-        return hours[::sign]
+        return [Hour(day, int(number)) for number in numbers if int(number) < HOURS_A_DAY][::sign]
 
     def hours_back(self, newest_minute: int, oldest_minute: int) -> Iterator[Hour]:
         """Yield the non-empty hours between two minutes, theirs included, the newest first."""

@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from minutebook.format.day import Day, Hour
+from minutebook.format.day import Day
 from minutebook.published.verdict import RULES, Verdict
 
 FORMAT: Final = 1
@@ -14,15 +14,16 @@ GENERATION: Final = "_gen-"
 """The prefix of a generation's folder, below the day's."""
 GENERATIONS: Final = (GENERATION, "gen=")
 """The prefixes of generations' folders: today's layout, and the one before it."""
-HOURS: Final = "_hours/"
-"""The folder of a day's hours; each has the layout of a day's folder."""
-_MANIFEST, _AUDIT, _TASKS = ".json", ".audit.json", ".tasks.json"
+_MANIFEST, _AUDIT = ".json", ".audit.json"
 _INVENTORY, _ENDS = ".inventory.jsonl.gz", ".ends.jsonl.gz"
 _OF_A_RUN: Final = re.compile(
-    r"(_gen-|gen=)[^/]+/((part-[^/]+|_[^/]+/.+)\.parquet|_events/[^/]+\.json)"
-    r"|_manifest/([^/.-]+-[^/.]+|[0-9a-f]{16})\.(json|(audit|tasks)\.json|(inventory|ends)\.jsonl\.gz)"
+    r"(_hours/[0-9]{2}/)?((_gen-|gen=)[^/]+/((part-[^/]+|_[^/]+/.+)\.parquet|_events/[^/]+\.json)"
+    r"|_manifest/([^/.-]+-[^/.]+|[0-9a-f]{16})\.(json|(audit|tasks)\.json|(inventory|ends)\.jsonl\.gz))"
+    r"|_hours/[0-9]{2}/_current\.json"
 )
-"""The names of runs' objects below the day's folder; manifests of earlier versions have no writer in theirs."""
+"""The names of runs' objects below the day's folder; manifests of earlier versions have no writer in theirs.
+
+Earlier versions also published single hours, below `_hours/`."""
 
 
 class File(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -96,26 +97,25 @@ class Current(NamedTuple):
 
 
 class DayFolder(NamedTuple):
-    """The keys of a day's objects, or of one hour's, below the output's root."""
+    """The keys of a day's objects, below the output's root."""
 
     root: str
     day: Day
-    hour: Hour | None = None
 
     @property
     def name(self) -> str:
-        """The day or hour as in its pointer and manifest."""
-        return str(self.hour or self.day)
-
-    @property
-    def hours(self) -> str:
-        """The folder of the day's hours."""
-        return f"{self.root}dt={self.day}/{HOURS}"
+        """The day as in its pointer and manifest."""
+        return str(self.day)
 
     @property
     def path(self) -> str:
-        """The folder. Engines that read the day's folder ignore those of hours and of generations."""
-        return f"{self.root}dt={self.day}/" if self.hour is None else f"{self.hours}{self.hour.name}/"
+        """The folder. Engines that read it ignore those of generations."""
+        return f"{self.root}dt={self.day}/"
+
+    @property
+    def hours(self) -> str:
+        """The folder of the hours that earlier versions published; only vacuum reads it."""
+        return f"{self.path}_hours/"
 
     @property
     def tables(self) -> str:
@@ -178,7 +178,7 @@ class DayFolder(NamedTuple):
 
 def is_manifest(key: str) -> bool:
     """Return whether the key is a manifest's, not that of an object beside one."""
-    return key.endswith(_MANIFEST) and not key.endswith((_AUDIT, _TASKS))
+    return key.endswith(_MANIFEST) and not key.endswith(_AUDIT)
 
 
 def audit_key(pointer: Pointer) -> str:
@@ -189,11 +189,6 @@ def audit_key(pointer: Pointer) -> str:
 def inventory_beside(manifest_key: str) -> str:
     """Return the key of a manifest's inventory."""
     return manifest_key.removesuffix(_MANIFEST) + _INVENTORY
-
-
-def tasks_beside(manifest_key: str) -> str:
-    """Return the key of the tasks that wrote the files of an hour's manifest."""
-    return manifest_key.removesuffix(_MANIFEST) + _TASKS
 
 
 def ends_beside(manifest_key: str) -> str:

@@ -8,7 +8,6 @@ import msgspec
 import structlog
 
 from minutebook.errors import FormatError
-from minutebook.format.day import HOURS_A_DAY, Day, Hour
 from minutebook.format.document import RESTORE, decode_document
 from minutebook.published.generation import (
     Current,
@@ -22,14 +21,14 @@ from minutebook.published.generation import (
     is_judged_by_these_rules,
 )
 from minutebook.published.inventory import PublishedRow, decode_inventory
-from minutebook.store.retrying import RetryingStorage, RetryingStore
+from minutebook.store.retrying import RetryingStore
 
 D = TypeVar("D", Pointer, Manifest)
 _COMPACT: Final = "run minutebook compact for the day"
 
 
 class PublishedReader:
-    """Reads one published day or hour; raises FormatError, for unknown fields too unless `is_tolerant`."""
+    """Reads one published day; raises FormatError, for unknown fields too unless `is_tolerant`."""
 
     storage: RetryingStore
 
@@ -127,14 +126,6 @@ class PublishedReader:
     def _decode(self, body: bytes, kind: type[D], key: str) -> D:
         known = _without_unknown_fields(body, kind) if self._is_tolerant else body
         return decode_document(known, kind, key, next_step=self._next_step)
-
-
-def hour_folders(storage: RetryingStorage, root: str, day: Day) -> list[DayFolder]:
-    """Return the non-empty folders of a day's hours, in order."""
-    hours = {f"{number:02d}": Hour(day, number) for number in range(HOURS_A_DAY)}
-    folder = DayFolder(root, day).hours
-    names = (path.removeprefix(folder).rstrip("/") for path in storage.list_level(folder).folders)
-    return [DayFolder(root, day, hours[name]) for name in sorted(names) if name in hours]
 
 
 def _epoch_ms(pointer: Pointer) -> int:

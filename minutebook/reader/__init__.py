@@ -5,7 +5,6 @@
     days = read("s3://bucket/raw/_parquet/", "2026-11-01", "2026-11-20", columns=["partition_key", "data", "dt"])
     duckdb.sql("SELECT dt, count(*) FROM days GROUP BY dt")        # DuckDB finds the variable
     polars.scan_pyarrow_dataset(days).filter(polars.col("dt") == "2026-11-20").collect()
-    read(out, "2026-11-20", "2026-11-21", intraday=True)        # the second day is not over: its published hours
     read_day(spark, "s3a://bucket/raw/_parquet/", "2026-11-20").createOrReplaceTempView("day")
 
 A read returns one complete generation of each day, as of its start. If a day is published again meanwhile, the reader

@@ -45,8 +45,8 @@ def open_dataset(published: PublishedDays, columns: Sequence[str] | None) -> ds.
 
 
 def _schema(files: pafs.FileSystem, days: Sequence[PublishedDay], columns: Sequence[str] | None) -> pa.Schema:
-    """Return the columns of all days; one run writes a day's files with one schema, but hours are of several runs."""
-    samples = [(day, file.path) for day in days for file in (day.files if day.hours else day.files[:1])]
+    """Return the columns of all days; one run writes a day's files, with one schema."""
+    samples = [(day, file.path) for day in days for file in day.files[:1]]
     schemas = in_parallel(lambda pair: pq.read_schema(pair[1], filesystem=files).remove_metadata(), samples)
     schemas = schemas or [SCHEMA]
     if columns is not None:

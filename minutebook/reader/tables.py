@@ -20,7 +20,6 @@ def read(
     *,
     missing: Missing = "error",
     verdicts: Collection[str] = VERDICTS,
-    intraday: bool = False,
     region: str | None = None,
     endpoint: str | None = None,
 ) -> "ds.Dataset":
@@ -33,9 +32,7 @@ def read(
     """
     from minutebook.reader.arrow import open_dataset  # noqa: PLC0415 - needs pyarrow, of the extra `spark`
 
-    days = published(
-        uri, from_, to, missing=missing, verdicts=verdicts, intraday=intraday, region=region, endpoint=endpoint
-    )
+    days = published(uri, from_, to, missing=missing, verdicts=verdicts, region=region, endpoint=endpoint)
     return open_dataset(days, columns)
 
 
@@ -45,12 +42,11 @@ def read_day(
     day: str | dt.date,
     *,
     verdicts: Collection[str] = VERDICTS,
-    intraday: bool = False,
     region: str | None = None,
     endpoint: str | None = None,
 ) -> "DataFrame":
     """Return one day as a Spark DataFrame; see `read_days`."""
-    return read_days(spark, out, day, day, verdicts=verdicts, intraday=intraday, region=region, endpoint=endpoint)
+    return read_days(spark, out, day, day, verdicts=verdicts, region=region, endpoint=endpoint)
 
 
 def read_days(
@@ -61,7 +57,6 @@ def read_days(
     *,
     missing: Missing = "error",
     verdicts: Collection[str] = VERDICTS,
-    intraday: bool = False,
     region: str | None = None,
     endpoint: str | None = None,
 ) -> "DataFrame":
@@ -70,9 +65,7 @@ def read_days(
     Spark reads files with the scheme of `out`: write `s3a://` for Hadoop's S3A, `s3://` on EMR and Glue. boto3 reads
     pointers and manifests; region and endpoint apply to that alone. Column `dt` is the day, as text.
     """
-    days = published(
-        out, from_, to, missing=missing, verdicts=verdicts, intraday=intraday, region=region, endpoint=endpoint
-    ).days
+    days = published(out, from_, to, missing=missing, verdicts=verdicts, region=region, endpoint=endpoint).days
     if not days:
         raise DayNotPublished(f"{out}: no day is left", next_step="name days that are published")
     frames = [_frame(spark, day) for day in days]
@@ -86,9 +79,7 @@ def _frame(spark: "SparkSession", day: PublishedDay) -> "DataFrame":
     from pyspark.sql.functions import lit  # noqa: PLC0415 - a caller with a session has it
 
     uris = [file.uri for file in day.files]
-    # Each hour may have been published with other columns.
-    reader = spark.read.option("mergeSchema", bool(day.hours))
-    frame = reader.parquet(*uris) if uris else spark.createDataFrame([], _EMPTY)
+    frame = spark.read.parquet(*uris) if uris else spark.createDataFrame([], _EMPTY)
     return frame.withColumn("dt", lit(str(day.day)))
 
 

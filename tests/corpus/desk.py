@@ -17,7 +17,7 @@ from compaction.publish.publisher import GRACE_MS, Publisher
 from compaction.tasks.task import Order, TaskResult
 from minutebook.clock import SystemClock
 from minutebook.coverage.evidence import segment_link
-from minutebook.format.day import Day, Hour
+from minutebook.format.day import Day
 from minutebook.format.payload import PayloadPath
 from minutebook.format.position import Position
 from minutebook.published.generation import DayFolder, Manifest
@@ -68,14 +68,12 @@ class Desk:
         day: Day = DAY,
         accept_defects: bool = False,
         columns: Columns | None = None,
-        hour: int | None = None,
         zstd_level: int = ZSTD_LEVEL,
         **changes: object,
     ) -> Compacted:
-        """Compact a day, or an hour of it; `changes` replace parts of the context."""
+        """Compact a day; `changes` replace parts of the context."""
         self.corpus.write_marks(open_storage(self.archive))
-        only = None if hour is None else Hour(day, hour)
-        options = CompactOptions(audit or AuditOptions(), self.out, accept_defects, zstd_level, columns, only)
+        options = CompactOptions(audit or AuditOptions(), self.out, accept_defects, zstd_level, columns)
         given = self.context()._replace(**changes)  # type: ignore[arg-type]
         return compact_day(given, self._retrying(storage or self.storage), day, options)
 

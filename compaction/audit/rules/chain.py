@@ -42,7 +42,7 @@ EndProof = Literal["successor", "end.json", "checkpoint", "not begun", ""]
 
 
 class JudgedMinutes(NamedTuple):
-    """The minutes that are judged, from `first` up to `end`: those of a day, of a day so far, or of an hour."""
+    """The minutes that are judged, from `first` up to `end`: those of a day, or of a day so far."""
 
     first: int
     end: int

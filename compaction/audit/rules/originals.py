@@ -20,11 +20,11 @@ from itertools import accumulate, islice, takewhile
 from operator import attrgetter
 from typing import Literal, NamedTuple
 
-from compaction.inventory.neighbours import LOOKBACK_DAYS, first_outward
+from compaction.inventory.neighbours import LOOKBACK_DAYS
 from compaction.inventory.segments import decode_if_ours
 from compaction.inventory.tombstones import ExpiredDays
 from minutebook.format.arrival import SEARCH_REACH_DAYS
-from minutebook.format.day import Day, Hour
+from minutebook.format.day import Day
 from minutebook.format.metadata import Predecessor, SegmentMetadata
 from minutebook.format.position import Position
 from minutebook.index.names import ArchiveIndex
@@ -94,20 +94,20 @@ class SpanMap:
 
 
 class Originals:
-    """The search for the originals of dropped records of a day, or hour. `known` is what the audit saw, by shard."""
+    """The search for the originals of dropped records of a day. `known` is what the audit saw, by shard."""
 
     def __init__(
         self,
         storage: RetryingStorage,
         prefix: str,
-        period: Day | Hour,
+        day: Day,
         known: Mapping[str, Sequence[ArchivedSpan]],
         *,
         days: int = LOOKBACK_DAYS,
     ) -> None:
         self._storage = storage
         self._prefix = prefix
-        self._period = period
+        self._day = day
         self._days = days
         self._index = ArchiveIndex(storage, prefix)
         self._spans: dict[str, SpanMap] = defaultdict(
@@ -148,7 +148,7 @@ class Originals:
         return ExpiredDays(self._storage, self._prefix)
 
     def _outward(self, sign: int) -> list[Day]:
-        first = first_outward(self._period, sign)
+        first = self._day.shift(sign)
         expired = (day for day in self._expired.days if (day.number - first.number) * sign >= 0)
         days = {*islice(self._index.days(first, sign), self._days), *expired}
         return sorted(days, reverse=sign < 0)[: self._days]
@@ -161,7 +161,7 @@ class Originals:
                     self._spans[shard].add(ArchivedSpan(run.first, run.last, run.after))
             yield
             return
-        for hour in self._index.hours(day, sign, self._period):
+        for hour in self._index.hours(day, sign):
             for name in self._index.in_period(hour):
                 if name.shard_id in shards:
                     insort(self._names[name.shard_id], (name.first, name.key))

@@ -6,9 +6,9 @@ Tasks are cut inside a group, in the order of shard and position; the last one m
 All functions but `number_tasks` and `number_objects` are the work of a task.
 """
 
-from array import array
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
 from typing import NamedTuple, Self
 
 from compaction.inventory.day_objects import check_mark
@@ -18,7 +18,6 @@ from compaction.shard_groups.grouping import ShardGrouping
 from compaction.shard_groups.opened import open_in_task
 from compaction.shard_groups.port import DRIVER_GROUP, GroupValue, Values
 from compaction.tasks.finished import fingerprint
-from compaction.tasks.taken import CachedTask, TakenHour, split_taken
 from compaction.tasks.task import Order, TaskResult
 from minutebook.compression import compression_of
 from minutebook.format.keys import SegmentKey
@@ -55,9 +54,7 @@ class HeadArgument(NamedTuple):
 class CutArgument(NamedTuple):
     """How a group's rows before minute `end` are cut into tasks, of a day of so many bytes.
 
-    `mark` is that of the rows which were listed first. What the tasks of `hours` have read is cut as it was there.
-    `first_object` is the number of the group's first object in the order of shard and position, where ids are asked
-    for.
+    `mark` is that of the rows which were listed first. `first_object` is the number of the group's first object.
     """
 
     end: int | None
@@ -65,8 +62,7 @@ class CutArgument(NamedTuple):
     day_bytes: int
     mark: int
     first_number: int = 0
-    hours: tuple[TakenHour, ...] = ()
-    first_object: int | None = None
+    first_object: int = 0
 
 
 class TaskSize(NamedTuple):
@@ -76,18 +72,11 @@ class TaskSize(NamedTuple):
     objects: int
 
 
-class MeasuredTasks(NamedTuple):
-    """How large a group's tasks are, but for those that hours have done; and how many objects it has in all."""
-
-    tasks: list[TaskSize]
-    objects: int
-
-
 class CutGroups(NamedTuple):
-    """What a group gives to a task: groups of one object each, and the numbers of these where ids are asked for."""
+    """What a group gives to a task: groups of one object each, and the number of the first one."""
 
     groups: Sequence[plan.MergeGroup]
-    numbers: Sequence[int] = ()
+    first_object: int
 
 
 class OrderArgument(NamedTuple):
@@ -96,9 +85,9 @@ class OrderArgument(NamedTuple):
     order: Order
     left: Mapping[str, tuple[str, ...]] | None = None
 
-    def numbered(self, number: int, taken: CachedTask | None) -> Self:
-        """Return the order of a task; `taken` is what an hour's run has left of it."""
-        return self._replace(order=self.order._replace(task=plan.Task(number, ()), taken=taken))
+    def numbered(self, number: int) -> Self:
+        """Return the order of a task."""
+        return self._replace(order=self.order._replace(task=plan.Task(number, ())))
 
 
 def ask_heads(values: Values, argument: HeadArgument) -> Iterator[GroupValue]:
@@ -108,40 +97,29 @@ def ask_heads(values: Values, argument: HeadArgument) -> Iterator[GroupValue]:
     yield argument.group, [ObjectFacts(row, metadata[row.key]) for row in rows]
 
 
-def measure_tasks(values: Values, argument: CutArgument) -> MeasuredTasks:
+def measure_tasks(values: Values, argument: CutArgument) -> list[TaskSize]:
     """Return how large a group's tasks are."""
-    taken, tasks = _cut_tasks(values, argument)
-    sizes = [TaskSize(task.size, len(task.groups)) for task in tasks]
-    return MeasuredTasks(sizes, sum(map(len, taken.values())) + sum(size.objects for size in sizes))
+    return [TaskSize(task.size, len(task.groups)) for task in _cut_tasks(values, argument)]
 
 
 def distribute_tasks(values: Values, argument: CutArgument) -> Iterator[GroupValue]:
-    """Give each task's groups to the group of its number.
-
-    Objects are numbered here, where all objects of their shards are: a task of an hour holds a piece of many shards.
-    """
-    taken, tasks = _cut_tasks(values, argument)
-    groups = {number: plan.single_groups(objects) for number, objects in taken.items()}
-    groups |= {task.number: list(task.groups) for task in tasks}
-    numbers = dict[str, int]()
-    if argument.first_object is not None:
-        ordered = plan.sorted_groups(group for of_task in groups.values() for group in of_task)
-        numbers = {group.objects[0].key: at for at, group in enumerate(ordered, start=argument.first_object)}
-    for number, of_task in groups.items():
-        yield number, CutGroups(of_task, array("Q", (numbers[group.objects[0].key] for group in of_task if numbers)))
+    """Give each task's groups to the group of its number."""
+    first_object = argument.first_object
+    for task in _cut_tasks(values, argument):
+        yield task.number, CutGroups(task.groups, first_object)
+        first_object += len(task.groups)
 
 
-def _cut_tasks(values: Values, argument: CutArgument) -> tuple[Mapping[int, list[plan.RawObject]], list[plan.Task]]:
-    """Return what hours have done of a group, by the task that takes it over, and the tasks of the rest.
+def _cut_tasks(values: Values, argument: CutArgument) -> list[plan.Task]:
+    """Return the tasks of a group.
 
     Objects are numbered by where they come among these: of other rows than were listed, ids would name others.
     """
     rows = _rows_before(values, argument.end)
     check_mark(rows, argument.mark)
-    taken, left = split_taken(plan.raw_objects(rows), argument.hours)
-    sizes, number = argument.sizes, argument.first_number
-    return taken, plan.plan_tasks(
-        plan.single_groups(left), sizes=sizes, first_number=number, day_bytes=argument.day_bytes
+    groups = plan.single_groups(plan.raw_objects(rows))
+    return plan.plan_tasks(
+        groups, sizes=argument.sizes, first_number=argument.first_number, day_bytes=argument.day_bytes
     )
 
 
@@ -152,14 +130,14 @@ def _rows_before(values: Values, end: int | None) -> list[ListedSegment]:
 
 
 def number_tasks(
-    measured: Mapping[int, MeasuredTasks], limit: plan.TaskSizes, day_bytes: int, first: int = 0
+    measured: Mapping[int, Sequence[TaskSize]], limit: plan.TaskSizes, day_bytes: int, first: int = 0
 ) -> tuple[dict[int, int], int]:
     """Return the number of each group's first task, counted from `first`, and the number behind the last one.
 
     A group that makes one small task shares the one before it while there is room: many small shards, one file.
     """
     most, numbers, following, room = limit.bytes_for(day_bytes), dict[int, int](), first, TaskSize(0, 0)
-    for group, (tasks, _) in sorted(measured.items()):
+    for group, tasks in sorted(measured.items()):
         if not tasks:
             continue
         shared = TaskSize(room.size + tasks[0].size, room.objects + tasks[0].objects)
@@ -171,26 +149,26 @@ def number_tasks(
     return numbers, following
 
 
-def number_objects(measured: Mapping[int, MeasuredTasks], first: int = 0) -> tuple[dict[int, int], int]:
+def number_objects(measured: Mapping[int, Sequence[TaskSize]], first: int = 0) -> tuple[dict[int, int], int]:
     """Return the number of each group's first object, counted from `first`, and the number behind the last one.
 
     Groups lie in the order of shards, and so do the numbers.
     """
     numbers, following = dict[int, int](), first
-    for group, (_, objects) in sorted(measured.items()):
+    for group, tasks in sorted(measured.items()):
         numbers[group] = following
-        following += objects
+        following += sum(task.objects for task in tasks)
     return numbers, following
 
 
 def make_order(values: Values, argument: OrderArgument) -> Order:
     """Return the order of one task, which one group or several have given groups to."""
-    groups: Iterable[plan.MergeGroup] = (group for cut in values for group in cut.groups)
+    groups: list[plan.MergeGroup] = [group for cut in values for group in cut.groups]
     task = plan.Task(argument.order.task.number, tuple(plan.sorted_groups(groups)))
     order = argument.order._replace(task=task)
-    if order.ids is not None:
-        # In the order of groups: numbers are given in the order of shard and position.
-        order = order._replace(ids=order.ids.of(sorted(number for cut in values for number in cut.numbers)))
+    if order.ids is not None and groups:
+        # A task's objects follow each other in the order of shard and position, and so do their numbers.
+        order = order._replace(ids=order.ids.of(min(cut.first_object for cut in values), len(groups)))
     if argument.left is None:
         return order
     return order._replace(keeps=True, earlier=argument.left.get(fingerprint(task), ()))
@@ -213,7 +191,7 @@ class DistributeObjects(NamedTuple):
         objects: dict[int, list[ObjectFacts]] = defaultdict(list)
         for read in result.facts:
             place, raw_object = places[read.key]
-            number = NO_TASK if ids is None else ids.number_at(place)
+            number = NO_TASK if ids is None else ids.first_number + place
             without_id = result.without_id.get(read.key, 0)
             facts = ObjectFacts(_row(raw_object), read.metadata, read, order.task.number, number, without_id)
             objects[behind + self.grouping.of(raw_object.shard_id)].append(facts)
@@ -222,13 +200,12 @@ class DistributeObjects(NamedTuple):
 
 
 def _starts(order: Order) -> Iterator[tuple[str, int]]:
-    """Yield where a run of numbers begins that follow each other: its shard, and its first number."""
-    last: tuple[str, int] | None = None
-    for place, raw_object in enumerate(() if order.ids is None else order.task.objects):
-        number = place if order.ids is None else order.ids.number_at(place)
-        if last != (raw_object.shard_id, number - 1):
-            yield raw_object.shard_id, number
-        last = raw_object.shard_id, number
+    """Yield each shard of a task that collects ids, and the number of its first object in the task."""
+    if order.ids is None:
+        return
+    objects = enumerate(order.task.objects, start=order.ids.first_number)
+    for shard_id, of_shard in groupby(objects, key=lambda numbered: numbered[1].shard_id):
+        yield shard_id, next(of_shard)[0]
 
 
 def _row(raw_object: plan.RawObject) -> ListedSegment:

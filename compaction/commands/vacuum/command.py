@@ -37,7 +37,7 @@ FORMAT: Final = 1
 
 
 class VacuumDay(msgspec.Struct, frozen=True, kw_only=True):
-    """The objects and bytes of one day or hour that go, and its unfinished uploads; or why nothing goes."""
+    """The objects and bytes of one day that go, and its unfinished uploads; or why nothing goes."""
 
     day: str
     objects: int = 0

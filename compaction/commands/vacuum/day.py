@@ -1,4 +1,4 @@
-"""Find and delete what nothing names of a published day, or of its hours.
+"""Find and delete what nothing names of a published day.
 
 Read first, in this order; only what was listed then is deleted:
 
@@ -19,14 +19,12 @@ A pointer may come to name an old audit again when the evidence is again what it
 pointer again after the deletes and restores an audit that it names by then, and `Publisher.swap_pointer` stores its
 audit again after the swap: whichever comes last, the audit is there.
 
-Once a whole day is published it includes its hours: everything old of an hour goes, its pointer too. Until then an
-hour is treated as a day is.
+Nothing reads the hours that earlier versions published below `_hours/`: whatever old of them a run wrote goes.
 """
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final, NamedTuple
 
-from compaction.hours.published import whole_day
 from compaction.publish.publisher import Publisher
 from compaction.publish.sweep import Retained, leftovers
 from minutebook.errors import FormatError, SafetyRefusal
@@ -39,9 +37,7 @@ from minutebook.published.generation import (
     ends_beside,
     inventory_beside,
     is_manifest,
-    tasks_beside,
 )
-from minutebook.published.reading import hour_folders
 from minutebook.store.objects import ListedObject
 from minutebook.store.parallel import in_parallel
 from minutebook.store.retrying import RetryingStorage
@@ -51,18 +47,19 @@ _RESTORE: Final = "restore the object from a version of it, or find out who dele
 
 
 class DayLeftovers(NamedTuple):
-    """What of a day or hour goes: manifests, files, objects beside manifests, and unfinished uploads."""
+    """What of a day goes: manifests, files, objects beside manifests, hours, and unfinished uploads."""
 
     folder: DayFolder
     manifests: tuple[ListedObject, ...] = ()
     files: tuple[ListedObject, ...] = ()
     beside: tuple[ListedObject, ...] = ()
+    hours: tuple[ListedObject, ...] = ()
     uploads: tuple[Upload, ...] = ()
 
     @property
     def objects(self) -> tuple[ListedObject, ...]:
         """All objects, in the order in which they are deleted."""
-        return (*self.manifests, *self.files, *self.beside)
+        return (*self.manifests, *self.files, *self.beside, *self.hours)
 
     @property
     def size(self) -> int:
@@ -77,27 +74,16 @@ FolderLeftovers = DayLeftovers | FormatError | SafetyRefusal
 def find_all(
     storage: RetryingStorage, root: str, days: Sequence[Day], before_ms: int, has_raw: Callable[[Day], bool]
 ) -> list[tuple[DayFolder, FolderLeftovers]]:
-    """Return what of each day and of each of its hours goes, or why nothing does."""
+    """Return what of each day goes, or why nothing does."""
 
     def find(folder: DayFolder) -> FolderLeftovers:
         try:
-            if folder.hour is not None and whole_day(storage, root, folder.day) is not None:
-                return _of_superseded_hour(storage, folder, before_ms)
             return find_leftovers(storage, folder, before_ms, has_raw)
         except (FormatError, SafetyRefusal) as exc:
             return exc
 
-    hours = in_parallel(lambda day: hour_folders(storage, root, day), list(days))
-    folders = [folder for day, of_day in zip(days, hours, strict=True) for folder in (DayFolder(root, day), *of_day)]
+    folders = [DayFolder(root, day) for day in days]
     return list(zip(folders, in_parallel(find, folders), strict=True))
-
-
-def _of_superseded_hour(storage: RetryingStorage, folder: DayFolder, before_ms: int) -> DayLeftovers:
-    left = leftovers(storage, folder, Retained((), (), before_ms))
-    pointers = [row for row in storage.list_objects(folder.pointer) if row.key == folder.pointer]
-    manifests, beside = _split(left.beside)
-    uploads = _old_uploads(storage, folder, before_ms)
-    return DayLeftovers(folder, (*pointers, *manifests), left.files, beside, uploads)
 
 
 def _split(beside: Sequence[ListedObject]) -> tuple[tuple[ListedObject, ...], tuple[ListedObject, ...]]:
@@ -134,7 +120,12 @@ def find_leftovers(
     symlinked = _symlinked(storage, folder)
     retained = Retained(_named(pointer, manifest), publisher.table_marks.generations(), before_ms)
     left = leftovers(storage, folder, retained)
-    if pointer is None and (left.all_files or left.beside) and not has_raw(folder.day):
+    hours = tuple(
+        row
+        for row in storage.list_objects(folder.hours)
+        if row.last_modified_ms < before_ms and folder.is_of_a_run(row.key)
+    )
+    if pointer is None and (left.all_files or left.beside or hours) and not has_raw(folder.day):
         raise SafetyRefusal(
             f"{folder.day} has no pointer, and its raw objects are gone: what is here is all there is of it",
             next_step=_RESTORE,
@@ -146,13 +137,13 @@ def find_leftovers(
         if row.key.removeprefix(folder.root) not in symlinked and not _is_within(folder, row.key, pointer)
     )
     manifests, beside = _split(left.beside)
-    return DayLeftovers(folder, manifests, files, beside, uploads)
+    return DayLeftovers(folder, manifests, files, beside, hours, uploads)
 
 
 def delete_leftovers(storage: RetryingStorage, folder: DayFolder, left: DayLeftovers) -> None:
     """Delete leftovers, and restore an audit that the pointer names by then (see the head of this file)."""
     bodies = {row.key: storage.get(row.key) for row in left.beside if row.key.endswith(".json")}
-    for rows in (left.manifests, left.files, left.beside):
+    for rows in (left.manifests, left.files, left.beside, left.hours):
         storage.delete(row.key for row in rows)
     for upload in left.uploads:
         storage.abort_upload(upload)
@@ -169,7 +160,7 @@ def _named(pointer: Pointer | None, manifest: Manifest | None) -> set[str]:
     if pointer is None:
         return set()
     key = pointer.manifest
-    named = {key, audit_key(pointer), inventory_beside(key), ends_beside(key), tasks_beside(key)}
+    named = {key, audit_key(pointer), inventory_beside(key), ends_beside(key)}
     if manifest is not None:
         named |= {manifest.audit, *(file.key for file in manifest.files)}
     return named

@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 
 import pytest
-from structlog.testing import capture_logs
 
 from compaction.audit.audit import audit_day
 from compaction.event_ids.rows import IdOrder
@@ -15,7 +14,7 @@ from compaction.tasks.task import Order
 from demo.embedded import REGION, EmbeddedAws
 from minutebook.clock import SystemClock
 from minutebook.errors import ObjectVanished
-from minutebook.format.day import Day, Hour
+from minutebook.format.day import Day
 from minutebook.store.places import StorePrefix, open_storage
 from minutebook.store.storage import Address
 from tests.corpus.auditing import compare, job_context
@@ -52,12 +51,11 @@ class Bench:
         given = job_context(self.address, self.corpus.checkpoints, clock=SystemClock(), engine=self.engine)
         return given._replace(shuffle=self.engine.shuffle)
 
-    def compact(self, *, drop: bool, hour: int | None = None) -> Compacted:
-        """Compact the corpus' day, or an hour of it."""
+    def compact(self, *, drop: bool) -> Compacted:
+        """Compact the corpus' day."""
         audit = AuditOptions(event_id="n", published=self.out, drop_producer_duplicates=drop)
         given = self.context()
-        only = None if hour is None else Hour(DAY, hour)
-        return compact_day(given, given.open(self.address), DAY, CompactOptions(audit, self.out, hour=only))
+        return compact_day(given, given.open(self.address), DAY, CompactOptions(audit, self.out))
 
 
 @pytest.fixture
@@ -87,28 +85,6 @@ def test_copies_are_left_out_of_the_parquet(bench: Bench) -> None:
     events = [event for event in published_events(open_storage(bench.address), done.manifest) if event is not None]
     assert len(events) == len(set(events))
     assert bench.compact(drop=True).state == "already"
-
-
-@pytest.mark.parametrize("drop", [False, True])
-def test_copies_are_found_in_the_ids_that_hours_have_kept(bench: Bench, *, drop: bool) -> None:
-    """Through the same shuffles. Of the day no line is read but those of parts that are written without copies."""
-    for hour in (0, 10, 23):
-        assert bench.compact(drop=False, hour=hour).verdict == "clean"
-    with capture_logs() as logs:
-        done = bench.compact(drop=drop)
-    copies = sum(wanted.times for wanted in bench.expected)
-    assert done.result is not None
-    assert done.manifest is not None
-    compare(done.result.audit.findings, bench.expected, Seen.KEYS)
-    removed = copies if drop else 0
-    assert (done.verdict, done.manifest.rows) == ("clean", bench.corpus.records - removed)
-    assert done.manifest.removed == removed
-    [told] = [log for log in logs if log["event"] == "hours_taken_over"]
-    assert (told["hours"], told["taken"] > 0) == (3, True)
-    assert (told["read"] > 0) == drop
-    if drop:
-        events = [one for one in published_events(open_storage(bench.address), done.manifest) if one is not None]
-        assert len(events) == len(set(events))
 
 
 def test_an_error_of_a_task_keeps_its_kind_through_the_shuffle(bench: Bench) -> None:

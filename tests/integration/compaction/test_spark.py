@@ -1,7 +1,6 @@
 """The nightly job on real Spark and a real S3 server."""
 
 import os
-import re
 import socket
 import sys
 from collections.abc import Iterator
@@ -27,7 +26,7 @@ from demo.embedded import REGION, EmbeddedAws
 from minutebook.clock import SystemClock
 from minutebook.compression import Compression
 from minutebook.errors import DayNotPublished, FormatError, StoreRefused, StoreUnavailable
-from minutebook.format.day import Day, Hour
+from minutebook.format.day import Day
 from minutebook.format.position import Position
 from minutebook.published.generation import DayFolder
 from minutebook.published.schema import SCHEMA
@@ -100,11 +99,10 @@ class Bench:
         given = job_context(self._address, corpus.checkpoints, clock=SystemClock(), engine=self._engine)
         return given._replace(group_sources=lambda _: self._engine)
 
-    def compact(self, corpus: Corpus, hour: int | None = None) -> Compacted:
-        """Compact the corpus' day, or an hour of it."""
-        given, only = self.context(corpus), None if hour is None else Hour(DAY, hour)
-        options = CompactOptions(AuditOptions(), self.out, hour=only)
-        return compact_day(given, given.open(self.out.address), DAY, options)
+    def compact(self, corpus: Corpus) -> Compacted:
+        """Compact the corpus' day."""
+        given = self.context(corpus)
+        return compact_day(given, given.open(self.out.address), DAY, CompactOptions(AuditOptions(), self.out))
 
     def published(self) -> pa.Table:
         """Read the published day."""
@@ -151,19 +149,6 @@ def test_a_clean_day_goes_from_s3_to_s3(bench: Bench) -> None:
     ]
     assert found == expected
     assert bench.compact(corpus).state == "already"
-
-
-def test_hours_go_into_the_day(bench: Bench, capfd: pytest.CaptureFixture[str]) -> None:
-    """Spark's tasks cut the same tasks of them: files are copied, and the day is that of the corpus."""
-    corpus = Corpus(DAY, shape=Shape(shards=10))
-    corpus.write(bench.storage)
-    assert [bench.compact(corpus, hour).verdict for hour in (0, 23)] == ["clean", "clean"]
-    assert bench.compact(corpus).verdict == "clean"
-    assert re.search(
-        r"hours_taken_over .* hours=2 read=[1-9]\d* taken=(\d+) tasks=(?!\1\b)\d+", capfd.readouterr().out
-    )
-    rows = {(row["shard_id"], row["sequence_number"]) for row in bench.published().to_pylist()}
-    assert len(rows) == bench.published().num_rows == corpus.records
 
 
 def test_spark_reads_the_days_that_the_pointers_name(engine: SparkEngine, tmp_path: Path) -> None:

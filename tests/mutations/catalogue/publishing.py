@@ -45,6 +45,15 @@ PUBLISHING: Final = (
         tests=("test_a_generation_of_which_anything_is_young_is_not_swept",),
     ),
     Mutation(
+        "delete hours that may be all there is of a day",
+        Change(
+            "compaction.commands.vacuum.day:find_leftovers",
+            "left.all_files or left.beside or hours",
+            "left.all_files or left.beside",
+        ),
+        tests=("test_hours_stay_where_no_raw_object_is_left",),
+    ),
+    Mutation(
         "believe files outside of their generation",
         Change(
             "minutebook.published.generation:contradiction",

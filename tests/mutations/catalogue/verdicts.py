@@ -49,6 +49,11 @@ VERDICTS: Final = (
         tests=("test_an_original_19_hours_earlier_is_found",),
     ),
     Mutation(
+        "the numbers of objects begin again with each task",
+        Change("compaction.audit.shards.objects:distribute_tasks", "len(task.groups)", "0"),
+        tests=("test_the_same_copies_are_left_out_however_tasks_are_cut",),
+    ),
+    Mutation(
         "a line outside its object's span draws others in",
         Change(
             "compaction.parquet.plan:spans_of",

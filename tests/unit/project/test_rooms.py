@@ -46,7 +46,7 @@ ORDER: Final = {
         "night report",
         "audit",
         "audit.shards audit.stream spark",
-        "audit.rules hours job tables.events",
+        "audit.rules job tables.events",
         "tasks",
         "event_ids",
         "columns.files parquet tables",

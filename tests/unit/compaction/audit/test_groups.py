@@ -8,7 +8,7 @@ import pytest
 
 from compaction.audit.audit import audit_day
 from compaction.audit.day_view import view_day
-from compaction.audit.shards.objects import MeasuredTasks, TaskSize, number_tasks
+from compaction.audit.shards.objects import TaskSize, number_tasks
 from compaction.inventory.day_objects import ListArgument, list_piece
 from compaction.inventory.segments import ListedSegment
 from compaction.job.context import AuditOptions
@@ -156,8 +156,7 @@ def test_small_groups_share_a_task() -> None:
     """While there is room; a group of several tasks begins one of its own."""
     sizes = {1: [TaskSize(30, 3)], 2: [TaskSize(30, 3)], 3: [TaskSize(50, 5)], 4: [], 5: [TaskSize(90, 9)] * 2}
     sizes[6] = [TaskSize(10, 1)]
-    measured = {number: MeasuredTasks(tasks, sum(task.objects for task in tasks)) for number, tasks in sizes.items()}
-    assert number_tasks(measured, TaskSizes(least_bytes=100, segments=10), 210) == ({1: 0, 2: 0, 3: 1, 5: 2, 6: 3}, 4)
+    assert number_tasks(sizes, TaskSizes(least_bytes=100, segments=10), 210) == ({1: 0, 2: 0, 3: 1, 5: 2, 6: 3}, 4)
 
 
 def test_the_digest_of_a_day_is_that_of_its_keys_in_order(tmp_path: Path) -> None:

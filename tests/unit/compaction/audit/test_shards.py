@@ -58,6 +58,12 @@ def test_a_chain_that_steps_back_over_midnight_is_whole(tmp_path: Path) -> None:
     assert [finding.code for finding in second.findings] == ["unproven_end"]
 
 
+def test_a_day_before_whose_times_step_back_over_midnight_hides_no_link(tmp_path: Path) -> None:
+    """The chain's last segment but one lies on the day before, and its last one a day earlier."""
+    corpus = Corpus(DAY, shape=Shape(shards=1, records=2, minutes=(-3000, -1440, -1441, 600, 1441)))
+    assert audit(corpus, tmp_path).verdict == "clean"
+
+
 def test_shards_of_later_times_do_not_concern_an_old_day(tmp_path: Path) -> None:
     """A shard that was begun weeks after the day needs no proof that it was empty then."""
     corpus = Corpus(DAY, shape=Shape(shards=3))

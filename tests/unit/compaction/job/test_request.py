@@ -2,12 +2,12 @@
 
 import pytest
 
-from compaction.job.checks import audit_level, event_id_path, hour_of, requested_days
+from compaction.job.checks import audit_level, event_id_path, requested_days
 from compaction.job.context import AuditOptions
 from compaction.job.request import AuditRequest, CompactRequest
 from compaction.parquet.rows import ZSTD_LEVEL
 from minutebook.errors import SettingsError
-from minutebook.format.day import Day, Hour
+from minutebook.format.day import Day
 
 TODAY = Day.parse("2026-03-01")
 FILE = "any.properties"
@@ -63,48 +63,6 @@ def test_a_range_does_not_run_backwards() -> None:
     """The error names both ends."""
     with pytest.raises(SettingsError, match="2026-03-01 to 2026-02-28"):
         requested_days(AuditRequest(FILE, first="today", last="yesterday"), TODAY)
-
-
-AT_MS = Day.parse("2026-03-01").begin_ms
-
-
-@pytest.mark.parametrize(
-    ("minutes", "expected"),
-    [(19, "2026-02-28T22"), (20, "2026-02-28T23"), (79, "2026-02-28T23"), (80, "2026-03-01T00")],
-)
-def test_the_last_hour_is_the_last_one_that_is_settled(minutes: int, expected: str) -> None:
-    """A scheduler whose arguments never change asks for it; over midnight it is of the day before."""
-    asked = CompactRequest(FILE, hour="last")
-    assert (str(hour_of(asked, AT_MS + minutes * 60_000)), asked.is_range) == (expected, False)
-
-
-@pytest.mark.parametrize(("text", "expected"), [("0", 0), ("07", 7), ("23", 23)])
-def test_an_hour_of_a_day_is_a_number(text: str, expected: int) -> None:
-    """In one digit or in two."""
-    assert hour_of(CompactRequest(FILE, date="today", hour=text), AT_MS) == Hour(TODAY, expected)
-
-
-@pytest.mark.parametrize(
-    "asked",
-    [
-        CompactRequest(FILE, date="today", hour="24"),
-        CompactRequest(FILE, date="today", hour="-1"),
-        CompactRequest(FILE, date="today", hour="last"),
-        CompactRequest(FILE, date="today", hour="\u0663"),
-        CompactRequest(FILE, hour="7"),
-        CompactRequest(FILE, first="today", last="today", hour="7"),
-        CompactRequest(FILE, date="today", hour="7", event_id="n", drop_producer_duplicates=True),
-        CompactRequest(FILE, date="today", hour="7", iceberg="a.b"),
-        CompactRequest(FILE, date="today", hour="7", so_far="now"),
-        CompactRequest(FILE, date="today", hour="7", recheck=3),
-        CompactRequest(FILE, date="today", hour="7", report="r"),
-        CompactRequest(FILE, date="today", hour="7", dry_run=True),
-    ],
-)
-def test_no_hour_is_guessed_and_none_is_a_day(asked: CompactRequest) -> None:
-    """What is about days is asked for when the day is compacted."""
-    with pytest.raises(SettingsError):
-        hour_of(asked, AT_MS)
 
 
 def test_what_is_not_asked_for_is_what_the_code_does_by_itself() -> None:

@@ -5,6 +5,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from compaction.job.context import AuditOptions
+from compaction.parquet.plan import TaskSizes
 from minutebook.errors import SafetyRefusal
 from minutebook.format.payload import PayloadPath
 from tests.corpus.chain_defects import overlapping_segments
@@ -26,6 +28,17 @@ def test_the_first_position_of_each_event_stays(tmp_path: Path) -> None:
     assert (numbers.raw, numbers.unique, numbers.removed) == (corpus.records, corpus.records - 6, 6)
     assert (numbers.compacted, numbers.balanced) == (corpus.records - 6, True)
     assert (done.manifest.removed, done.manifest.event_id) == (6, "n")
+
+
+@pytest.mark.parametrize("segments", [1, 2, 4, 99])
+def test_the_same_copies_are_left_out_however_tasks_are_cut(tmp_path: Path, segments: int) -> None:
+    """Several tasks of a group, or one of several groups: the numbers of objects go on from task to task."""
+    corpus, copies = repeated()
+    mill = Mill(tmp_path, corpus)
+    audit = AuditOptions(event_id="n", published=mill.out, drop_producer_duplicates=True)
+    done = mill.compact(audit=audit, sizes=TaskSizes(segments=segments, shards=2))
+    assert done.manifest is not None
+    assert mill.rows(done.manifest) == [row for row in rows_of(corpus) if row not in copies]
 
 
 def test_without_the_flag_copies_are_reported_and_written(tmp_path: Path) -> None:

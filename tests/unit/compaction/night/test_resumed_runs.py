@@ -130,6 +130,16 @@ def scribble(path: Path) -> None:
     path.write_bytes(body[:-200] + b"x" * 200)
 
 
+def restate(path: Path, change: Callable[[bytes], bytes]) -> None:
+    """Write facts whose footer says something else, under the digest of their bytes."""
+    table = pq.read_table(path)
+    sink = io.BytesIO()
+    pq.write_table(table.replace_schema_metadata({b"minutebook": change(table.schema.metadata[b"minutebook"])}), sink)
+    digest = hashlib.sha256(sink.getvalue()).hexdigest()[:32]
+    path.unlink()
+    path.with_name(f"{path.name.partition('-')[0]}-{digest}.parquet").write_bytes(sink.getvalue())
+
+
 @pytest.mark.parametrize("what", ["_facts", "part"])
 @pytest.mark.parametrize("damage", [cut, empty, stretch, scribble, Path.unlink])
 def test_what_is_damaged_is_done_again(killed: Killed, damage: Callable[[Path], None], what: str) -> None:
@@ -161,19 +171,33 @@ def test_facts_of_one_task_say_nothing_of_another(killed: Killed) -> None:
 def test_facts_that_name_a_part_elsewhere_are_not_believed(killed: Killed) -> None:
     """A part in another generation's folder is swept with that one, however well it fits."""
     for path in killed.files("_facts"):
-        table = pq.read_table(path)
-        stated = table.schema.metadata[b"minutebook"].replace(b"/_gen-", b"/_gen-other-")
-        sink = io.BytesIO()
-        pq.write_table(table.replace_schema_metadata({b"minutebook": stated}), sink)
-        digest = hashlib.sha256(sink.getvalue()).hexdigest()[:32]
-        (path.parent / f"{path.name.partition('-')[0]}-{digest}.parquet").write_bytes(sink.getvalue())
-        path.unlink()
+        restate(path, lambda stated: stated.replace(b"/_gen-", b"/_gen-other-"))
     for path in killed.files("part"):
         other = path.parent.with_name(path.parent.name.replace("_gen-", "_gen-other-"))
         other.mkdir(exist_ok=True)
         (other / path.name).write_bytes(path.read_bytes())
     killed.again()
     assert killed.taken_over == 0
+    killed.check_whole()
+
+
+def test_facts_that_earlier_versions_stored_with_ids_are_not_believed(killed: Killed) -> None:
+    """Those without ids are the same in both versions."""
+    for path in killed.files("_facts")[1:]:
+        restate(path, lambda stated: stated.removesuffix(b"}") + b',"ids":{"version":"ids-1","key":"k","rows":1}}')
+    killed.again()
+    assert killed.taken_over == 1
+    killed.check_whole()
+
+
+def test_a_part_that_was_written_again_is_not_believed(killed: Killed) -> None:
+    """Of the same size and with a good footer, under another ETag: somebody else's rows."""
+    path = killed.files("part")[1]
+    body = bytearray(path.read_bytes())
+    body[6] ^= 1
+    path.write_bytes(body)
+    killed.again()
+    assert killed.taken_over == killed.tasks - 1
     killed.check_whole()
 
 

@@ -6,6 +6,8 @@ import pytest
 
 from compaction.job.context import AuditOptions
 from compaction.job.scope import SETTLED_MS
+from compaction.night.dry_run import plan_dry_run
+from compaction.night.rewrite import CompactOptions
 from consumer.stream.port import StreamIdentity
 from minutebook.errors import SafetyRefusal, SettingsError
 from minutebook.format.minute import MINUTE_MS
@@ -78,6 +80,15 @@ def test_the_whole_day_follows_the_day_so_far(desk: Desk) -> None:
     assert pointer is not None
     assert (before[0].until, pointer.until, done.state) == ("2026-11-21T00:00:00.000Z", None, "published")
     assert len(desk.published_rows()) == desk.corpus.records
+
+
+def test_a_part_of_a_day_that_is_whole_is_published_already(desk: Desk) -> None:
+    """Readers would see less than they did."""
+    desk.clock.advance(SETTLED_MS / 1000)
+    desk.compact()
+    done = desk.compact(audit=so_far(), engine=no_engine)
+    assert (done.state, done.verdict, len(desk.published_rows())) == ("already", "clean", desk.corpus.records)
+    assert plan_dry_run(desk.context(), DAY, CompactOptions(so_far(), desk.out)).action == "nothing to do"
 
 
 def test_another_streams_archive_is_not_published(desk: Desk) -> None:

@@ -15,6 +15,7 @@ from compaction.verdict.audit_document import publishable
 from minutebook.errors import OutcomeUnknown
 from minutebook.published.generation import Manifest, Pointer
 from minutebook.published.verdict import RULES
+from minutebook.reader import days
 from tests.corpus.auditing import in_process
 from tests.corpus.desk import DAY, Desk, unproven
 from tests.fakes.failing_storage import Crash, FailingStorage
@@ -47,6 +48,25 @@ def assert_whole(desk: Desk) -> None:
     rows = desk.published_rows()
     assert (len(rows), len(set(rows))) == (desk.corpus.records, desk.corpus.records)
     assert desk.publisher().is_whole(published(desk)[1])
+
+
+def test_hours_that_earlier_versions_published_change_nothing(desk: Desk) -> None:
+    """Below `_hours/` lies what looks like a day, or is damaged: neither a run nor a reader opens it."""
+    desk.out = desk.out._replace(prefix="")
+    desk.compact()
+    folder = desk.publisher().folder
+    for row in list(desk.storage.list_objects(folder.path)):
+        stored = desk.storage.get(row.key)
+        assert stored is not None
+        desk.storage.put_if_absent(row.key.replace(folder.path, f"{folder.hours}10/"), stored.body, {}, "x/y")
+    desk.storage.put_if_absent(f"{folder.hours}11/_current.json", b"{", {}, "x/y")
+    before = [row.key for row in desk.storage.list_objects(folder.hours)]
+    desk.archive_more()
+    assert desk.compact().state == "published"
+    assert_whole(desk)
+    assert days.published(desk.storage.uri(""), str(DAY), str(DAY)).days[0].rows == desk.corpus.records
+    assert desk.publisher().sweep(desk.after_grace_ms())
+    assert [row.key for row in desk.storage.list_objects(folder.hours)] == before
 
 
 def test_a_published_file_that_is_gone_is_made_again(desk: Desk) -> None:

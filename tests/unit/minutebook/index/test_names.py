@@ -4,7 +4,7 @@ from itertools import islice
 
 import pytest
 
-from minutebook.format.day import Day, Hour
+from minutebook.format.day import Day
 from minutebook.format.position import Position
 from minutebook.index.names import ArchiveIndex, nearest
 from tests.fakes.archive_scene import PREFIX, MemoryScene
@@ -53,15 +53,6 @@ def test_folders_that_only_look_like_days_are_none(scene: MemoryScene, foreign: 
     scene.chain(A, [NOON])
     scene.bucket.place(f"{PREFIX}{foreign}", b"")
     assert list(index(scene).days(Day(0), 1)) == [TODAY]
-
-
-def test_hours_beside_an_hour_are_those_on_that_side(scene: MemoryScene) -> None:
-    """Of its own day; of another day, all of them, the nearest first."""
-    scene.chain(A, [NOON - DAY, *range(NOON - 2 * HOUR, NOON + 3 * HOUR, HOUR)])
-    found, noon = index(scene), Hour(TODAY, 12)
-    assert [hour.number for hour in found.hours(TODAY, 1, noon)] == [13, 14]
-    assert [hour.number for hour in found.hours(TODAY, -1, noon)] == [11, 10]
-    assert [hour.number for hour in found.hours(TODAY.shift(-1), -1, noon)] == [12]
 
 
 def test_hours_are_walked_backwards_through_those_that_hold_something(scene: MemoryScene) -> None:

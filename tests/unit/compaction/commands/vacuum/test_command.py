@@ -21,6 +21,18 @@ from tests.corpus.model import PREFIX
 from tests.fakes.failing_storage import Crash, FailingStorage
 from tests.unit.compaction.commands.vacuum.scene import keys, named, put, twice_published, vacuum
 
+OF_AN_HOUR = (
+    "_current.json",
+    "_gen-a/part-00000-1.parquet",
+    "_gen-a/_facts/f-1.parquet",
+    "_gen-a/_ids/00000-1.parquet",
+    "_manifest/a-w.json",
+    "_manifest/a-w.tasks.json",
+    "_manifest/a-w.inventory.jsonl.gz",
+    "_manifest/a-e.audit.json",
+)
+"""What earlier versions wrote of an hour, below `_hours/HH/`."""
+
 
 @pytest.fixture
 def desk(tmp_path: Path) -> Desk:
@@ -121,6 +133,29 @@ def test_what_others_put_among_ours_stays(desk: Desk) -> None:
         desk.storage.put_if_absent(key, b"left", {}, "x/y")
     assert vacuum(desk).exit_code == 0
     assert keys(desk) == {*named(desk), *theirs, *elsewhere}
+
+
+def test_hours_that_earlier_versions_published_go_when_they_are_old(desk: Desk) -> None:
+    """Pointers, files, facts, ids and what is beside manifests; not what is young, and not what others put there."""
+    old = put(desk, [f"_hours/{hour}/{name}" for hour in ("00", "13") for name in OF_AN_HOUR])
+    young = put(desk, ["_hours/23/_current.json"], age_ms=-GRACE_MS - 120_000)
+    theirs = put(
+        desk, ["_hours/notes.txt", "_hours/13/README.md", "_hours/1/_current.json", "_hours/13/data/_current.json"]
+    )
+    unfinished = put(desk, ["_hours/13/_gen-a/part-2.parquet.writing"])
+    others = vacuum(desk, dry_run=True)
+    assert vacuum(desk).uploads == others.uploads == 1
+    assert keys(desk) == {*named(desk), *young, *theirs}
+    assert not keys(desk) & {*old, *unfinished}
+
+
+def test_hours_stay_where_no_raw_object_is_left(tmp_path: Path) -> None:
+    """They may be all there is of a day that was never published as a whole."""
+    desk = Desk(tmp_path)
+    hours = put(desk, [f"_hours/13/{name}" for name in OF_AN_HOUR])
+    assert vacuum(desk, dry_run=True).objects == len(hours)
+    open_storage(desk.archive).delete([row.key for row in open_storage(desk.archive).list_objects(DAY.path(PREFIX))])
+    assert (vacuum(desk).exit_code, keys(desk)) == (6, set(hours))
 
 
 def test_a_pointer_that_was_put_back_is_young(desk: Desk) -> None:
