@@ -66,18 +66,6 @@ class Access(NamedTuple):
             parameters["Tagging"] = urlencode(self.object_tags)
         return parameters
 
-    def copy_parameters(self) -> dict[str, Any]:
-        """Return the parameters of a copy within the bucket: S3 copies neither KMS key nor storage class.
-
-        The tags are set again, because copying them would require the permission to read them.
-        """
-        parameters = self.put_parameters(None)
-        if self.object_tags:
-            parameters["TaggingDirective"] = "REPLACE"
-        if self.expected_bucket_owner is not None:
-            parameters["ExpectedSourceBucketOwner"] = self.expected_bucket_owner
-        return parameters
-
 
 PLAIN: Final = Access()
 """Without any of these rules."""

@@ -151,8 +151,6 @@ def _add_parameters(access: Access, params: dict[str, Any], model: "OperationMod
         added = access.put_parameters(len(params.get("Body", b"")))
     elif model.name == "CreateMultipartUpload":
         added = access.put_parameters(None)
-    elif model.name == "CopyObject":
-        added = access.copy_parameters()
     known = model.input_shape.members if model.input_shape is not None else {}
     if access.expected_bucket_owner is not None and "ExpectedBucketOwner" in known:
         added["ExpectedBucketOwner"] = access.expected_bucket_owner

@@ -8,7 +8,6 @@ import fcntl
 import hashlib
 import io
 import json
-import shutil
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -120,17 +119,6 @@ class DirectoryStorage:
         with path.open("rb") as handle:
             handle.seek(max(0, size - count))
             return Tail(handle.read(), size, _etag(path))
-
-    def copy(self, source: str, key: str, etag: str) -> bool:
-        """Copy a file; it gets its name when it is complete."""
-        path, target = self._path(source), self._path(key)
-        if not path.is_file() or _etag(path) != etag:
-            return False
-        target.parent.mkdir(parents=True, exist_ok=True)
-        part = target.with_name(target.name + _WRITING)
-        shutil.copyfile(path, part)
-        part.rename(target)
-        return True
 
     def open_write(self, key: str, content_type: str, new_backoff: Callable[[], Backoff]) -> "FileSink":  # noqa: ARG002 - files have no type, and nothing to wait for
         """Write a file under a temporary name; `close` renames it."""

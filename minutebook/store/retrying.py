@@ -135,10 +135,6 @@ class RetryingStorage(RetryingStore):
             sink.abort()
             raise
 
-    def copy(self, source: str, key: str, etag: str) -> bool:
-        """Copy an object to a key that only the caller writes; False if the source is gone or its ETag differs."""
-        return self._ask("COPY", source, lambda: self.storage.copy(source, key, etag))
-
     def read_tail(self, key: str, count: int) -> Tail:
         """Read the last `count` bytes of an object, or all of a shorter one."""
         return self._ask("GET", key, lambda: self.storage.read_tail(key, count))

@@ -120,20 +120,6 @@ class S3Storage(S3Store):
         whole = answer.get("ContentRange", "").rpartition("/")[2]
         return Tail(data[-count:], int(whole) if whole.isdecimal() else len(data), answer.get("ETag", ""))
 
-    def copy(self, source: str, key: str, etag: str) -> bool:
-        """Send one CopyObject; see `Storage`. S3 answers 200 before it has copied; the body has the result."""
-        what = f"COPY {source} to {key}"
-        try:
-            answer = self._client.copy_object(
-                Bucket=self.bucket, Key=key, CopySource={"Bucket": self.bucket, "Key": source}, CopySourceIfMatch=etag
-            )
-        except FAILURES as exc:
-            if error_code(exc) in _OTHER_OBJECT:
-                return False
-            raise translate(exc, what) from exc
-        check_whole(answer.get("CopyObjectResult", {}), what, "ETag")
-        return True
-
     def open_uploads(self, prefix: str) -> list[Upload]:
         """List the open multipart uploads below a prefix; see `Storage`."""
         try:

@@ -81,9 +81,6 @@ class Storage(ObjectStore, Protocol):
     def read_tail(self, key: str, count: int) -> Tail:
         """Read the last `count` bytes of an object, or all of a shorter one."""
 
-    def copy(self, source: str, key: str, etag: str) -> bool:
-        """Copy an object to a key that only the caller writes; False if the source is gone or not of this ETag."""
-
     def open_write(self, key: str, content_type: str, new_backoff: Callable[[], Backoff]) -> Sink:
         """Write a new object of any size, at a key that only the caller writes.
 

@@ -88,10 +88,6 @@ class FailingStorage:
         """Pass on, or fail."""
         return self._send(lambda: self._storage.read_tail(key, count))
 
-    def copy(self, source: str, key: str, etag: str) -> bool:
-        """Pass on, or fail."""
-        return self._send(lambda: self._storage.copy(source, key, etag))
-
     def open_write(self, key: str, content_type: str, new_backoff: Callable[[], Backoff]) -> Sink:
         """Pass on, or fail."""
         return self._send(lambda: self._storage.open_write(key, content_type, new_backoff))

@@ -17,7 +17,6 @@ _S3_ACTIONS: Final = {
     "DeleteObjects": "DeleteObject",
     "CreateMultipartUpload": "PutObject",
     "UploadPart": "PutObject",
-    "CopyObject": "PutObject",
     "CompleteMultipartUpload": "PutObject",
     "ListMultipartUploads": "ListBucketMultipartUploads",
     "GetBucketLifecycleConfiguration": "GetLifecycleConfiguration",
@@ -73,8 +72,6 @@ def _s3_requests(operation: str, params: Mapping[str, Any]) -> Iterator[Request]
     context = {name: str(params[key]) for key, name in _S3_CONTEXT.items() if key in params}
     if action == "s3:PutObject":
         context["s3:ObjectCreationOperation"] = "false" if operation in _UNCONDITIONAL else "true"
-    if operation == "CopyObject":  # S3 reads the source with the caller's rights
-        yield from _s3_requests("GetObject", params["CopySource"])
     keys = [each["Key"] for each in params.get("Delete", {}).get("Objects", [])]
     keys = keys or ([params["Key"]] if "Key" in params else [])
     if not keys:

@@ -34,7 +34,6 @@ _OF_THE_NIGHT: dict[str, Request] = {
     "LIST": lambda storage: storage.list_level("p/"),
     "GET": lambda storage: list(storage.open_read("k", None).chunks),
     "GET tail": lambda storage: storage.read_tail("k", 10),
-    "COPY": lambda storage: storage.copy("k", "l", "e"),
     "DELETE": lambda storage: storage.delete(["k"]),
 }
 

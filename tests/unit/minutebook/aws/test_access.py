@@ -102,7 +102,6 @@ def test_every_request_of_the_store_names_the_owner() -> None:
         lambda: store.delete(["k"]),
         lambda: store.open_read("k", None),
         lambda: store.read_tail("k", 8),
-        lambda: store.copy("k", "l", "etag"),
         lambda: client.head_bucket(Bucket="bucket"),
         lambda: client.create_multipart_upload(Bucket="bucket", Key="k"),
         lambda: client.upload_part(Bucket="bucket", Key="k", UploadId="u", PartNumber=1, Body=b""),
@@ -120,22 +119,6 @@ def test_a_large_published_file_carries_it_from_its_beginning() -> None:
     assert _text(headers["x-amz-storage-class"]) == "STANDARD_IA"
     assert _text(headers["x-amz-tagging"]) == "team=data&class=raw+%26+old"
     assert _text(headers["x-amz-server-side-encryption-aws-kms-key-id"]) == KEY
-
-
-def test_a_copy_carries_it_as_its_source_did() -> None:
-    """S3 would give it the bucket's own key and class; and the tags are not read for it."""
-    client = make_s3_client("us-east-1", None, ALL)
-    headers = _sent(client, lambda: S3Storage(client, "bucket").copy("a", "b", '"e"')).headers
-    wanted = {
-        "x-amz-copy-source": "bucket/a",
-        "x-amz-copy-source-if-match": '"e"',
-        "x-amz-storage-class": "STANDARD_IA",
-        "x-amz-server-side-encryption-aws-kms-key-id": KEY,
-        "x-amz-tagging": "team=data&class=raw+%26+old",
-        "x-amz-tagging-directive": "REPLACE",
-        "x-amz-source-expected-bucket-owner": "123456789012",
-    }
-    assert {name: _text(headers.get(name, "")) for name in wanted} == wanted
 
 
 @pytest.mark.parametrize(
