@@ -107,7 +107,7 @@ def examine(
     if options.level == "inventory":
         return examined
     dropped = auditor.dropped(judgement)
-    examined = examined._replace(dropped=dropped.findings, restored=dropped.restored)
+    examined = examined._replace(dropped=dropped.findings, restored=dropped.restored, outside_hours=dropped.outside)
     if read.collected is not None and write is not None and options.drop_producer_duplicates:
         return _write_without_copies(context, examined, read.collected, dropped, options, write)
     return _merge(context, examined, read, dropped, write)

@@ -80,7 +80,8 @@ class WorkDone(NamedTuple):
 class Examined(NamedTuple):
     """A day that was examined.
 
-    `is_in_motion`: its objects changed each time while they were read, so what is missing may not be.
+    `outside_hours` hold originals of dropped records. `is_in_motion`: its objects changed each time while they were
+    read, so what is missing may not be.
     """
 
     view: DayView
@@ -93,6 +94,7 @@ class Examined(NamedTuple):
     dropped: tuple[Finding, ...] = ()
     producers: ProducerDuplicates = ProducerDuplicates()
     restored: int = 0
+    outside_hours: frozenset[str] = frozenset()
     is_in_motion: bool = False
 
     @property

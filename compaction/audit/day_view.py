@@ -11,21 +11,28 @@ from typing import NamedTuple
 
 from compaction.inventory.checkpoints import Checkpoints
 from compaction.inventory.day_objects import DayListing, DayObjects, list_objects
-from compaction.inventory.shard_markers import ArchiveMarkers, read_markers
+from compaction.inventory.shard_markers import ArchiveMarkers, duplicates_digest, read_markers
 from compaction.job.context import JobContext
 from compaction.shard_groups.grouping import ShardGrouping, grouping_of
 from compaction.verdict.audit_document import AuditCheck
 from minutebook.errors import StreamRefused, StreamUnavailable
 from minutebook.format.day import Day, day_of_ms
+from minutebook.format.minute import MINUTE_MS
 from minutebook.proof.sources import Stream
 
 
 class DayView(NamedTuple):
-    """`stream` are the shards that ListShards and KCL's table name; `checks` say what could not be asked."""
+    """The view. `judged_from_ms` is the service's time before it was taken.
+
+    `duplicates` is the digest of the dropped duplicates that are kept of the scope. `stream` are the shards that
+    ListShards and KCL's table name; `checks` say what could not be asked.
+    """
 
     checkpoints: Checkpoints
     markers: ArchiveMarkers
     inventory: DayObjects
+    judged_from_ms: int
+    duplicates: str
     stream: Stream = Stream()
     checks: tuple[AuditCheck, ...] = ()
 
@@ -33,6 +40,7 @@ class DayView(NamedTuple):
 def view_day(context: JobContext, day: Day, until_ms: int | None, shard: str | None = None) -> DayView:
     """View a day, or what of it came before a time; `shard` leaves the objects of others out."""
     prefix = context.place.prefix
+    judged_from_ms = context.archive.now_ms(prefix)
     checkpoints = context.checkpoints()
     last = day_of_ms(day.end_ms if until_ms is None else until_ms)
     days = [day] if last == day else [day, last]
@@ -44,7 +52,9 @@ def view_day(context: JobContext, day: Day, until_ms: int | None, shard: str | N
     inventory = list_into_groups(context, day, until_ms, shard, grouping)
     if markers.application is not None:
         inventory = inventory._replace(compression=markers.application.compression)
-    return DayView(checkpoints, markers.only(shard), inventory, stream, checks)
+    end_ms = day.end_ms if until_ms is None else until_ms
+    duplicates = duplicates_digest(context.archive, prefix, day, end_ms // MINUTE_MS)
+    return DayView(checkpoints, markers.only(shard), inventory, judged_from_ms, duplicates, stream, checks)
 
 
 def list_into_groups(

@@ -4,7 +4,6 @@ Lines say the same as long as their objects do, so findings about them stand. Na
 read anew: tomorrow's evidence proves today's end, and may show as well that something is missing.
 """
 
-import hashlib
 from typing import Final, NamedTuple
 
 import msgspec
@@ -49,29 +48,6 @@ def rejudge(context: JobContext, view: DayView, options: AuditOptions, before: A
         typed=before.typed,
     )
     return Rejudged(audit, examined)
-
-
-def audit_digest(examined: Examined, event_id: str | None, audit: Audit) -> str:
-    """Return the name of an audit: its evidence, the path of event ids, and its findings.
-
-    Findings, too, because not all that a verdict rests on is evidence: KCL's checkpoint may name more than is
-    archived, and an object may be damaged under its old tag. Under the name of the evidence alone the first audit
-    stayed, and the pointer named one that gave another verdict.
-    """
-    findings = [
-        (
-            about.code,
-            about.severity,
-            about.shard,
-            about.minute,
-            about.keys,
-            about.count,
-            *(() if about.conflict is None else msgspec.structs.astuple(about.conflict)),
-        )
-        for about in audit.findings
-    ]
-    parts = (examined.inventory.digest(), examined.coverage.digest, event_id or "", audit.verdict, repr(findings))
-    return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
 
 
 def _line_findings(before: Audit, now: Audit) -> list[Finding]:

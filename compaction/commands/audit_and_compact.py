@@ -2,10 +2,10 @@
 
 import importlib.metadata
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from functools import partial
-from typing import Final
+from typing import Final, NamedTuple, Self
 
 import msgspec
 from rich.console import Console
@@ -17,25 +17,30 @@ from compaction.job import checks, scope
 from compaction.job.context import AuditOptions, JobContext
 from compaction.job.request import AuditRequest, CompactRequest
 from compaction.job.settings import JobSettings, check_apart, load_job_settings
-from compaction.night import dry_run, recheck, rewrite
+from compaction.night import dry_run, rewrite
 from compaction.night.days import stop
-from compaction.night.days.run import DayRow, DaysRun, row_of_audit, row_of_compaction, row_of_plan
+from compaction.night.days.run import DayRow, DaysRun, row_of_audit, row_of_compaction, row_of_due, row_of_plan
 from compaction.night.days.side_by_side import DayWorkers
+from compaction.night.due import find_due, pointer_word
 from compaction.report import metric_line, reporter, screen
 from compaction.spark.engine import LazySpark, Progress, no_progress
 from compaction.stream.kinesis import SHARE, once_in_vain
 from compaction.tables import catalog
+from compaction.tables.commit import DayTable
+from compaction.verdict.exit_code import FailOn
 from minutebook import logs
 from minutebook.aws import clients
 from minutebook.clock import SystemClock, new_id, new_random
-from minutebook.errors import CatalogRefused, SettingsError
+from minutebook.errors import CatalogRefused, CatalogUnavailable, MinutebookError
 from minutebook.format.day import Day, day_of_ms
 from minutebook.published.generation import DayFolder
 from minutebook.retry import Backoff
 from minutebook.store.places import StorePrefix, open_storage
 from minutebook.store.retrying import RetryingStorage
+from minutebook.wording import some_of
 
 _STORE_BUDGET_SECONDS: Final = 120
+_OLDER_NAMED: Final = 10
 _LISTING_BUDGET_SECONDS: Final = 15
 """Short, because the markers name the shards too: an audit goes on without the stream."""
 
@@ -71,12 +76,12 @@ def run_audit(request: AuditRequest, environ: Mapping[str, str]) -> int:
 def run_compact(request: CompactRequest, environ: Mapping[str, str]) -> int:
     """Compact the days; return the exit code of the worst (`compaction.night.days.run`).
 
-    An error of the Iceberg table's catalog is raised after the days are published.
+    An error of the Iceberg table's catalog is raised after the days are published; with `--due` rows tell it.
     """
     now_ms = SystemClock().now_ms()
-    days, so_far_ms = checks.requested_days(request, day_of_ms(now_ms)), scope.parse_so_far(request.so_far, now_ms)
-    if request.recheck is not None and (request.recheck < 0 or so_far_ms is not None):
-        raise SettingsError("--recheck takes a number of days, without --so-far", next_step="drop --so-far")
+    window, budget = checks.due_days(request), checks.budget_seconds(request.budget)
+    days = [] if window is not None else checks.requested_days(request, day_of_ms(now_ms))
+    so_far_ms, reason = scope.parse_so_far(request.so_far, now_ms), checks.acceptance(request)
     event_id = checks.event_id_path(request.event_id, is_needed=request.drop_producer_duplicates)
     table_name = checks.iceberg_table(request.iceberg, request.iceberg_catalog)
     fail_on = checks.fail_on(request.fail_on)
@@ -88,47 +93,135 @@ def run_compact(request: CompactRequest, environ: Mapping[str, str]) -> int:
         drop_producer_duplicates=request.drop_producer_duplicates, max_repeats=request.max_repeats
     )
     columns = checks.columns_of_request(settings, request.columns, request.event_time, request.event_window)
-    options = rewrite.CompactOptions(audit_options, out, request.accept_defects, request.zstd_level, columns)
-    conflicting: set[tuple[str, str]] = set()
-    opened = (
-        nullcontext()
-        if table_name is None or request.dry_run
-        else catalog.opened_table(
-            table_name, request.iceberg_catalog, out, by_event=columns is not None and columns.event is not None
-        )
-    )
-    with _started("compact", settings, request) as (context, run), opened as day_table:
-        try:
-            rechecked = [] if request.recheck is None else recheck.days_to_recheck(context, out, request.recheck)
-        except stop.Stopped:
-            return run.workers.stop.exit_code or 1
-        days = sorted({*days, *rechecked})
+    options = rewrite.CompactOptions(audit_options, out, reason, request.zstd_level, columns)
+    with _started("compact", settings, request) as (context, run):
         if request.dry_run:
             return run.run(days, lambda day: dry_run.plan_dry_run(context, day, options), partial(_show_plan, run))
         output = reporter.new_reporter(
             context, settings, "compact", out, report=request.report, as_json=request.as_json, is_quiet=run.many
         )
-        with_table = context if day_table is None else context._replace(table=catalog.SerialTable(day_table))
+        table = _Table(table_name, request.iceberg_catalog, columns is not None and columns.event is not None)
+        compaction = _Compaction(context, options, output, fail_on, as_json=request.as_json)
+        with table.opened(out, is_needed=window is None) as opened:
+            compaction = compaction.with_table(opened)
+            try:
+                if window is not None:
+                    return compaction.run_due(run, window, budget)
+                return compaction.run_days(run, days)
+            except stop.Stopped:
+                return run.workers.stop.exit_code or 1
 
-        def compact(day: Day) -> rewrite.Compacted:
-            return rewrite.compact_day(with_table, context.open(out.address), day, options)
+
+class _Table(NamedTuple):
+    """The Iceberg table of `--iceberg`."""
+
+    name: str | None
+    catalog: str | None
+    by_event: bool
+
+    @contextmanager
+    def opened(self, out: StorePrefix, *, is_needed: bool) -> Iterator[DayTable | CatalogUnavailable | None]:
+        """Open it; return None without one. One that is away is returned as the error, unless it `is_needed`."""
+        if self.name is None:
+            yield None
+            return
+        with ExitStack() as stack:
+            opened: DayTable | CatalogUnavailable
+            try:
+                table = stack.enter_context(
+                    catalog.opened_table(self.name, self.catalog, out, by_event=self.by_event)
+                )
+                opened = catalog.SerialTable(table)
+            except CatalogUnavailable as exc:
+                if is_needed:
+                    raise
+                opened = exc
+            yield opened
+
+
+class _Compaction(NamedTuple):
+    """Compacts days and shows them; `away` says why there is no table."""
+
+    context: JobContext
+    options: rewrite.CompactOptions
+    output: reporter.Reporter
+    fail_on: FailOn
+    as_json: bool
+    away: CatalogUnavailable | None = None
+
+    def with_table(self, opened: DayTable | CatalogUnavailable | None) -> Self:
+        """Return the same with the table, or without it."""
+        if isinstance(opened, CatalogUnavailable):
+            return self._replace(away=opened)
+        return self._replace(context=self.context._replace(table=opened))
+
+    def run_days(self, run: DaysRun, days: Sequence[Day]) -> int:
+        """Compact the days that a person named."""
+        conflicting: set[tuple[str, str]] = set()
+        errors: list[MinutebookError] = []
 
         def show(day: Day, done: rewrite.Compacted, seconds: float) -> DayRow:
             if done.conflicts and done.table is not None:
                 conflicting.add((done.table.table, str(day)))
-            _report(output, day, done, seconds)
-            if not request.as_json:
-                _show_outcome(done, DayFolder(out.prefix, day), out)
-            return row_of_compaction(day, done, fail_on)
+            if done.table_error is not None:
+                errors.append(done.table_error)
+            self._show(day, done, seconds)
+            return row_of_compaction(day, done, self.fail_on)
 
-        code = run.run(days, compact, show)
-    if conflicting and code == CatalogRefused.exit_code:
-        raise CatalogRefused(
-            "; ".join(f"{name} did not take {day}" for name, day in sorted(conflicting))
-            + ": columns are others there",
-            next_step="the days are published; minutebook docs iceberg says which columns a table takes",
-        )
-    return code
+        code = run.run(days, self._compact, show)
+        if errors and not run.many:
+            raise errors[0]
+        if conflicting and code == CatalogRefused.exit_code:
+            raise CatalogRefused(
+                "; ".join(f"{name} did not take {day}" for name, day in sorted(conflicting))
+                + ": columns are others there",
+                next_step="the days are published; minutebook docs iceberg says which columns a table takes",
+            )
+        return code
+
+    def run_due(self, run: DaysRun, window: int, budget: float | None) -> int:
+        """Do what is due of the last days, and name the rest."""
+        context, root = self.context, self.options.out.prefix
+        clock, begun = context.clock, context.clock.monotonic()
+        due = find_due(context, self.options.out, self.options.audit, window)
+        by_day = {each.day: each for each in (*due.days, *([due.older.rotated] if due.older.rotated else []))}
+
+        def work(day: Day) -> rewrite.Compacted:
+            if budget is not None and clock.monotonic() - begun > budget:
+                raise stop.BudgetSpent("the budget was spent before it", next_step="the next run goes on with it")
+            each = by_day[day]
+            if each.why and not each.is_expired:
+                return self._compact(day)
+            return rewrite.settle_day(context, context.open(self.options.out.address), day, self.options)
+
+        def show(day: Day, done: rewrite.Compacted, seconds: float) -> DayRow:
+            if self.away is not None:
+                done = done._replace(table_error=self.away)
+            self._show(day, done, seconds)
+            each = by_day[day]
+            is_changed = bool(each.why) and not each.is_expired
+            storage = context.open(self.options.out.address)
+            pointer = pointer_word(storage, root, day) if is_changed else each.pointer
+            return row_of_due(each, done, pointer, self.fail_on)
+
+        # With event ids a day is compared with the one before it; else yesterday is waited for most.
+        days = sorted(by_day, reverse=self.options.audit.event_id is None)
+        return run._replace(many=True, older=_older(due.older.open_days)).run(days, work, show)
+
+    def _compact(self, day: Day) -> rewrite.Compacted:
+        return rewrite.compact_day(self.context, self.context.open(self.options.out.address), day, self.options)
+
+    def _show(self, day: Day, done: rewrite.Compacted, seconds: float) -> None:
+        out = self.options.out
+        _report(self.output, day, done, seconds)
+        if not self.as_json:
+            _show_outcome(done, DayFolder(out.prefix, day), out)
+
+
+def _older(days: Sequence[Day]) -> str:
+    if not days:
+        return ""
+    return f"{len(days)} older day(s) are neither clean nor accepted: {some_of([*map(str, days)], _OLDER_NAMED)}"
 
 
 def _audit_options(

@@ -28,7 +28,6 @@ import pyarrow.parquet as pq
 
 from compaction.job.request import DdlRequest
 from compaction.job.settings import load_job_settings
-from compaction.night.recheck import published_days
 from compaction.parquet.rows import read_footer
 from compaction.publish.publisher import Publisher
 from compaction.tables.plan import Conflict
@@ -36,6 +35,7 @@ from minutebook.clock import SystemClock
 from minutebook.errors import ObjectVanished, SettingsError
 from minutebook.format.day import Day, day_of_ms
 from minutebook.published.generation import DayFolder
+from minutebook.published.reading import published_days
 from minutebook.published.schema import SCHEMA
 from minutebook.store.parallel import in_parallel
 from minutebook.store.places import StorePrefix, open_retrying

@@ -10,7 +10,7 @@ import itertools
 import tempfile
 import weakref
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from hashlib import blake2b
 from typing import Final, NamedTuple
 
@@ -20,6 +20,7 @@ from compaction.inventory.segments import ListedSegment, make_row
 from compaction.shard_groups import port
 from compaction.shard_groups.grouping import ShardGrouping
 from compaction.shard_groups.opened import open_in_task
+from compaction.verdict.basis import FolderBasis, folder_basis
 from minutebook.compression import Compression
 from minutebook.errors import ObjectVanished
 from minutebook.format.day import Day
@@ -56,10 +57,9 @@ class ListArgument(NamedTuple):
 
 
 class ListedPiece(NamedTuple):
-    """What a piece holds: objects in the scope, their marks by group, and those whose key is not a segment's."""
+    """What a piece holds in the scope: its folder, marks by group, and objects whose key is not a segment's."""
 
-    objects: int
-    size: int
+    folder: FolderBasis
     marks: dict[int, int]
     foreign: tuple[ListedSegment, ...]
     is_more: bool
@@ -106,14 +106,23 @@ class DayObjects(NamedTuple):
     grouping: ShardGrouping
     spool: Spool
     storage: RetryingStorage | None
-    objects: int
-    size: int
+    folders: tuple[FolderBasis, ...]
     marks: dict[int, int]
     foreign: tuple[ListedSegment, ...]
     until_ms: int | None = None
     has_later: bool = False
     shard: str | None = None
     compression: Compression | None = None
+
+    @property
+    def objects(self) -> int:
+        """How many objects there are."""
+        return sum(folder.objects for folder in self.folders)
+
+    @property
+    def size(self) -> int:
+        """Their bytes."""
+        return sum(folder.bytes for folder in self.folders)
 
     @property
     def end_ms(self) -> int:
@@ -179,14 +188,20 @@ def list_objects(
         grouping,
         spool,
         storage,
-        objects=sum(piece.objects for piece in listed),
-        size=sum(piece.size for piece in listed),
+        folders=_folders(listed),
         marks=dict(marks),
         foreign=tuple(sorted((row for piece in listed for row in piece.foreign), key=lambda row: row.key.encode())),
         until_ms=until_ms,
         has_later=any(piece.is_more for piece in listed),
         shard=shard,
     )
+
+
+def _folders(pieces: Sequence[ListedPiece]) -> tuple[FolderBasis, ...]:
+    """Return what the folders hold, in order; objects beside them, in several pieces, count as one."""
+    beside = [row.listed for piece in pieces if not piece.folder.folder for row in piece.foreign]
+    folders = [piece.folder for piece in pieces if piece.folder.folder]
+    return tuple(folder for folder in [folder_basis("", beside), *folders] if folder.objects)
 
 
 def _pieces(storage: RetryingStorage, folder: str) -> list[ListingPiece]:
@@ -228,8 +243,9 @@ def list_piece(values: port.Values, argument: ListArgument) -> Iterator[port.Gro
                 by_group[group].append(row)
     yield from by_group.items()
     yield argument.lines, _lines(inside)
-    size = sum(row.size for row in inside)
-    yield port.DRIVER_GROUP, ListedPiece(len(inside), size, dict(marks), tuple(foreign), is_more)
+    name = values[0].folder.rstrip("/").rpartition("/")[2] if values else ""
+    folder = folder_basis(name, (row.listed for row in inside))
+    yield port.DRIVER_GROUP, ListedPiece(folder, dict(marks), tuple(foreign), is_more)
 
 
 def _mark_of(row: ListedSegment) -> int:

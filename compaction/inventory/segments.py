@@ -33,6 +33,11 @@ class ListedSegment(NamedTuple):
     last_modified_ms: int
     parsed: SegmentKey | None
 
+    @property
+    def listed(self) -> ListedObject:
+        """The row as LIST gave it."""
+        return ListedObject(self.key, self.size, self.etag, self.last_modified_ms)
+
 
 def make_row(prefix: str, listed: ListedObject) -> ListedSegment:
     """Return a row of LIST with its parsed key."""

@@ -1,14 +1,16 @@
-"""What is stored beside the segments: markers of the shards, read marks, and the application record."""
+"""What is stored beside the segments: shards' markers, read marks, dropped duplicates, the application record."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
+from compaction.verdict.basis import digest_of
 from compaction.verdict.findings import Code, Finding, Severity, finding
 from minutebook.errors import FormatError
 from minutebook.format.day import Day
-from minutebook.format.keys import application_key
+from minutebook.format.keys import DUPLICATES, application_key
 from minutebook.format.markers import ApplicationRecord, EndMarker, StartMarker
+from minutebook.format.minute import minute_path
 from minutebook.owner import read_application
 from minutebook.proof.statements import DamagedObject, Statements, read_statements
 from minutebook.store.retrying import RetryingStorage
@@ -59,6 +61,13 @@ def read_markers(storage: RetryingStorage, prefix: str, days: Iterable[Day] = ()
     if isinstance(application, Finding):
         return ArchiveMarkers(shards, None, (*findings, application), statements)
     return ArchiveMarkers(shards, application, findings, statements)
+
+
+def duplicates_digest(storage: RetryingStorage, prefix: str, day: Day, end_minute: int) -> str:
+    """Return the digest of the dropped producer duplicates that are kept of a day before a minute."""
+    folder = f"{prefix}{DUPLICATES}"
+    end = f"{folder}{minute_path(end_minute)}/"
+    return digest_of(row for row in storage.list_objects(day.path(folder)) if row.key < end)
 
 
 def _application(storage: RetryingStorage, prefix: str) -> ApplicationRecord | Finding:

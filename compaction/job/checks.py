@@ -19,7 +19,53 @@ from minutebook.format.day import Day, day_range, parse_day
 from minutebook.format.payload import PayloadPath
 from minutebook.published.schema import SCHEMA
 
+_AGE: Final = re.compile(r"([1-9][0-9]{0,3})([dhm])", re.ASCII)
+_SECONDS: Final = {"d": 86_400.0, "h": 3_600.0, "m": 60.0}
 _TABLE: Final = re.compile(r"[^\s./]+(\.[^\s./]+)+")
+
+
+def due_days(request: CompactRequest) -> int | None:
+    """Return how many settled days `--due` looks at; None: days are requested."""
+    if request.due is None:
+        if request.budget is not None:
+            raise SettingsError("--budget needs --due", next_step="write it as in --due 14d --budget 3h")
+        return None
+    others = {
+        "--date": request.date,
+        "--from": request.first,
+        "--to": request.last,
+        "--so-far": request.so_far,
+        "--accept": request.accept,
+    }
+    if named := [option for option, value in others.items() if value is not None]:
+        raise SettingsError(f"--due cannot be given with {named[0]}", next_step="give one of the two")
+    if request.dry_run:
+        raise SettingsError("--due cannot be given with --dry-run", next_step="name the days by --from and --to")
+    match = _AGE.fullmatch(request.due)
+    if match is None or match[2] != "d":
+        raise SettingsError(f"not a number of days: {request.due!r}", next_step="write it as in --due 14d")
+    return int(match[1])
+
+
+def budget_seconds(text: str | None) -> float | None:
+    """Return a time such as 3h or 90m in seconds."""
+    if text is None:
+        return None
+    match = _AGE.fullmatch(text)
+    if match is None:
+        raise SettingsError(f"not a time: {text!r}", next_step="write it in hours or minutes, as in --budget 3h")
+    return int(match[1]) * _SECONDS[match[2]]
+
+
+def acceptance(request: CompactRequest) -> str | None:
+    """Return the reason of `--accept`."""
+    if request.accept is None:
+        return None
+    if request.date is None:
+        raise SettingsError("--accept needs --date", next_step="accept one day at a time, each for its own reason")
+    if not request.accept.strip():
+        raise SettingsError("--accept needs a reason", next_step="say why, as in --accept 'lost in incident 42'")
+    return request.accept.strip()
 
 
 def requested_days(request: AuditRequest | CompactRequest, today: Day) -> list[Day]:

@@ -107,13 +107,23 @@ class CompactRequest(NamedTuple):
     ] = None
     report: ReportFolder = None
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the plan; write nothing.")] = False
-    accept_defects: Annotated[
-        bool, typer.Option("--accept-defects", help="Publish a day that its audit forbids; its verdict stays.")
-    ] = False
+    accept: Annotated[
+        str | None,
+        typer.Option(
+            metavar="REASON",
+            help="Accept what is wrong with --date, or cannot be proven of it, and say why; its verdict stays.",
+        ),
+    ] = None
     as_json: AsJson = False
     so_far: SoFar = None
-    recheck: Annotated[
-        int | None, typer.Option(metavar="DAYS", help="Judge unproven days, and touched ones, again.")
+    due: Annotated[
+        str | None,
+        typer.Option(
+            metavar="AGE", help="Whatever is due of the last settled days: the nightly run, as in --due 14d."
+        ),
+    ] = None
+    budget: Annotated[
+        str | None, typer.Option(metavar="TIME", help="With --due: begin no further day after this time, as in 3h.")
     ] = None
     parallel_days: ParallelDays = 2
     lookback_days: Lookback = 14
@@ -150,7 +160,7 @@ class CompactRequest(NamedTuple):
     @property
     def is_range(self) -> bool:
         """Whether several days are requested or may be: one that fails does not stop the others."""
-        return self.date is None or self.recheck is not None
+        return self.date is None
 
 
 class ColumnsRequest(NamedTuple):

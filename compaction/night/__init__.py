@@ -1,6 +1,6 @@
 """The story of a night: which days are visited, and what becomes of each.
 
-    recheck            which published days are visited again
+    due                which days are due, and why
     rewrite            one day: judge it again, or read, audit and publish it; here a late object's day is decided
       generation_name    the same objects or not: a late object gives the day another name
       pointer_update     the swap of the day's pointer, and the withdrawal of a verdict

@@ -1,14 +1,23 @@
-"""The name of a generation: a hash of its objects and of everything else that its rows depend on.
+"""The names of what a run publishes: hashes of what they depend on.
 
-So an object that comes late gives the day another name, and `rewrite` reads and publishes it anew.
+A generation's name is that of its objects and of everything else that its rows depend on. So an object that comes
+late gives the day another name, and `rewrite` reads and publishes it anew.
+
+An audit's name is that of its basis, evidence and findings. Findings, too, because not all that a verdict rests on is
+in a basis: KCL's checkpoint may name more than is archived.
 """
 
+import hashlib
 from typing import Final
 
+import msgspec
+
 from compaction.audit.collecting import DayBefore
+from compaction.audit.conclusion import Examined
 from compaction.columns.columns import Columns
 from compaction.inventory.day_objects import DayObjects
 from compaction.job.context import AuditOptions
+from compaction.verdict.audit_document import Audit
 from minutebook.published.schema import SCHEMA_VERSION
 
 FORMATS: Final = ("archive-1", f"parquet-{SCHEMA_VERSION}")
@@ -25,3 +34,30 @@ def generation_of(
     if options.drop_producer_duplicates and before is not None:
         salt = (*salt, f"without repeated {options.event_id}", before.digest)
     return objects.digest(*salt)[:16]
+
+
+def audit_of(examined: Examined, event_id: str | None, audit: Audit) -> str:
+    """Return the name of an audit."""
+    findings = [
+        (
+            about.code,
+            about.severity,
+            about.shard,
+            about.minute,
+            about.keys,
+            about.count,
+            *(() if about.conflict is None else msgspec.structs.astuple(about.conflict)),
+        )
+        for about in audit.findings
+    ]
+    basis = None if audit.basis is None else msgspec.structs.replace(audit.basis, judged_from="")
+    parts = (
+        examined.inventory.digest(),
+        examined.coverage.digest,
+        event_id or "",
+        audit.verdict,
+        repr(findings),
+        repr(basis),
+        repr(audit.accepted),
+    )
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]

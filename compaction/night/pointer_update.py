@@ -7,7 +7,8 @@ and the table keeps what it had: nothing is wrong with the archive, so each colu
 import msgspec
 import structlog
 
-from compaction.audit.rejudge import Rejudged, audit_digest
+from compaction.audit.rejudge import Rejudged
+from compaction.night.generation_name import audit_of
 from compaction.publish.publisher import Publisher
 from compaction.tables.commit import TableCommit
 from compaction.tables.plan import NEXT_STEP, Conflict
@@ -73,7 +74,7 @@ class PointerUpdate:
         current, folder = self._publisher.current(), self._publisher.folder
         manifest_key = folder.manifest(manifest.generation, manifest.writer)
         if current.pointer is not None and current.pointer.manifest == manifest_key:
-            key = folder.audit(manifest.generation, audit_digest(judged.examined, self._event_id, audit))
+            key = folder.audit(manifest.generation, audit_of(judged.examined, self._event_id, audit))
             self._publisher.put_audit(key, encode_audit(audit))
             self.swap(manifest, current, current.pointer.written_at, PointerVerdict(audit.verdict, key))
         return audit

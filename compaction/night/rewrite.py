@@ -5,8 +5,8 @@
     ... whose audit forbids publishing ...................... held: earlier rows stay, their verdict is withdrawn
     its raw objects were expired ............................ it stays as it was published
 
-The comparison is one of names: `generation_name` hashes the day's objects and all that its rows depend on. Which
-published days a night visits again, `recheck` says.
+The comparison is one of names: `generation_name` hashes the day's objects and all that its rows depend on. Which days
+a night does this for, `due` says.
 """
 
 import heapq
@@ -14,6 +14,7 @@ from collections.abc import Iterable
 from itertools import groupby, repeat
 from typing import Final, Literal, NamedTuple
 
+import msgspec
 import structlog
 
 from compaction.audit import collecting, conclusion, rejudge
@@ -21,33 +22,39 @@ from compaction.audit.audit import examine, is_in_motion
 from compaction.audit.conclusion import DayResult, Examined
 from compaction.audit.day_view import DayView, view_day
 from compaction.audit.reading import Writing
+from compaction.basis.judged import basis_of
 from compaction.columns.columns import Columns
 from compaction.inventory.day_objects import DayObjects
 from compaction.inventory.segments import row_of_published
 from compaction.job import scope
 from compaction.job.context import AuditOptions, JobContext
-from compaction.night import generation_name
+from compaction.night.generation_name import audit_of, generation_of
 from compaction.night.pointer_update import PointerUpdate
 from compaction.parquet.rows import ZSTD_LEVEL
 from compaction.publish import ends
 from compaction.publish.publisher import Publisher
 from compaction.tables.commit import TableCommit, TableCommitter
 from compaction.tables.events import files
-from compaction.verdict.audit_document import Audit, decode_audit, encode_audit, publishable
+from compaction.verdict.acceptance import accept, still_holds
+from compaction.verdict.audit_document import Audit, decode_audit, encode_audit, failed_checks, publishable
+from compaction.verdict.basis import FolderBasis, folder_basis
 from compaction.verdict.findings import SAMPLES, Code, Finding, finding
-from minutebook.errors import SafetyRefusal
+from minutebook.errors import CatalogRefused, CatalogUnavailable, MinutebookError, SafetyRefusal
 from minutebook.format.day import Day
 from minutebook.format.minute import iso_time, minute_text
 from minutebook.owner import read_owned
 from minutebook.published import generation
 from minutebook.published.generation import DayFolder, Manifest, Pointer, PointerVerdict
 from minutebook.published.inventory import PublishedRow
-from minutebook.published.verdict import RULES, Verdict
+from minutebook.published.verdict import CLEAN, RULES, Verdict
+from minutebook.store.objects import ListedObject
 from minutebook.store.places import StorePrefix
 from minutebook.store.retrying import RetryingStorage
 from minutebook.store.tombstones import is_expired
 
-_PUBLISH_ATTEMPTS: Final = 3
+Step = Literal["published", "judged again", "rewritten", "withdrawn", "swept"]
+_PUBLISH_ATTEMPTS: Final = 5
+_FORBIDDEN: Final = "its audit forbids it (--accept REASON publishes it without what is wrong)"
 _NOT_OVER: Final = (
     "it is not over, or ended less than 20 minutes ago: records of it may be on their way "
     "(--so-far publishes the part that is over)"
@@ -57,30 +64,35 @@ _NOT_OVER: Final = (
 class CompactOptions(NamedTuple):
     """The options of a compaction; see the command's help.
 
-    `zstd_level` is not part of the name of a day's generation: the rows are the same.
+    `accept` is the reason to accept what is wrong or unproven (`compaction.verdict.acceptance`). `zstd_level` is not
+    part of the name of a day's generation: the rows are the same.
     """
 
     audit: AuditOptions
     out: StorePrefix
-    accept_defects: bool = False
+    accept: str | None = None
     zstd_level: int = ZSTD_LEVEL
     columns: Columns | None = None
 
 
 class Compacted(NamedTuple):
-    """The outcome of a compaction: `published`, `already` (nothing to do), `held` (not published, see `reason`).
+    """The outcome of a compaction: `published`, `already` (the same rows), `held` (not published, see `reason`).
 
-    `result` is None when no line was read. `swept` counts deleted old files. `table` is the commit to the Iceberg
-    table, where one was named.
+    `result` is None when no line was read. `done` are the steps that changed something, or that found nothing to do.
+    `swept` counts deleted old files. `table` is the commit to the Iceberg table, where one was named; `table_error`
+    says why there is none. `accepted` is the reason of a person who accepted what is wrong or unproven.
     """
 
     state: Literal["published", "already", "held"]
     manifest: Manifest | None
     result: DayResult | None
     verdict: Verdict
+    done: tuple[Step, ...] = ()
     swept: int = 0
     table: TableCommit | None = None
-    reason: str = "its audit forbids it (--accept-defects publishes it without what is wrong)"
+    table_error: MinutebookError | None = None
+    accepted: str = ""
+    reason: str = _FORBIDDEN
 
     @property
     def conflicts(self) -> str:
@@ -116,6 +128,14 @@ def compact_day(context: JobContext, out: RetryingStorage, day: Day, options: Co
     )
 
 
+def settle_day(context: JobContext, out: RetryingStorage, day: Day, options: CompactOptions) -> Compacted:
+    """Let the table follow a day's pointer, and delete old files; judge nothing. The day is published, or expired.
+
+    Raises SafetyRefusal if published files are gone of a day whose raw objects are, too.
+    """
+    return _Run(context, out, day, options, None).settle()
+
+
 class _View(NamedTuple):
     """The day at the start of an attempt: the pointer was read first."""
 
@@ -128,6 +148,56 @@ class _View(NamedTuple):
     def objects(self) -> DayObjects:
         """The day's objects."""
         return self.day.inventory
+
+
+class _Published(NamedTuple):
+    """What readers see of the scope: the pointer, its manifest, and the audit of its verdict."""
+
+    pointer: Pointer
+    manifest: Manifest
+    audit: Audit
+
+    @property
+    def generations(self) -> frozenset[str]:
+        """The names under which its rows are known: copied objects have other tags, and give another name."""
+        basis = self.audit.basis
+        return frozenset({self.pointer.generation, *([] if basis is None else [basis.generation])})
+
+
+class _Settled(NamedTuple):
+    """What followed the pointer: how many old files went, and the commit to the table, or why there is none."""
+
+    swept: int
+    table: TableCommit | None
+    error: MinutebookError | None
+
+
+def _compacted(
+    state: Literal["published", "already"],
+    manifest: Manifest,
+    audit: Audit,
+    done: tuple[Step, ...],
+    settled: _Settled,
+    result: DayResult | None = None,
+) -> Compacted:
+    accepted = "" if audit.accepted is None else audit.accepted.reason
+    return Compacted(state, manifest, result, audit.verdict, done, *settled, accepted)
+
+
+def _verdict_step(pointer: Pointer | None, verdict: Verdict, *, until: str | None) -> tuple[Step, ...]:
+    """Return that a clean verdict was withdrawn, where it was."""
+    is_withdrawn = pointer is not None and (pointer.verdict, pointer.until) == (CLEAN, until) and verdict != CLEAN
+    return ("withdrawn",) if is_withdrawn else ()
+
+
+def _folders_before(before: collecting.DayBefore | None) -> tuple[FolderBasis, ...]:
+    """Return what of the day before event ids were compared with: its objects, or its published files."""
+    if before is None:
+        return ()
+    if before.inventory is not None:
+        return before.inventory.folders
+    rows = [ListedObject(key, 0, "", 0) for key in before.published]
+    return (folder_basis("published", rows),)
 
 
 class _Run:
@@ -150,42 +220,58 @@ class _Run:
         if is_expired(self._context.archive, self._context.place.prefix, self._day):
             return self._keep_expired()
         view = self._view()
-        pointer = view.current.pointer
-        if pointer is not None and (pointer.generation, pointer.until) == (view.generation, self._until):
-            intact = self._publisher.intact(pointer, view.objects.digest())
-            audit_body = None if intact is None else self._publisher.audit(pointer)
-            if intact is not None and audit_body is not None:
-                return self._rejudge(view, pointer, intact, decode_audit(audit_body), is_last=is_last)
+        published = self._published(view)
+        if published is not None and view.generation in published.generations:
+            return self._rejudge(view, published, is_last=is_last)
         rewritten = self._rewrite(view, is_last=is_last)
         if rewritten is None:
             return None
         manifest, result, examined = rewritten
-        if not self._options.accept_defects and not publishable(result.audit):
+        pointer = view.current.pointer
+        if result.audit.accepted is None and not publishable(result.audit):
             is_withdrawn = self._pointer.withdraw(view.current, manifest, result.audit)
-            return Compacted("held", None, result, manifest.verdict) if is_withdrawn else None
+            done = _verdict_step(pointer, manifest.verdict, until=self._until)
+            return Compacted("held", None, result, manifest.verdict, done) if is_withdrawn else None
         self._store(view, manifest, result.audit, examined)
         if not self._pointer.swap(manifest, view.current, self._context.now()):
             return None
         self._publisher.write_symlinks()
         self._log.info("day_published", generation=view.generation, rows=manifest.rows, files=len(manifest.files))
-        swept, table = self._settle()
-        audit = self._pointer.add_conflicts(manifest, rejudge.Rejudged(result.audit, examined), table)
-        return Compacted("published", manifest, result._replace(audit=audit), manifest.verdict, swept, table)
+        settled = self._settle()
+        audit = self._pointer.add_conflicts(manifest, rejudge.Rejudged(result.audit, examined), settled.table)
+        step: Step = "published" if pointer is None or pointer.until != self._until else "rewritten"
+        done = (step, *_verdict_step(pointer, manifest.verdict, until=self._until))
+        return _compacted("published", manifest, audit, done, settled, result._replace(audit=audit))
+
+    def _published(self, view: _View) -> _Published | None:
+        """Return what is published of this scope, if all of it is whole and agrees with the objects; else None."""
+        pointer = view.current.pointer
+        if pointer is None or pointer.until != self._until:
+            return None
+        manifest = self._publisher.intact(pointer, view.objects.digest())
+        body = None if manifest is None else self._publisher.audit(pointer)
+        return None if manifest is None or body is None else _Published(pointer, manifest, decode_audit(body))
 
     def _keep_expired(self) -> Compacted:
         """Leave an expired day as it was published, but commit it to the table: its raw objects are gone."""
+        if self._context.table is None or self._publisher.current().pointer is None:
+            raise SafetyRefusal(
+                f"the raw objects of {self._day} were expired: the published Parquet is all there is of them",
+                next_step="read the published day; it must not be rewritten from what is left",
+            )
+        return self.settle()
+
+    def settle(self) -> Compacted:
+        """Do what follows the pointer, and judge nothing."""
         pointer, manifest = self._publisher.published()
         if manifest is not None and not self._publisher.is_whole(manifest):
             raise SafetyRefusal(
                 f"files of {self._day} were published and are gone, and so are the raw objects",
                 next_step="restore the files from versions of them: nothing else holds these records",
             )
-        if self._context.table is None or pointer is None:
-            raise SafetyRefusal(
-                f"the raw objects of {self._day} were expired: the published Parquet is all there is of them",
-                next_step="read the published day; it must not be rewritten from what is left",
-            )
-        return Compacted("already", manifest, None, pointer.verdict, *self._settle())
+        if pointer is None:
+            return Compacted("already", None, None, "unknown", reason="it was never published")
+        return Compacted("already", manifest, None, pointer.verdict, (), *self._settle())
 
     def _view(self) -> _View:
         """Read the pointer before all else: If-Match then rejects an older view of the day."""
@@ -196,31 +282,51 @@ class _Run:
         before = None
         if audit.event_id is not None:
             before = collecting.look_back(self._context, self._day, objects.grouping, audit.published)
-        name = generation_name.generation_of(objects, audit, before, self._options.columns)
+        name = generation_of(objects, audit, before, self._options.columns)
         return _View(current, day, name, before)
 
-    def _rejudge(
-        self, view: _View, pointer: Pointer, manifest: Manifest, before: Audit, *, is_last: bool
-    ) -> Compacted | None:
+    def _rejudge(self, view: _View, published: _Published, *, is_last: bool) -> Compacted | None:
         """Judge a published day by today's evidence: only its verdict may change, in either direction.
 
-        Its lines were read when it was published and its objects are the same, so keys and metadata are enough.
         None: another run swapped the pointer meanwhile, or the day changed.
         """
+        pointer, manifest, before = published
         rejudged = rejudge.rejudge(self._context, view.day, self._options.audit, before)
         if not is_last and is_in_motion(self._context, rejudged.examined):
             return None
-        digest = rejudge.audit_digest(rejudged.examined, self._options.audit.event_id, rejudged.audit)
-        key = self._folder.audit(view.generation, digest)
-        judged = PointerVerdict(rejudged.audit.verdict, key)
+        audit = self._complete(rejudged.audit, rejudged.examined, view, before)
+        key = self._folder.audit(
+            manifest.generation, audit_of(rejudged.examined, self._options.audit.event_id, audit)
+        )
+        judged = PointerVerdict(audit.verdict, key)
         if (pointer.verdict, pointer.audit) != judged:
-            self._publisher.put_audit(key, encode_audit(rejudged.audit))
+            self._publisher.put_audit(key, encode_audit(audit))
             if not self._pointer.swap(manifest, view.current, pointer.written_at, judged):
                 return None
         self._publisher.write_symlinks()
-        swept, table = self._settle()
-        self._pointer.add_conflicts(manifest, rejudged, table)
-        return Compacted("already", manifest, None, judged.verdict, swept, table)
+        settled = self._settle()
+        self._pointer.add_conflicts(manifest, rejudged._replace(audit=audit), settled.table)
+        done: tuple[Step, ...] = ("judged again", *_verdict_step(pointer, audit.verdict, until=self._until))
+        return _compacted("already", manifest, audit, done, settled)
+
+    def _complete(self, audit: Audit, examined: Examined, view: _View, before: Audit | None) -> Audit:
+        """Return the audit with what it rests on, and with a person's decision if that was given or still holds."""
+        options = self._options
+        basis = basis_of(self._context, examined, options.audit, view.generation, _folders_before(view.before))
+        accepted = None if before is None else before.accepted
+        checks = failed_checks(audit)
+        if audit.verdict == CLEAN:
+            accepted = None
+        elif options.accept is not None:
+            accepted = accept(audit.findings, checks, options.accept, self._context.now())
+        elif accepted is not None and not still_holds(accepted, audit.findings, checks):
+            self._log.warning(
+                "acceptance_ended",
+                reason=accepted.reason,
+                next_step="look at the findings that are new; --accept REASON accepts them, too",
+            )
+            accepted = None
+        return msgspec.structs.replace(audit, basis=basis, accepted=accepted)
 
     def _rewrite(self, view: _View, *, is_last: bool) -> tuple[Manifest, DayResult, Examined] | None:
         folder = self._folder.generation(view.generation)
@@ -236,6 +342,7 @@ class _Run:
             examined = examined._replace(is_in_motion=True)
         late = _late_minutes(self._publisher, view.current.pointer, view.objects)
         audit = conclusion.conclude_rewrite(self._context, examined, options, columns, late)
+        audit = self._complete(audit, examined, view, self._audit_before(view.current.pointer))
         manifest = Manifest(
             format=1,
             day=self._folder.name,
@@ -244,7 +351,7 @@ class _Run:
             rows=sum(part.rows for part in examined.parts),
             inventory=view.objects.digest(),
             verdict=audit.verdict,
-            audit=self._folder.audit(view.generation, rejudge.audit_digest(examined, options.event_id, audit)),
+            audit=self._folder.audit(view.generation, audit_of(examined, options.event_id, audit)),
             ends={shard.shard: shard.last for shard in audit.shards if shard.last is not None},
             writer=self._context.new_id(),
             written_at=self._context.now(),
@@ -265,14 +372,27 @@ class _Run:
         self._publisher.put_audit(manifest.audit, encode_audit(audit))
         self._publisher.put_manifest(manifest)
 
-    def _settle(self) -> tuple[int, TableCommit | None]:
+    def _audit_before(self, pointer: Pointer | None) -> Audit | None:
+        """Return the audit of the published verdict, for its acceptance; None where there is none."""
+        body = None if pointer is None or pointer.until != self._until else self._publisher.audit(pointer)
+        return None if body is None else decode_audit(body)
+
+    def _settle(self) -> _Settled:
         """Commit to the table, then sweep: until then the table may name the replaced generation."""
-        context, commit = self._context, None
+        context = self._context
+        commit: TableCommit | None = None
+        error: MinutebookError | None = None
         if context.table is not None:
             work = files.EventWork(self._options.out.address, context.spread, context.clock)
             events = files.files_by_event(self._publisher, self._options.columns, work)
-            commit = TableCommitter(context.table, self._publisher, context.clock, context.new_id, events).commit()
-        return len(self._publisher.sweep(context.clock.now_ms())), commit
+            try:
+                commit = TableCommitter(
+                    context.table, self._publisher, context.clock, context.new_id, events
+                ).commit()
+            except (CatalogRefused, CatalogUnavailable) as exc:
+                self._log.error("table_commit_failed", reason=str(exc), next_step=exc.next_step)
+                error = exc
+        return _Settled(len(self._publisher.sweep(context.clock.now_ms())), commit, error)
 
 
 def _late_minutes(publisher: Publisher, pointer: Pointer | None, objects: DayObjects) -> list[Finding]:

@@ -274,7 +274,7 @@ class IcebergDay:
         except ValueError as exc:
             raise CatalogRefused(
                 f"{uri} does not fit {self._name}: {exc}",
-                next_step="rows of another day (published with --accept-defects) cannot go into the table; for "
+                next_step="rows of another day (published with --accept) cannot go into the table; for "
                 "columns that differ, name a table that does not exist yet",
             ) from exc
         if file.partition[0] != self._day.number:

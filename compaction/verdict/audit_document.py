@@ -6,6 +6,8 @@ from typing import Final, Literal
 
 import msgspec
 
+from compaction.verdict.acceptance import Acceptance
+from compaction.verdict.basis import Basis
 from compaction.verdict.findings import Code, Finding
 from minutebook.format.document import encode_document
 from minutebook.published.verdict import Verdict
@@ -159,7 +161,8 @@ class Scope(msgspec.Struct, frozen=True, kw_only=True):
 class Audit(msgspec.Struct, frozen=True, kw_only=True):
     """`audit.json`. `audited_at` is UTC in ISO 8601, `rules` are those of the verdict (`minutebook.store.published`).
 
-    `typed` is null unless the rewrite was given columns.
+    `typed` is null unless the rewrite was given columns. `basis` is what a published verdict rests on, null in other
+    audits and in those of earlier versions. `accepted` is a person's decision to accept what is wrong or unproven.
     """
 
     schema: str
@@ -174,6 +177,8 @@ class Audit(msgspec.Struct, frozen=True, kw_only=True):
     findings: tuple[Finding, ...]
     rules: int = 1
     typed: Typed | None = None
+    basis: Basis | None = None
+    accepted: Acceptance | None = None
 
 
 def overall_verdict(findings: Iterable[Finding], checks: Sequence[AuditCheck]) -> Verdict:
@@ -185,6 +190,12 @@ def overall_verdict(findings: Iterable[Finding], checks: Sequence[AuditCheck]) -
     if "unknown" in severities or "unknown" in statuses:
         return "unknown"
     return "clean"
+
+
+def failed_checks(audit: Audit) -> list[str]:
+    """Return the checks that keep an audit from being clean, and that no finding tells of."""
+    codes = {code.value for code in Code}
+    return [check.id for check in audit.checks if check.status in {"fail", "unknown"} and check.id not in codes]
 
 
 _ONLY_UNPROVEN: Final = frozenset(
@@ -205,11 +216,17 @@ def publishable(audit: Audit) -> bool:
     """Return whether each row of the rewrite is right: all read, balanced numbers, and every defect repaired."""
     if audit.typed is not None and not audit.typed.balanced:
         return False
-    return audit.equation.balanced and not any(
-        about.severity == "defect" or (about.severity == "unknown" and about.code not in _ONLY_UNPROVEN)
+    return audit.equation.balanced and not blocking(audit)
+
+
+def blocking(audit: Audit) -> list[Finding]:
+    """Return the findings that concern rows of the day, and forbid to publish them."""
+    return [
+        about
         for about in audit.findings
         if not about.repaired
-    )
+        and (about.severity == "defect" or (about.severity == "unknown" and about.code not in _ONLY_UNPROVEN))
+    ]
 
 
 def encode_audit(audit: Audit) -> bytes:

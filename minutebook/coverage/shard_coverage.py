@@ -22,6 +22,11 @@ class Skip(NamedTuple):
     logged_ms: int
     stored_ms: int
 
+    def may_block(self, scope: Interval, proven_ms: int | None) -> bool:
+        """Return whether its time may touch a scope whose end is proven by what was stored at `proven_ms`."""
+        is_proven = proven_ms is not None and proven_ms <= self.logged_ms - _LOG_MARGIN_MS
+        return not is_proven and self.stored_ms + ARRIVAL_STEP_BACK_MS > scope.from_ms
+
 
 class ShardFacts(NamedTuple):
     """All durable facts about one shard. `end_stored_ms` is the LastModified of its `end.json`."""

@@ -7,7 +7,8 @@ from typing import Any, Final, TypeVar
 import msgspec
 import structlog
 
-from minutebook.errors import FormatError
+from minutebook.errors import FormatError, SettingsError
+from minutebook.format.day import Day
 from minutebook.format.document import RESTORE, decode_document
 from minutebook.published.generation import (
     Current,
@@ -24,6 +25,7 @@ from minutebook.published.inventory import PublishedRow, decode_inventory
 from minutebook.store.retrying import RetryingStore
 
 D = TypeVar("D", Pointer, Manifest)
+_DAY_FOLDER: Final = "dt="
 _COMPACT: Final = "run minutebook compact for the day"
 
 
@@ -151,3 +153,18 @@ def _without_unknown_fields(body: bytes, kind: type[Pointer | Manifest]) -> byte
 
 def _known(fields: dict[str, Any], kind: type[msgspec.Struct]) -> dict[str, Any]:
     return {name: value for name, value in fields.items() if name in kind.__struct_fields__}
+
+
+def published_days(storage: RetryingStore, root: str) -> list[Day]:
+    """Return the days that have a folder below the output's root, in order."""
+    names = (folder.removeprefix(root).rstrip("/") for folder in storage.list_level(root).folders)
+    days = (_day_of(name.removeprefix(_DAY_FOLDER)) for name in names if name.startswith(_DAY_FOLDER))
+    return sorted(day for day in days if day is not None)
+
+
+def _day_of(name: str) -> Day | None:
+    """Return the day of a folder's name; None for a user's own folder, such as `dt=latest`."""
+    try:
+        return Day.parse(name)
+    except SettingsError:
+        return None

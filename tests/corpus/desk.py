@@ -66,14 +66,14 @@ class Desk:
         *,
         audit: AuditOptions | None = None,
         day: Day = DAY,
-        accept_defects: bool = False,
+        accept: str | None = None,
         columns: Columns | None = None,
         zstd_level: int = ZSTD_LEVEL,
         **changes: object,
     ) -> Compacted:
         """Compact a day; `changes` replace parts of the context."""
         self.corpus.write_marks(open_storage(self.archive))
-        options = CompactOptions(audit or AuditOptions(), self.out, accept_defects, zstd_level, columns)
+        options = CompactOptions(audit or AuditOptions(), self.out, accept, zstd_level, columns)
         given = self.context()._replace(**changes)  # type: ignore[arg-type]
         return compact_day(given, self._retrying(storage or self.storage), day, options)
 
@@ -135,7 +135,7 @@ class Mill(Desk):
         *,
         drop: bool = True,
         day: Day = DAY,
-        accept_defects: bool = False,
+        accept: str | None = None,
         max_repeats: float = MAX_REPEATS,
     ) -> Compacted:
         """Compact a day; with an event id, copies are left out unless `drop` is false."""
@@ -143,7 +143,7 @@ class Mill(Desk):
         audit = AuditOptions(
             event_id=event_id, published=self.out, drop_producer_duplicates=drop, max_repeats=max_repeats
         )
-        return self.compact(audit=audit, day=day, accept_defects=accept_defects)
+        return self.compact(audit=audit, day=day, accept=accept)
 
     def manifest(self, event_id: str | None = "n", *, drop: bool = True) -> Manifest:
         """Compact the day; return what was published."""

@@ -200,7 +200,7 @@ def _compact(home: Home, day: Day, clock: Clock) -> None:
     context = _context(home, settings, clock)
     out = StorePrefix(home.address, f"{PREFIX}_parquet/")
     options = AuditOptions(stream=settings.stream_name, application=settings.application_name, published=out)
-    compact_day(context, context.open(out.address), day, CompactOptions(options, out, accept_defects=True))
+    compact_day(context, context.open(out.address), day, CompactOptions(options, out, accept="known"))
 
 
 def _context(home: Home, settings: JobSettings, clock: Clock) -> JobContext:

@@ -33,10 +33,14 @@ class DroppedRecord(NamedTuple):
 
 
 class DroppedRecords(NamedTuple):
-    """What was found of a day's dropped records. `lines` holds, by segment, those that come back."""
+    """What was found of a day's dropped records. `lines` holds, by segment, those that come back.
+
+    `outside` are the hours outside of the day where originals were looked for, by path.
+    """
 
     findings: tuple[Finding, ...] = ()
     lines: Mapping[str, RestoredLines] = {}
+    outside: frozenset[str] = frozenset()
 
     @property
     def restored(self) -> int:
@@ -89,7 +93,7 @@ def resolve_dropped_records(
         )
     }
     findings = [finding for segment, records, _ in unresolved for finding in _judge(segment, records, fates, chosen)]
-    return DroppedRecords(tuple(findings), lines)
+    return DroppedRecords(tuple(findings), lines, originals.hours)
 
 
 def _first_copies(

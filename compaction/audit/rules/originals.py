@@ -24,8 +24,10 @@ from compaction.inventory.neighbours import LOOKBACK_DAYS
 from compaction.inventory.segments import decode_if_ours
 from compaction.inventory.tombstones import ExpiredDays
 from minutebook.format.arrival import SEARCH_REACH_DAYS
-from minutebook.format.day import Day
+from minutebook.format.day import Day, hour_of_ms
+from minutebook.format.keys import parse_segment_key
 from minutebook.format.metadata import Predecessor, SegmentMetadata
+from minutebook.format.minute import MINUTE_MS
 from minutebook.format.position import Position
 from minutebook.index.names import ArchiveIndex
 from minutebook.store.parallel import in_parallel
@@ -115,6 +117,12 @@ class Originals:
         )
         self._names: dict[str, list[tuple[Position, str]]] = defaultdict(list)
         self._read_keys: set[str] = set()
+
+    @property
+    def hours(self) -> frozenset[str]:
+        """The hours, by path, of the segments that were asked for."""
+        parsed = (parse_segment_key(self._prefix, key) for key in self._read_keys)
+        return frozenset(hour_of_ms(each.minute * MINUTE_MS).path(self._prefix) for each in parsed)
 
     def fates(self, originals: Collection[Original]) -> dict[Original, Fate]:
         """Return the fate of each original; raises StoreUnavailable, StoreRefused."""

@@ -15,13 +15,13 @@ from compaction.job.checks import iceberg_table
 from compaction.job.request import VacuumRequest
 from compaction.job.settings import check_apart, load_job_settings
 from compaction.night.days.run import worst
-from compaction.night.recheck import published_days
 from compaction.publish.publisher import GRACE_MS
 from compaction.tables.catalog import opened_folders
 from minutebook.clock import SystemClock
 from minutebook.errors import MinutebookError, SettingsError
 from minutebook.format.day import Day
 from minutebook.owner import read_owned
+from minutebook.published.reading import published_days
 from minutebook.store.places import open_retrying
 from minutebook.store.retrying import RetryingStorage
 from minutebook.store.tombstones import is_expired

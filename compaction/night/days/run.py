@@ -13,19 +13,24 @@ from rich.console import Console
 
 from compaction.audit.conclusion import DayResult
 from compaction.night.days.side_by_side import DayDone, DayWorkers
-from compaction.night.days.stop import Stopped
+from compaction.night.days.stop import BudgetSpent, Stopped
 from compaction.night.dry_run import DryRun
+from compaction.night.due import DueDay, PointerWord
 from compaction.night.rewrite import Compacted
 from compaction.spark.engine import Progress
+from compaction.verdict.audit_document import EXIT_CODES, blocking
 from compaction.verdict.exit_code import DayEnd, FailOn, exit_code, was_read
 from minutebook.errors import CatalogRefused, MinutebookError
 from minutebook.format.day import Day
-from minutebook.published.verdict import Verdict
+from minutebook.published.verdict import CLEAN, Verdict
 
 T = TypeVar("T")
 FORMAT: Final = 1
 _DAYS: Final = "days"
-State = Literal["published", "already", "held", "audited", "refused", "unavailable", "failed", "stopped", "planned"]
+State = Literal[
+    "published", "already", "held", "audited", "refused", "unavailable", "failed", "stopped", "left", "planned"
+]
+TableWord = Literal["same", "mended", "held", "away", "not asked"]
 _REFUSED, _UNAVAILABLE = frozenset({2, 6}), 5
 
 WORST_FIRST: Final = (1, 3, 6, 2, 5, 4, 0)
@@ -44,7 +49,9 @@ WORST_FIRST: Final = (1, 3, 6, 2, 5, 4, 0)
 class DayRow(msgspec.Struct, frozen=True, kw_only=True):
     """One day of the table. `rows` and `files` are those of the Parquet, or of the raw objects after an audit.
 
-    `seconds` is how long the day took beside others; `reason` is empty on success. Only dry runs set `plan`.
+    `seconds` is how long the day took beside others; `reason` is empty on success. Only dry runs set `plan`. With
+    `--due`, `pointer` is what readers see of the day afterwards, `done` the steps of this run, and `table` how the
+    day is in the Iceberg table.
     """
 
     day: str
@@ -57,6 +64,9 @@ class DayRow(msgspec.Struct, frozen=True, kw_only=True):
     reason: str = ""
     next_step: str = ""
     plan: DryRun | msgspec.UnsetType = msgspec.UNSET
+    pointer: PointerWord | msgspec.UnsetType = msgspec.UNSET
+    done: tuple[str, ...] | msgspec.UnsetType = msgspec.UNSET
+    table: TableWord | msgspec.UnsetType = msgspec.UNSET
 
 
 def row_of_audit(result: DayResult, fail_on: FailOn) -> DayRow:
@@ -75,12 +85,15 @@ def row_of_audit(result: DayResult, fail_on: FailOn) -> DayRow:
 
 def row_of_compaction(day: Day, done: Compacted, fail_on: FailOn) -> DayRow:
     """Return the row of a compacted day; columns that a table rejects count as CatalogRefused."""
-    code, reason = exit_code([DayEnd(done.verdict, done.state != "held")], fail_on), ""
+    code = 0 if done.accepted else exit_code([DayEnd(done.verdict, done.state != "held")], fail_on)
+    reason = f"accepted: {done.accepted}" if done.accepted else ""
     if done.state == "held":
         reason = done.reason
     elif done.table is not None and done.conflicts:
         code = worst([code, CatalogRefused.exit_code])
         reason = f"{done.table.table}: {done.conflicts}"
+    elif done.table_error is not None:
+        code, reason = worst([code, done.table_error.exit_code]), str(done.table_error)
     return DayRow(
         day=str(day),
         state=done.state,
@@ -92,6 +105,46 @@ def row_of_compaction(day: Day, done: Compacted, fail_on: FailOn) -> DayRow:
     )
 
 
+def row_of_due(due: DueDay, done: Compacted, pointer: PointerWord, fail_on: FailOn) -> DayRow:
+    """Return the row of a day of `--due`; `pointer` is what readers see of it now."""
+    row = row_of_compaction(due.day, done, fail_on)
+    reason, next_step, code = row.reason, row.next_step, row.exit_code
+    if due.is_expired:
+        code = 0 if done.table_error is None else done.table_error.exit_code
+        if due.zombies:
+            code = worst([code, EXIT_CODES["unknown"]])
+            reason = f"objects came after it was expired: {', '.join(due.zombies)}"
+            next_step = "find out which writer was so late, and keep these objects: nothing else holds their records"
+    elif done.state == "held":
+        codes = [] if done.result is None else sorted({about.code for about in blocking(done.result.audit)})
+        reason = f"blocked by {', '.join(codes) or done.verdict}; it began with: {due.why}"
+        next_step = (
+            f"minutebook audit --date {due.day} shows it; repair it, or compact --date {due.day} --accept REASON"
+        )
+    elif done.verdict != CLEAN and not done.accepted and not reason:
+        reason = "it could not be proven" if done.verdict == "unknown" else "defects were found"
+        next_step = f"minutebook audit --date {due.day} says what"
+    steps = (*done.done, *(("swept",) if done.swept else ()), *(("blocked",) if done.state == "held" else ()))
+    return msgspec.structs.replace(
+        row,
+        exit_code=code,
+        reason=reason,
+        next_step=next_step,
+        pointer=pointer,
+        done=steps or ("nothing",),
+        table=_table_word(done),
+    )
+
+
+def _table_word(done: Compacted) -> TableWord:
+    if done.table_error is not None:
+        return "away"
+    if done.table is None:
+        return "not asked"
+    words: dict[str, TableWord] = {"already": "same", "committed": "mended", "held": "held"}
+    return words[done.table.state]
+
+
 def row_of_plan(plan: DryRun) -> DayRow:
     """Return the row of a dry run."""
     return DayRow(day=plan.day, state="planned", reason=plan.sentence, plan=plan)
@@ -100,6 +153,8 @@ def row_of_plan(plan: DryRun) -> DayRow:
 def row_of_error(day: Day, error: MinutebookError) -> DayRow:
     """Return the row of a day that ended with an error."""
     code = error.exit_code
+    if isinstance(error, BudgetSpent):
+        return DayRow(day=str(day), state="left", exit_code=code, reason=str(error), next_step=error.next_step)
     if isinstance(error, Stopped):
         return DayRow(day=str(day), state="stopped", exit_code=code)
     if code in _REFUSED:
@@ -115,12 +170,13 @@ def worst(codes: Iterable[int]) -> int:
 
 
 class RunSummary(msgspec.Struct, frozen=True, kw_only=True):
-    """What `--json` prints for several days."""
+    """What `--json` prints for several days; `older` tells of the days before the window of `--due`."""
 
     format: int
     command: str
     exit_code: int
     days: tuple[DayRow, ...]
+    older: str | msgspec.UnsetType = msgspec.UNSET
 
 
 class DaysRun(NamedTuple):
@@ -131,6 +187,7 @@ class DaysRun(NamedTuple):
     as_json: bool
     workers: DayWorkers
     report: Progress
+    older: str | None = None
 
     def run(self, days: Sequence[Day], work: Callable[[Day], T], show: Callable[[Day, T, float], DayRow]) -> int:
         """Work on the days; return the exit code. `show` shows a day's result and returns its row."""
@@ -149,7 +206,11 @@ class DaysRun(NamedTuple):
         code = self.workers.stop.exit_code or worst(row.exit_code for row in rows)
         if self.many:
             rows.sort(key=lambda row: row.day)
-            _show(RunSummary(format=FORMAT, command=self.command, exit_code=code, days=tuple(rows)), self.as_json)
+            older = msgspec.UNSET if self.older is None else self.older
+            _show(
+                RunSummary(format=FORMAT, command=self.command, exit_code=code, days=tuple(rows), older=older),
+                self.as_json,
+            )
         return code
 
     def _row(self, done: DayDone[T], show: Callable[[Day, T, float], DayRow]) -> DayRow:
@@ -165,22 +226,40 @@ def _show(summary: RunSummary, as_json: bool) -> None:  # noqa: FBT001 - a priva
     if as_json:
         sys.stdout.write(msgspec.json.encode(summary).decode() + "\n")
         return
-    lines = [("day", "state", "verdict", "rows", "files", "seconds", "reason"), *map(_cells, summary.days)]
+    if summary.older is not msgspec.UNSET:
+        head: tuple[str, ...] = ("day", "pointer", "done", "table", "rows", "files", "seconds", "reason")
+        lines = [head, *map(_cells_of_due, summary.days)]
+    else:
+        lines = [("day", "state", "verdict", "rows", "files", "seconds", "reason"), *map(_cells, summary.days)]
+    texts = len(lines[0]) - 4
     widths = [max(map(len, column)) for column in list(zip(*lines, strict=True))[:-1]]
     console = Console()
     for *cells, reason in lines:
-        left = [cell.ljust(width) for cell, width in zip(cells[:3], widths[:3], strict=True)]
-        right = [cell.rjust(width) for cell, width in zip(cells[3:], widths[3:], strict=True)]
+        left = [cell.ljust(width) for cell, width in zip(cells[:texts], widths[:texts], strict=True)]
+        right = [cell.rjust(width) for cell, width in zip(cells[texts:], widths[texts:], strict=True)]
         # A reason may name keys, which are no markup, and be longer than a line of the terminal.
         console.print("  ".join([*left, *right, reason]).rstrip(), markup=False, highlight=False, soft_wrap=True)
+    if summary.older:
+        console.print(summary.older, markup=False, highlight=False, soft_wrap=True)
     if any(row.state == "stopped" for row in summary.days):
         console.print("stopped: run the command again, it finishes what is left")
 
 
 def _cells(row: DayRow) -> tuple[str, ...]:
+    return (row.day, row.state, row.verdict or "", *_numbers_and_reason(row))
+
+
+def _cells_of_due(row: DayRow) -> tuple[str, ...]:
+    """Return the cells; a day that failed or was not begun has its state in place of what was done."""
+    done = row.state if isinstance(row.done, msgspec.UnsetType) else ", ".join(row.done)
+    pointer = "" if isinstance(row.pointer, msgspec.UnsetType) else row.pointer
+    table = "" if isinstance(row.table, msgspec.UnsetType) else row.table
+    return (row.day, pointer, done, table, *_numbers_and_reason(row))
+
+
+def _numbers_and_reason(row: DayRow) -> tuple[str, ...]:
     reason = "; next step: ".join(filter(None, (row.reason, row.next_step)))
-    numbers = (_number(row.rows), _number(row.files), f"{row.seconds:.1f}")
-    return (row.day, row.state, row.verdict or "", *numbers, reason)
+    return (_number(row.rows), _number(row.files), f"{row.seconds:.1f}", reason)
 
 
 def _number(count: int | None) -> str:

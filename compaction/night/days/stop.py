@@ -25,6 +25,12 @@ class Stopped(MinutebookError):  # noqa: N818 - the name says what happened, as 
     """The run was asked to end before this was done."""
 
 
+class BudgetSpent(Stopped):
+    """The time that the run was given is over, and the day was not begun."""
+
+    exit_code = 4
+
+
 class StopRequest:
     """Whether the run must end. It takes no lock, because a signal handler may interrupt any code."""
 

@@ -16,8 +16,8 @@ def _of(text: str) -> list[str]:
 
 def test_keys_and_values_are_a_command_line() -> None:
     """The file becomes the argument, a flag stands or falls, and values may begin with anything."""
-    words = _of("--command compact --file s3://code/my.properties --date yesterday --dry-run true --recheck=14")
-    assert words == ["compact", "s3://code/my.properties", "--date=yesterday", "--dry-run", "--recheck=14"]
+    words = _of("--command compact --file s3://code/my.properties --date yesterday --dry-run true --budget=3h")
+    assert words == ["compact", "s3://code/my.properties", "--date=yesterday", "--dry-run", "--budget=3h"]
     assert _of("--date today --command audit --json false --event-id=--x") == [
         "audit",
         "--date=today",

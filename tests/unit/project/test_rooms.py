@@ -44,6 +44,7 @@ ORDER: Final = {
         "commands.vacuum",
         "night.days",
         "night report",
+        "basis",
         "audit",
         "audit.shards audit.stream spark",
         "audit.rules job tables.events",

@@ -86,9 +86,9 @@ def test_no_defect_is_forgotten(defect: Defect, tmp_path: Path) -> None:
     corpus = Corpus(DAY)
     defect(corpus, corpus.shards[0], 3)
     desk = Desk(tmp_path, corpus)
-    first = desk.compact(accept_defects=True)
+    first = desk.compact(accept="known")
     assert first.result is not None
-    again = desk.compact(accept_defects=True)
+    again = desk.compact(accept="known")
     assert (again.state, again.verdict) == ("already", first.verdict)
 
     pointer = desk.publisher().current().pointer

@@ -8,7 +8,8 @@ import pytest
 from compaction.audit.audit import audit_day
 from compaction.inventory.checkpoints import Checkpoints
 from compaction.job.context import AuditOptions
-from compaction.night.recheck import days_to_recheck
+from compaction.job.context import AuditOptions
+from compaction.night.due import find_due
 from compaction.verdict.audit_document import Audit
 from consumer.stream.port import StreamIdentity
 from minutebook.coverage.topology import ShardRow
@@ -115,7 +116,8 @@ def test_a_consumer_that_died_with_its_checkpoint_at_the_tail_is_looked_at_again
         desk.clock = ManualClock(DAY.shift(days).begin_ms + 60 * MINUTE_MS)
         done = desk.compact(checkpoints=lambda: Checkpoints(at_tail))
         assert done.verdict == "unknown"
-        assert DAY in days_to_recheck(desk.context(), desk.out, 1)
+        due = find_due(desk.context(), desk.out, AuditOptions(), 14)
+        assert {each.day: each.why for each in due.days}[DAY] == "it is not clean"
 
 
 def test_a_child_that_was_trimmed_whole_is_not_clean(tmp_path: Path) -> None:

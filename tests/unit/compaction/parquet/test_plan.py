@@ -125,7 +125,7 @@ def test_a_day_with_such_a_line_is_written_whole(tmp_path: Path) -> None:
     stored.records[1] = msgspec.structs.replace(stored.records[1], sequence_number=str(low.sequence + 1))
     stored.body = body_of(corpus.shards[0].shard_id, stored.metadata.minute, stored.records)
     desk = Desk(tmp_path, corpus)
-    done = desk.compact(accept_defects=True)
+    done = desk.compact(accept="known")
     assert done.result is not None
     assert done.result.audit.equation.balanced
     rows = [Position(int(sequence), sub) for shard, sequence, sub in desk.published_rows() if shard.endswith("0")]
@@ -139,7 +139,7 @@ def test_lines_out_of_order_are_sorted_in_the_parquet(tmp_path: Path) -> None:
     shard = corpus.shards[0]
     swapped_lines(corpus, shard, 4)
     desk = Desk(tmp_path, corpus)
-    desk.compact(accept_defects=True)
+    desk.compact(accept="known")
     rows = [Position(int(sequence), sub) for name, sequence, sub in desk.published_rows() if name == shard.shard_id]
     assert rows
     assert rows == sorted(rows)

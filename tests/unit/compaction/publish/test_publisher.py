@@ -114,7 +114,7 @@ def test_accepted_defects_are_published_with_their_verdict(tmp_path: Path) -> No
     records = corpus.records
     overlapping_segments(corpus, corpus.shards[0], 3)
     desk = Desk(tmp_path, corpus)
-    done = desk.compact(accept_defects=True)
+    done = desk.compact(accept="known")
     pointer = desk.publisher().current().pointer
     assert (done.state, done.verdict) == ("published", "defects")
     assert pointer is not None

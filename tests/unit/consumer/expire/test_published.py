@@ -18,14 +18,14 @@ DAY = Day.parse("2026-11-20")
 ROOT = "tables/events/"
 
 
-def compact(folder: Path, corpus: Corpus, *, accept_defects: bool = False) -> tuple[Storage, ManualClock]:
+def compact(folder: Path, corpus: Corpus, *, accept: str | None = None) -> tuple[Storage, ManualClock]:
     """Write the archive and compact its day; returns the archive's store and the clock."""
     clock = ManualClock()
     raw = Address(None, str(folder / "raw"))
     corpus.write(open_storage(raw))
     out = StorePrefix(Address(None, str(folder / "out")), ROOT)
     job = job_context(folder / "raw", corpus.checkpoints, clock=clock)
-    compact_day(job, job.open(out.address), DAY, CompactOptions(AuditOptions(), out, accept_defects))
+    compact_day(job, job.open(out.address), DAY, CompactOptions(AuditOptions(), out, accept))
     return open_storage(raw), clock
 
 
@@ -57,7 +57,7 @@ def test_a_day_that_was_compacted_with_defects_is_refused(tmp_path: Path) -> Non
     corpus = Corpus(DAY)
     shard = corpus.shards[0]
     truncated_object(corpus, shard, shard.in_day(DAY)[0])
-    raw, clock = compact(tmp_path, corpus, accept_defects=True)
+    raw, clock = compact(tmp_path, corpus, accept="known")
     before = segments(raw)
     text = expire(tmp_path, clock)
     assert (segments(raw), "verdict is defects" in text) == (before, True)

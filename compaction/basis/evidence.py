@@ -1,0 +1,86 @@
+"""The evidence beside the segments that a scope's verdict rests on, as digests. Pure.
+
+    marks      under the scope's day, those that begin before the scope's end
+    markers    of the first shards, and of what descends from them through shards that were not open at its end
+    skips      that block times of the scope: what was proven when they were logged they do not touch
+
+What comes later and concerns later times changes none of them: the next day's reshard, the marks of the next hours.
+"""
+
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Final
+
+import msgspec
+
+from compaction.inventory.shard_markers import ArchiveMarkers
+from compaction.verdict.basis import Basis, ShardBasis
+from minutebook.coverage.intervals import Interval
+from minutebook.coverage.topology import Topology
+from minutebook.format.coverage_markers import FIRST_NAME, SHARDS
+from minutebook.format.day import day_of_ms
+from minutebook.format.metadata import Continuity
+from minutebook.proof.sources import Stream, sources_of
+from minutebook.proof.statements import Statements
+
+_DIGITS: Final = 16
+
+
+def with_evidence(basis: Basis, prefix: str, markers: ArchiveMarkers, scope: Interval) -> Basis:
+    """Return the basis, whose shards are known, with the digests of its evidence."""
+    shards = {shard.shard: shard for shard in basis.shards}
+    return msgspec.structs.replace(
+        basis,
+        marks=_digest(_marks(markers.statements, scope)),
+        markers=_digest(_markers(prefix, markers, shards)),
+        skips=_digest(_skips(markers.statements, scope, shards)),
+    )
+
+
+def _digest(lines: Iterable[str]) -> str:
+    ordered = sorted(lines)
+    return hashlib.sha256("\n".join(ordered).encode()).hexdigest()[:_DIGITS] if ordered else ""
+
+
+def _marks(statements: Statements, scope: Interval) -> Iterator[str]:
+    for mark, stored_ms in statements.marks.get(day_of_ms(scope.from_ms), ()):
+        begins_ms = mark.from_ms if mark.continuity is Continuity.PROVEN else mark.until_ms
+        if begins_ms < scope.until_ms:
+            yield f"{mark} {stored_ms}"
+
+
+def _markers(prefix: str, markers: ArchiveMarkers, shards: Mapping[str, ShardBasis]) -> Iterator[str]:
+    """Yield the markers that say which shards there are, and what is wrong with any object beside the segments."""
+    statements = markers.statements
+    concerned = _concerned(statements, shards)
+    is_open = {name for name, shard in shards.items() if shard.is_open}
+    for row in statements.rows:
+        if not row.key.startswith(f"{prefix}{SHARDS}"):
+            continue
+        shard, _, name = row.key.removeprefix(f"{prefix}{SHARDS}").partition("/")
+        if shard == FIRST_NAME or (shard in concerned and not (name == "end.json" and shard in is_open)):
+            yield f"{row.key} {row.etag} {row.size} {row.last_modified_ms}"
+    yield from (f"{problem.key} {problem.why}" for problem in statements.problems)
+    yield str(markers.application)
+
+
+def _concerned(statements: Statements, shards: Mapping[str, ShardBasis]) -> set[str]:
+    """Return the first shards, and what descends from them without passing a shard that was open."""
+    topology = Topology(sources_of(statements, {*statements.shards, *shards}, Stream()))
+    concerned, todo = set[str](), list(topology.first_shards)
+    while todo:
+        shard_id = todo.pop()
+        if shard_id in concerned:
+            continue
+        concerned.add(shard_id)
+        known = shards.get(shard_id)
+        if known is None or not known.is_open:
+            todo += topology.children(shard_id)
+    return concerned
+
+
+def _skips(statements: Statements, scope: Interval, shards: Mapping[str, ShardBasis]) -> Iterator[str]:
+    for shard_id, shard in shards.items():
+        for skip in statements.of(shard_id).skips:
+            if skip.may_block(scope, shard.proven_ms):
+                yield f"{shard_id} {skip}"

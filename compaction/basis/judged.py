@@ -1,0 +1,117 @@
+"""The basis of a verdict, made beside the judgement: what was read for it, and where it looked around the scope."""
+
+from collections import defaultdict
+from collections.abc import Iterable
+
+import msgspec
+
+from compaction.audit.conclusion import Examined
+from compaction.basis.evidence import with_evidence
+from compaction.basis.outside import Beside, OutsideQuery, list_outside, with_neighbours, with_outside
+from compaction.job.context import AuditOptions, JobContext
+from compaction.verdict.basis import EXPIRED, Basis, FolderBasis, ShardBasis, folder_basis
+from minutebook.coverage.evidence import EvidenceLink, Kind
+from minutebook.coverage.shard_coverage import ShardCoverage
+from minutebook.format.arrival import ARRIVAL_STEP_BACK_MS
+from minutebook.format.metadata import Continuity
+from minutebook.format.minute import MINUTE_MS, iso_time
+from minutebook.store.parallel import in_parallel
+
+
+def basis_of(
+    context: JobContext,
+    examined: Examined,
+    options: AuditOptions,
+    generation: str,
+    day_before: tuple[FolderBasis, ...] = (),
+) -> Basis:
+    """Return what the verdict on an examined day rests on; `generation` is the name of its objects and settings."""
+    view, inventory = examined.view, examined.inventory
+    facts, prefix = examined.coverage.judged.facts, context.place.prefix
+    statements = view.markers.statements
+    query = OutsideQuery.of(prefix, facts.query.scope, context.clock.now_ms(), statements.tombstones)
+    links = _links(examined)
+    shards = tuple(
+        with_neighbours(_shard(examined, shard, has_links=bool(links[shard])), links[shard], query)
+        for shard in _judged_shards(examined)
+    )
+    basis = Basis(
+        judged_from=iso_time(view.judged_from_ms),
+        generation=generation,
+        event_id=options.event_id,
+        drops_copies=options.drop_producer_duplicates,
+        folders=inventory.folders,
+        day_before=day_before,
+        originals=_originals(context, examined.outside_hours),
+        shards=shards,
+        duplicates=view.duplicates,
+    )
+    outside = list_outside(context.archive, query, shards)
+    basis = with_outside(with_evidence(basis, prefix, view.markers, facts.query.scope), query, outside)
+    is_later = outside.newest_ms > view.judged_from_ms
+    firsts = {
+        (shard, row.parsed.first)
+        for side in outside[:2]
+        for shard, rows in side.items()
+        for row in rows
+        if row.parsed
+    }
+    expected = {
+        (shard.shard, first)
+        for shard in basis.shards
+        for first in (shard.first_before, shard.first_after)
+        if first and not (first == shard.first_before and shard.before == EXPIRED)
+    }
+    is_gone = not expected <= firsts
+    return msgspec.structs.replace(basis, changed_meanwhile=is_later or is_gone or examined.is_in_motion)
+
+
+def _judged_shards(examined: Examined) -> list[str]:
+    judged = {shard.shard_id for shard in examined.coverage.judged.verdict.shards}
+    return sorted({*judged, *examined.judgement.shards})
+
+
+def _links(examined: Examined) -> dict[str, list[Beside]]:
+    """Return the segments and expired runs that were looked at, by shard."""
+    links: dict[str, list[Beside]] = defaultdict(list)
+    for shard, facts in examined.coverage.judged.facts.shards.items():
+        links[shard] += map(_beside, facts.chain.links)
+    for shard, neighbours in examined.judgement.neighbours.links.items():
+        links[shard] += [Beside(link.metadata.first, link.metadata.last, link.metadata.minute) for link in neighbours]
+    return links
+
+
+def _beside(link: EvidenceLink) -> Beside:
+    is_expired = link.kind is Kind.EXPIRED
+    # An expired run's minute only names its day, whose tombstone is asked.
+    time_ms = link.arrival_min_ms if is_expired else link.until_ms + ARRIVAL_STEP_BACK_MS
+    return Beside(link.first, link.last, time_ms // MINUTE_MS, is_expired)
+
+
+def _shard(examined: Examined, shard: str, *, has_links: bool) -> ShardBasis:
+    judged = examined.coverage.judged
+    coverage, until_ms = judged.coverages.get(shard), judged.facts.query.scope.until_ms
+    markers = examined.view.markers.statements.of(shard)
+    return ShardBasis(
+        shard=shard,
+        looks_ahead=markers.end is None and (markers.start is not None or has_links),
+        is_open=coverage is not None and coverage.is_open_at(until_ms),
+        proven_ms=None if coverage is None else _proven_ms(coverage, until_ms),
+    )
+
+
+def _proven_ms(coverage: ShardCoverage, until_ms: int) -> int | None:
+    """Return when the first evidence was stored that proves the shard up to a time, as skipped batches count it."""
+    stored = (
+        piece.stored_ms
+        for piece in coverage.evidence
+        if piece.kind is not Kind.END and piece.continuity is Continuity.PROVEN and piece.until_ms >= until_ms
+    )
+    return min((time_ms for time_ms in stored if time_ms is not None), default=None)
+
+
+def _originals(context: JobContext, hours: Iterable[str]) -> tuple[FolderBasis, ...]:
+    """Return the hours outside of the day that hold originals of dropped records."""
+    folders = sorted(hours)
+    listed = in_parallel(lambda folder: list(context.archive.list_objects(folder)), folders)
+    return tuple(folder_basis(folder, rows) for folder, rows in zip(folders, listed, strict=True))

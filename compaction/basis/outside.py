@@ -1,0 +1,224 @@
+"""What a scope's verdict used of the archive around it: each shard's nearest segments, and that none lies between.
+
+    before     the neighbour's minute, and what lies between it and the scope, as far as the hour beside the scope
+    after      everything from the scope's end up to the neighbour; without one, up to now
+    strangers  beside the edges, objects of shards that nothing else names
+
+Most neighbours lie within minutes: these minutes are listed by themselves. For those further away whole hours are
+listed, or taken from the lists of the days beside, when a night looks at several days at once.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Final, NamedTuple
+
+import msgspec
+
+from compaction.inventory.segments import ListedSegment, make_row
+from compaction.verdict.basis import EXPIRED, Basis, ShardBasis, digest_of
+from minutebook.coverage.intervals import Interval
+from minutebook.format.arrival import MIDNIGHT_EDGE_MS
+from minutebook.format.day import Day, Hour, day_of_ms, hour_of_ms
+from minutebook.format.keys import minute_prefix
+from minutebook.format.minute import MINUTE_MS, minute_path
+from minutebook.format.position import Position
+from minutebook.format.tombstone import Tombstone
+from minutebook.store.objects import ListedObject
+from minutebook.store.parallel import in_parallel
+from minutebook.store.retrying import RetryingStorage
+
+NEAR_MINUTES: Final = 10
+"""Neighbours within so many minutes are listed minute by minute."""
+_EDGE_MINUTES: Final = MIDNIGHT_EDGE_MS // MINUTE_MS
+_AT_ONCE: Final = 4
+
+
+class Beside(NamedTuple):
+    """A segment, or an expired run, outside of the scope. `minute` is that of its arrival."""
+
+    first: Position
+    last: Position
+    minute: int
+    is_expired: bool = False
+
+
+class OutsideQuery(NamedTuple):
+    """Where to list: the scope in minutes, `now_ms` for shards without a neighbour behind it, and the tombstones."""
+
+    prefix: str
+    begin_minute: int
+    end_minute: int
+    now_ms: int
+    tombstones: Mapping[Day, Tombstone]
+
+    @classmethod
+    def of(cls, prefix: str, scope: Interval, now_ms: int, tombstones: Mapping[Day, Tombstone]) -> "OutsideQuery":
+        """Return the query of a scope."""
+        return cls(prefix, scope.from_ms // MINUTE_MS, scope.until_ms // MINUTE_MS, now_ms, tombstones)
+
+
+HourRows = Callable[[Hour], Iterable[ListedObject]]
+"""Returns an hour's objects; of a shared list, those of some shards."""
+
+
+def with_neighbours(shard: ShardBasis, links: Iterable[Beside], query: OutsideQuery) -> ShardBasis:
+    """Return what was used of a shard outside of the scope, without digests. `links` may be any of its segments."""
+    outside, basis = sorted(set(links)), shard
+    before = [link for link in outside if link.minute < query.begin_minute]
+    after = [link for link in outside if link.minute >= query.end_minute]
+    nearest = max(before, key=lambda link: (link.last, link.first), default=None)
+    if nearest is not None:
+        near = [link for link in before if link.minute >= query.begin_minute - _EDGE_MINUTES and not link.is_expired]
+        first = min([nearest, *near])
+        basis = msgspec.structs.replace(
+            basis, first_before=str(first.first), minute_before=first.minute, stands_on=str(nearest.last)
+        )
+    if after:
+        # The chain's next segment, those at the edge, and the first that shows the shard open behind the scope.
+        reaching = [link for link in after if link.minute > query.end_minute][:1]
+        used = [after[0], *reaching, *(link for link in after if link.minute < query.end_minute + _EDGE_MINUTES)]
+        last = max(used)
+        minute = max(link.minute for link in used)
+        basis = msgspec.structs.replace(basis, first_after=str(last.first), minute_after=minute)
+    return basis
+
+
+class Outside(NamedTuple):
+    """The rows that count, by shard and side, and the strangers."""
+
+    before: Mapping[str, Sequence[ListedSegment]]
+    after: Mapping[str, Sequence[ListedSegment]]
+    strangers: Sequence[ListedSegment]
+
+    @property
+    def newest_ms(self) -> int:
+        """When the newest of them was stored."""
+        sides = [*self.before.values(), *self.after.values(), self.strangers]
+        return max((row.last_modified_ms for rows in sides for row in rows), default=0)
+
+
+def list_outside(
+    storage: RetryingStorage, query: OutsideQuery, shards: Sequence[ShardBasis], hours: HourRows | None = None
+) -> Outside:
+    """List what counts outside of a scope. `hours` are lists that exist already; None: hours are listed."""
+    names = {shard.shard for shard in shards}
+    listed = [*_before(storage, query, shards, hours), *_after(storage, query, shards, hours)]
+    rows = {row.key: row for row in (make_row(query.prefix, each) for each in listed)}
+    bounds = {shard.shard: _bounds(shard) for shard in shards}
+    before: dict[str, list[ListedSegment]] = defaultdict(list)
+    after: dict[str, list[ListedSegment]] = defaultdict(list)
+    strangers = []
+    for row in rows.values():
+        if row.parsed is None or query.begin_minute <= row.parsed.minute < query.end_minute:
+            continue
+        is_before = row.parsed.minute < query.begin_minute
+        if row.parsed.shard_id not in names:
+            edge = query.begin_minute - row.parsed.minute if is_before else row.parsed.minute - query.end_minute + 1
+            if edge <= _EDGE_MINUTES:
+                strangers.append(row)
+            continue
+        low, high = bounds[row.parsed.shard_id]
+        if is_before and (low is None or row.parsed.first >= low):
+            before[row.parsed.shard_id].append(row)
+        elif not is_before and (high is None or row.parsed.first <= high):
+            after[row.parsed.shard_id].append(row)
+    return Outside(before, after, strangers)
+
+
+def with_outside(basis: Basis, query: OutsideQuery, outside: Outside) -> Basis:
+    """Return the basis with the digests of what was listed."""
+    shards = tuple(
+        msgspec.structs.replace(
+            shard,
+            before=_before_digest(query, shard, outside.before.get(shard.shard, ())),
+            after=_digest(outside.after.get(shard.shard, ())),
+        )
+        for shard in basis.shards
+    )
+    return msgspec.structs.replace(basis, shards=shards, strangers=_digest(outside.strangers))
+
+
+def far_shards(shards: Iterable[ShardBasis], query: OutsideQuery) -> set[str]:
+    """Return the shards for which whole hours are listed."""
+    return {shard.shard for shard in shards if _is_far_before(shard, query) or _is_far_after(shard, query)}
+
+
+def far_hours(shards: Sequence[ShardBasis], query: OutsideQuery) -> list[Hour]:
+    """Return the hours that are listed for them, in order."""
+    hours: set[Hour] = set()
+    if any(_is_far_before(shard, query) for shard in shards):
+        hours.add(hour_of_ms((query.begin_minute - 1) * MINUTE_MS))
+    behind = [shard for shard in shards if _is_far_after(shard, query)]
+    if behind:
+        until_ms = max(shard.minute_after * MINUTE_MS if shard.first_after else query.now_ms for shard in behind)
+        begin = query.end_minute * MINUTE_MS
+        hours |= {hour_of_ms(time_ms) for time_ms in range(begin, until_ms + 1, 60 * MINUTE_MS)}
+        hours.add(hour_of_ms(max(until_ms, begin)))
+    return sorted(hours)
+
+
+def _before(
+    storage: RetryingStorage, query: OutsideQuery, shards: Sequence[ShardBasis], hours: HourRows | None
+) -> Iterator[ListedObject]:
+    near = [shard.minute_before for shard in shards if shard.minute_before and not _is_far_before(shard, query)]
+    first = min([*near, query.begin_minute - _EDGE_MINUTES])
+    yield from _minutes(storage, query, range(first, query.begin_minute))
+    far = [shard for shard in shards if _is_far_before(shard, query) and shard.first_before]
+    folders = [minute_prefix(query.prefix, shard.shard, shard.minute_before) for shard in far]
+    for rows in in_parallel(lambda folder: list(storage.list_objects(folder)), folders):
+        yield from rows
+    if far:
+        yield from _hour(storage, query, hour_of_ms((query.begin_minute - 1) * MINUTE_MS), hours)
+
+
+def _after(
+    storage: RetryingStorage, query: OutsideQuery, shards: Sequence[ShardBasis], hours: HourRows | None
+) -> Iterator[ListedObject]:
+    near = [shard.minute_after for shard in shards if shard.first_after and not _is_far_after(shard, query)]
+    last = max([*near, query.end_minute + _EDGE_MINUTES - 1])
+    yield from _minutes(storage, query, range(query.end_minute, last + 1))
+    begin_ms = query.end_minute * MINUTE_MS
+    behind = [hour for hour in far_hours(shards, query) if hour >= hour_of_ms(begin_ms)]
+    for rows in in_parallel(lambda hour: list(_hour(storage, query, hour, hours)), behind, _AT_ONCE):
+        yield from rows
+
+
+def _minutes(storage: RetryingStorage, query: OutsideQuery, minutes: Iterable[int]) -> Iterator[ListedObject]:
+    folders = [f"{query.prefix}{minute_path(minute)}/" for minute in minutes if minute * MINUTE_MS <= query.now_ms]
+    for rows in in_parallel(lambda folder: list(storage.list_objects(folder)), folders):
+        yield from rows
+
+
+def _hour(
+    storage: RetryingStorage, query: OutsideQuery, hour: Hour, hours: HourRows | None
+) -> Iterable[ListedObject]:
+    return storage.list_objects(hour.path(query.prefix)) if hours is None else hours(hour)
+
+
+def _is_far_before(shard: ShardBasis, query: OutsideQuery) -> bool:
+    return bool(shard.first_before) and shard.minute_before < query.begin_minute - NEAR_MINUTES
+
+
+def _is_far_after(shard: ShardBasis, query: OutsideQuery) -> bool:
+    if not shard.first_after:
+        return shard.looks_ahead
+    return shard.minute_after >= query.end_minute + NEAR_MINUTES
+
+
+def _bounds(shard: ShardBasis) -> tuple[Position | None, Position | None]:
+    return tuple(Position.parse(text) if text else None for text in (shard.first_before, shard.first_after))  # type: ignore[return-value]  # two
+
+
+def _before_digest(query: OutsideQuery, shard: ShardBasis, rows: Iterable[ListedSegment]) -> str:
+    if not shard.first_before:
+        return _digest(rows)
+    tombstone = query.tombstones.get(day_of_ms(shard.minute_before * MINUTE_MS))
+    if tombstone is None:
+        return _digest(rows)
+    known = tombstone.shards.get(shard.shard)
+    runs = known.runs if known else []
+    return EXPIRED if any(run.last == shard.stands_on for run in runs) else "gone"
+
+
+def _digest(rows: Iterable[ListedSegment]) -> str:
+    return digest_of(ListedObject(row.key, row.size, row.etag, row.last_modified_ms) for row in rows)

@@ -1,0 +1,183 @@
+"""The bases of published days as LISTs give them now, of all days of a night in one pass.
+
+    once a night     the markers of the shards, skipped batches, tombstones, the read marks of the days
+    once a day       what lies directly below it, its dropped duplicates
+    once a folder    its objects: in Spark's tasks where there are many, else in threads of this process
+
+No segment is asked for: names, sizes, ETags and times are all that a basis holds. Of far neighbours (`outside`) the
+same lists give the rows, so that quiet shards cost no further LISTs.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Final, NamedTuple
+
+import msgspec
+
+from compaction.basis.evidence import with_evidence
+from compaction.basis.outside import OutsideQuery, far_shards, list_outside, with_outside
+from compaction.inventory.segments import make_row
+from compaction.inventory.shard_markers import duplicates_digest, read_markers
+from compaction.job.context import AuditOptions, JobContext
+from compaction.shard_groups.opened import open_in_task
+from compaction.verdict.basis import Basis, FolderBasis, folder_basis
+from minutebook.coverage.intervals import Interval
+from minutebook.format.day import Day, Hour
+from minutebook.format.minute import MINUTE_MS
+from minutebook.store.objects import ListedObject
+from minutebook.store.parallel import in_parallel
+from minutebook.store.retrying import RetryingStorage
+from minutebook.store.storage import Address
+
+_LOCAL_OBJECTS: Final = 500_000
+"""So many objects are listed by threads of this process: Spark's start takes longer."""
+
+
+class PublishedBasis(NamedTuple):
+    """A day, the scope of its verdict, and the basis that the verdict was published with."""
+
+    day: Day
+    scope: Interval
+    basis: Basis
+
+
+class FolderOrder(NamedTuple):
+    """A folder to list: `rows` are listed already. Objects of minute `end` and later do not count (None: all do).
+
+    `far` are shards whose rows are returned as they are. `storage` None: the task opens its own.
+    """
+
+    address: Address
+    storage: RetryingStorage | None
+    prefix: str
+    path: str
+    name: str
+    rows: tuple[ListedObject, ...] = ()
+    end: int | None = None
+    far: frozenset[str] = frozenset()
+
+
+class ListedFolder(NamedTuple):
+    """What a folder holds, and the rows of far shards, also of minutes that do not count."""
+
+    basis: FolderBasis
+    far: tuple[ListedObject, ...]
+
+
+def present_bases(context: JobContext, days: Sequence[PublishedBasis], options: AuditOptions) -> dict[Day, Basis]:
+    """Return the basis of each day as it is now. Raises StoreUnavailable, StoreRefused."""
+    if not days:
+        return {}
+    prefix = context.place.prefix
+    markers = read_markers(context.archive, prefix, [each.day for each in days])
+    now_ms = context.clock.now_ms()
+    tombstones = markers.statements.tombstones
+    queries = {each.day: OutsideQuery.of(prefix, each.scope, now_ms, tombstones) for each in days}
+    far = frozenset[str]().union(*(far_shards(each.basis.shards, queries[each.day]) for each in days))
+    listed = _list_days(context, days, far)
+
+    def basis_now(each: PublishedBasis) -> Basis:
+        known, query = each.basis, queries[each.day]
+        basis = msgspec.structs.replace(
+            known,
+            event_id=options.event_id,
+            drops_copies=options.drop_producer_duplicates,
+            folders=tuple(listed.folders(each.day)),
+            day_before=tuple(listed.whole_day(each.day.shift(-1))) if known.day_before else (),
+            originals=tuple(listed.folder(folder.folder) for folder in known.originals),
+            duplicates=duplicates_digest(context.archive, prefix, each.day, query.end_minute),
+            changed_meanwhile=False,
+        )
+        basis = with_evidence(basis, prefix, markers, each.scope)
+        return with_outside(basis, query, list_outside(context.archive, query, known.shards, listed.far_rows))
+
+    return dict(zip((each.day for each in days), in_parallel(basis_now, days), strict=True))
+
+
+def list_folder(order: FolderOrder) -> ListedFolder:
+    """List one folder. The work of a task."""
+    storage = order.storage or open_in_task(order.address)
+    inside, far = [], []
+    for listed in storage.list_objects(order.path) if order.path else order.rows:
+        parsed = make_row(order.prefix, listed).parsed if order.end is not None or order.far else None
+        if parsed is not None and parsed.shard_id in order.far:
+            far.append(listed)
+        if parsed is None or order.end is None or parsed.minute < order.end:
+            inside.append(listed)
+    return ListedFolder(folder_basis(order.name, inside), tuple(far))
+
+
+class _ListedDays:
+    """What was listed, by day and folder; what was not is listed when it is asked for."""
+
+    def __init__(self, storage: RetryingStorage, prefix: str) -> None:
+        self._storage = storage
+        self._prefix = prefix
+        self._days: dict[Day, list[FolderBasis]] = {}
+        self._whole: set[Day] = set()
+        self._by_path: dict[str, ListedFolder] = {}
+
+    def add(self, day: Day, orders: Sequence[FolderOrder], results: Sequence[ListedFolder], *, whole: bool) -> None:
+        self._days[day] = [result.basis for result in results if result.basis.objects]
+        if whole:
+            self._whole.add(day)
+        for order, result in zip(orders, results, strict=True):
+            if order.path:
+                self._by_path[order.path] = result
+
+    def folders(self, day: Day) -> list[FolderBasis]:
+        return self._days[day]
+
+    def whole_day(self, day: Day) -> list[FolderBasis]:
+        """Return the folders of a whole day."""
+        if day not in self._whole:
+            orders = _orders(self._storage, Address(None), self._storage, self._prefix, day, None, frozenset())
+            self.add(day, orders, in_parallel(list_folder, orders), whole=True)
+        return self._days[day]
+
+    def folder(self, path: str) -> FolderBasis:
+        """Return what an hour holds."""
+        return folder_basis(path, self._storage.list_objects(path))
+
+    def far_rows(self, hour: Hour) -> Iterable[ListedObject]:
+        """Return an hour's rows of far shards."""
+        path = hour.path(self._prefix)
+        known = self._by_path.get(path)
+        return self._storage.list_objects(path) if known is None else known.far
+
+
+def _list_days(context: JobContext, days: Sequence[PublishedBasis], far: frozenset[str]) -> _ListedDays:
+    storage, prefix = context.archive, context.place.prefix
+    total = sum(folder.objects for each in days for folder in each.basis.folders)
+    shared = storage if total <= _LOCAL_OBJECTS else None
+
+    def orders_of(each: PublishedBasis) -> list[FolderOrder]:
+        end = None if each.scope.until_ms >= each.day.end_ms else each.scope.until_ms // MINUTE_MS
+        return _orders(storage, context.place.address, shared, prefix, each.day, end, far)
+
+    orders = in_parallel(orders_of, days)
+    every = [order for of_day in orders for order in of_day]
+    results = iter(in_parallel(list_folder, every) if shared is not None else context.spread(list_folder, every))
+    listed = _ListedDays(storage, prefix)
+    for each, of_day in zip(days, orders, strict=True):
+        whole = each.scope.until_ms >= each.day.end_ms
+        listed.add(each.day, of_day, [next(results) for _ in of_day], whole=whole)
+    return listed
+
+
+def _orders(
+    storage: RetryingStorage,
+    address: Address,
+    shared: RetryingStorage | None,
+    prefix: str,
+    day: Day,
+    end: int | None,
+    far: frozenset[str],
+) -> list[FolderOrder]:
+    """Return what there is to list of a day: the folders directly below it, and the objects beside them."""
+    path = day.path(prefix)
+    level = storage.list_level(path)
+    orders = [
+        FolderOrder(address, shared, prefix, folder, folder.removeprefix(path).rstrip("/"), (), end, far)
+        for folder in sorted(level.folders)
+    ]
+    return [*orders, FolderOrder(address, shared, prefix, "", "", level.objects, end, far)]

@@ -1,0 +1,211 @@
+"""`--due`: every settled day of a window, what readers see of it, and what is due of it.
+
+    expired ............................................... nothing, but objects that its tombstone does not keep
+    not published, or in part, or damaged, or not whole ... read, audit and publish it
+    not clean, or accepted ................................ judge it again: a repair need not touch the archive
+    clean by older rules or by an earlier release ......... judge it again; by an earlier release three a night
+    clean, and what it rests on is not as it was .......... judge it again, or rewrite it
+    clean, and as it was .................................. nothing: the table follows, old files go
+
+The window goes by the archive's days, not by folders of the output, so a day that failed each night is named each
+night. Of older days those that are neither clean nor accepted are counted, and one is looked at in rotation.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Final, Literal, NamedTuple
+
+from compaction.basis.present import PublishedBasis, present_bases
+from compaction.inventory.segments import make_row
+from compaction.job.context import AuditOptions, JobContext
+from compaction.job.scope import begins_ms, is_settled, judged_scope
+from compaction.publish.publisher import Publisher
+from compaction.verdict.audit_document import Audit, decode_audit
+from compaction.verdict.basis import differences
+from minutebook.errors import FormatError
+from minutebook.format.day import Day, day_of_ms
+from minutebook.format.markers import ApplicationRecord
+from minutebook.index.names import ArchiveIndex
+from minutebook.owner import read_owned
+from minutebook.published.generation import DayFolder, Pointer, is_judged_today
+from minutebook.published.reading import published_days
+from minutebook.published.verdict import CLEAN
+from minutebook.store.parallel import in_parallel
+from minutebook.store.places import StorePrefix
+from minutebook.store.retrying import RetryingStorage
+from minutebook.store.tombstones import list_tombstones, read_tombstone
+
+PointerWord = Literal["none", "clean", "unknown", "defects", "accepted", "expired"]
+"""What readers see of a day."""
+EARLIER_A_NIGHT: Final = 3
+"""So many clean days of an earlier release are judged again in a night: each of their lines is read once more."""
+_KEYS: Final = 3
+
+
+class DueDay(NamedTuple):
+    """A day of the window. `why` says what is due; empty: nothing.
+
+    `is_expired`: its raw objects were deleted on purpose; `zombies` are objects that another writer put there since.
+    """
+
+    day: Day
+    pointer: PointerWord = "none"
+    why: str = ""
+    is_expired: bool = False
+    zombies: tuple[str, ...] = ()
+
+
+class OlderDays(NamedTuple):
+    """The days before the window: those that are neither clean nor accepted, and the one that was looked at."""
+
+    open_days: tuple[Day, ...] = ()
+    rotated: DueDay | None = None
+
+
+class Due(NamedTuple):
+    """What is due."""
+
+    days: tuple[DueDay, ...]
+    older: OlderDays = OlderDays()
+
+
+class _Read(NamedTuple):
+    """What is published of a day. `why` is empty where only its basis can say whether it is due."""
+
+    day: Day
+    pointer: PointerWord = "none"
+    why: str = ""
+    audit: Audit | None = None
+
+
+def find_due(context: JobContext, out: StorePrefix, options: AuditOptions, window: int) -> Due:
+    """Look at the last `window` settled days of the archive, and at those before them.
+
+    Raises SafetyRefusal if the prefix belongs to another stream.
+    """
+    prefix, now_ms = context.place.prefix, context.clock.now_ms()
+    application = read_owned(context.archive, prefix, context.owner)
+    newest = day_of_ms(now_ms).shift(-1)
+    newest = newest if is_settled(newest, now_ms) else newest.shift(-1)
+    oldest = _oldest(context, application, newest)
+    if oldest is None or oldest > newest:
+        return Due(())
+    first = max(oldest, newest.shift(1 - window))
+    storage = context.open(out.address)
+    days = [Day(number) for number in range(first.number, newest.number + 1)]
+    before = _states(
+        storage, out.prefix, [day for day in published_days(storage, out.prefix) if oldest <= day < first]
+    )
+    rotated = [before[now_ms // 86_400_000 % len(before)].day] if before else []
+    found = _due_days(context, storage, out.prefix, application, options, [*rotated, *days])
+    published = {state.day: state.pointer for state in before}
+    expired = list_tombstones(context.archive, prefix)
+    open_days = tuple(
+        day
+        for day in (Day(number) for number in range(oldest.number, first.number))
+        if day not in expired and published.get(day, "none") not in {"clean", "accepted"}
+    )
+    looked_at = found[: len(rotated)]
+    return Due(tuple(found[len(rotated) :]), OlderDays(open_days, looked_at[0] if looked_at else None))
+
+
+def _oldest(context: JobContext, application: ApplicationRecord | None, newest: Day) -> Day | None:
+    """Return the archive's first day: that of the application's start, or of its first object."""
+    first = ArchiveIndex(context.archive, context.place.prefix).oldest_day(newest)
+    if application is None:
+        return first
+    begun = day_of_ms(begins_ms(application))
+    return begun if first is None else max(begun, min(first, newest))
+
+
+def _due_days(
+    context: JobContext,
+    storage: RetryingStorage,
+    root: str,
+    application: ApplicationRecord | None,
+    options: AuditOptions,
+    days: Sequence[Day],
+) -> list[DueDay]:
+    prefix, now_ms = context.place.prefix, context.clock.now_ms()
+    expired = list_tombstones(context.archive, prefix)
+    states = {state.day: state for state in _states(storage, root, [day for day in days if day not in expired])}
+    known = [
+        PublishedBasis(day, judged_scope(day, application, now_ms), state.audit.basis)
+        for day, state in states.items()
+        if not state.why and state.audit is not None and state.audit.basis is not None
+    ]
+    present = present_bases(context, known, options)
+    moved = {each.day: "; ".join(differences(each.basis, present[each.day])) for each in known}
+    earlier = [day for day, state in states.items() if not state.why and day not in moved]
+    waiting = frozenset(sorted(earlier, reverse=True)[EARLIER_A_NIGHT:])
+    due = []
+    for day in days:
+        if day in expired:
+            due.append(_expired(context, day, expired[day].last_modified_ms))
+            continue
+        state = states[day]
+        why = state.why or moved.get(day, "" if day in waiting else "an earlier release judged it")
+        due.append(DueDay(day, state.pointer, why))
+    return due
+
+
+def _expired(context: JobContext, day: Day, stored_ms: int) -> DueDay:
+    """Return an expired day, with the objects below it that another writer put there since.
+
+    What the tombstone covers and does not keep is left by a run of `expire` that died: the next one deletes it.
+    """
+    prefix = context.place.prefix
+    try:
+        tombstone = read_tombstone(context.archive, prefix, day)
+    except FormatError:
+        tombstone = None
+    if tombstone is None:
+        return DueDay(day, "expired", is_expired=True)  # its own audit, and those of the days beside it, say so
+    kept = tombstone.kept_keys()
+    zombies = [
+        row.key
+        for row in (make_row(prefix, listed) for listed in context.archive.list_objects(day.path(prefix)))
+        if row.key not in kept
+        and (
+            row.last_modified_ms > stored_ms
+            or row.parsed is None
+            or not tombstone.covers(row.parsed.shard_id, row.parsed.first)
+        )
+    ]
+    return DueDay(day, "expired", is_expired=True, zombies=tuple(zombies[:_KEYS]))
+
+
+def _states(storage: RetryingStorage, root: str, days: Iterable[Day]) -> list[_Read]:
+    return in_parallel(lambda day: _read(Publisher(storage, DayFolder(root, day)), day), list(days))
+
+
+def _read(publisher: Publisher, day: Day) -> _Read:
+    """Read what is published of a day, and whether more than its basis says that it is due."""
+    try:
+        pointer, manifest = publisher.published()
+        body = None if pointer is None else publisher.audit(pointer)
+        audit = None if body is None else decode_audit(body)
+    except FormatError as exc:
+        return _Read(day, "none", f"what is published is damaged: {exc}")
+    if pointer is None:
+        return _Read(day, "none", "it is not published")
+    why = ""
+    if audit is None or manifest is None:
+        why = "its manifest or its audit is missing"
+    elif pointer.until is not None:
+        why = f"it is published until {pointer.until}"
+    elif not is_judged_today(pointer):
+        why = "older rules judged it"
+    elif pointer.verdict != CLEAN:
+        why = "it is not clean"
+    elif not publisher.is_whole(manifest):
+        why = "files of it are gone, or have another size"
+    return _Read(day, _word(pointer, audit), why, audit)
+
+
+def pointer_word(storage: RetryingStorage, root: str, day: Day) -> PointerWord:
+    """Return what readers see of a day now."""
+    return _read(Publisher(storage, DayFolder(root, day)), day).pointer
+
+
+def _word(pointer: Pointer, audit: Audit | None) -> PointerWord:
+    return "accepted" if audit is not None and audit.accepted is not None else pointer.verdict

@@ -1,0 +1,135 @@
+"""What a published verdict rests on, in digests that LISTs alone can make again.
+
+While they are the same, a fresh audit says the same, and a night has nothing to do. What no digest holds (ListShards,
+leases, KCL's checkpoints) can only turn a verdict that is not clean, and such a verdict is judged every night.
+"""
+
+import hashlib
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+import msgspec
+
+from minutebook.store.objects import ListedObject
+
+_DIGITS: Final = 16
+EXPIRED: Final = "expired"
+"""In place of the digest of a neighbour whose day a tombstone covers: the chain goes on at the same position."""
+
+
+class FolderBasis(msgspec.Struct, frozen=True, kw_only=True):
+    """The objects of one folder directly below the day; `folder` is empty for those beside the folders.
+
+    `digest` is that of key, size, ETag and LastModified, in the order of keys.
+    """
+
+    folder: str
+    objects: int
+    bytes: int
+    digest: str
+
+
+class ShardBasis(msgspec.Struct, frozen=True, kw_only=True):
+    """What was used of one shard's archive outside of the scope: the nearest segments, and that nothing lies between.
+
+    `before` and `after` are digests of the shard's objects from the neighbour on that side to the scope, or empty
+    without any; `first_before` and `first_after` are where those neighbours begin (`<sequence>:<sub>`), and
+    `minute_before` and `minute_after` their minutes. `stands_on` is the last position before the scope.
+    `looks_ahead`: without a neighbour behind the scope, a first one counts whenever it comes. `is_open`: the shard
+    was open when the scope ended, so its end does not matter. `proven_ms` is when the first evidence that reaches the
+    scope's end was stored; null: nothing does.
+    """
+
+    shard: str
+    first_before: str = ""
+    minute_before: int = 0
+    before: str = ""
+    stands_on: str = ""
+    first_after: str = ""
+    minute_after: int = 0
+    after: str = ""
+    looks_ahead: bool = False
+    is_open: bool = False
+    proven_ms: int | None = None
+
+
+class Basis(msgspec.Struct, frozen=True, kw_only=True):
+    """What the verdict rests on. `judged_from` is the service's time before the first LIST.
+
+    `generation` is the name that the day's objects and settings gave. `day_before` are the folders of the day before,
+    where event ids are compared with it, and `originals` those outside of the day that hold originals of dropped
+    records. `strangers` are the objects beside the scope's edges of shards that nothing else names. The digests of
+    `marks`, `markers`, `skips` and `duplicates` are of the evidence that concerns the scope. `changed_meanwhile`: it
+    changed while it was judged, so the next night judges again.
+    """
+
+    judged_from: str
+    generation: str
+    event_id: str | None
+    drops_copies: bool
+    folders: tuple[FolderBasis, ...]
+    day_before: tuple[FolderBasis, ...] = ()
+    originals: tuple[FolderBasis, ...] = ()
+    shards: tuple[ShardBasis, ...] = ()
+    strangers: str = ""
+    marks: str = ""
+    markers: str = ""
+    skips: str = ""
+    duplicates: str = ""
+    changed_meanwhile: bool = False
+
+
+def digest_of(rows: Iterable[ListedObject]) -> str:
+    """Return the digest of objects, by key, size, ETag and LastModified; empty without any."""
+    lines = sorted(f"{row.key}\t{row.size}\t{row.etag}\t{row.last_modified_ms}".encode() for row in rows)
+    return hashlib.sha256(b"\n".join(lines)).hexdigest()[:_DIGITS] if lines else ""
+
+
+def folder_basis(folder: str, rows: Iterable[ListedObject]) -> FolderBasis:
+    """Return what one folder holds."""
+    listed = list(rows)
+    return FolderBasis(
+        folder=folder, objects=len(listed), bytes=sum(row.size for row in listed), digest=digest_of(listed)
+    )
+
+
+def differences(before: Basis, now: Basis) -> Iterator[str]:
+    """Yield what is not as it was, in words; nothing: the verdict stands."""
+    if before.changed_meanwhile or now.changed_meanwhile:
+        yield "it changed while it was judged"
+    if (before.event_id, before.drops_copies) != (now.event_id, now.drops_copies):
+        yield "the settings of event ids are others"
+    for name in ("folders", "day_before", "originals"):
+        yield from _of_folders(name.replace("_", " "), getattr(before, name), getattr(now, name))
+    for name in ("marks", "markers", "skips", "duplicates", "strangers"):
+        if getattr(before, name) != getattr(now, name):
+            yield f"its {name} are others"
+    shards = {shard.shard: shard for shard in now.shards}
+    for shard in before.shards:
+        other = shards.get(shard.shard)
+        if other is None or not _is_same(shard.before, other.before):
+            yield f"{shard.shard} is another one before it"
+        elif shard.after != other.after:
+            yield f"{shard.shard} is another one after it"
+
+
+def changed_folders(before: Basis, now: Basis) -> frozenset[str]:
+    """Return the folders of the day whose objects are others."""
+    return frozenset(_changed(before.folders, now.folders))
+
+
+def _is_same(before: str, now: str) -> bool:
+    """Return whether a neighbour is the same: a tombstone keeps where the chain stood."""
+    return before == now or (now == EXPIRED and bool(before))
+
+
+def _of_folders(what: str, before: Iterable[FolderBasis], now: Iterable[FolderBasis]) -> Iterator[str]:
+    names = ", ".join(name or "beside the hours" for name in sorted(_changed(before, now)))
+    if names:
+        yield f"objects came, went or changed ({what}: {names})"
+
+
+def _changed(before: Iterable[FolderBasis], now: Iterable[FolderBasis]) -> Iterator[str]:
+    earlier = {folder.folder: folder for folder in before if folder.objects}
+    later = {folder.folder: folder for folder in now if folder.objects}
+    return (name for name in earlier.keys() | later.keys() if earlier.get(name) != later.get(name))
