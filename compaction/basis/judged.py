@@ -49,12 +49,12 @@ def basis_of(
     outside = list_outside(context.archive, query, shards)
     basis = with_outside(with_evidence(basis, prefix, view.markers, facts.query.scope), query, outside)
     is_later = outside.newest_ms > view.judged_from_ms
-    firsts = {
-        (shard, row.parsed.first)
-        for side in outside[:2]
+    listed = {
+        (shard, str(row.parsed.first))
+        for side in (outside.before, outside.after)
         for shard, rows in side.items()
         for row in rows
-        if row.parsed
+        if row.parsed is not None
     }
     expected = {
         (shard.shard, first)
@@ -62,7 +62,7 @@ def basis_of(
         for first in (shard.first_before, shard.first_after)
         if first and not (first == shard.first_before and shard.before == EXPIRED)
     }
-    is_gone = not expected <= firsts
+    is_gone = not expected <= listed
     return msgspec.structs.replace(basis, changed_meanwhile=is_later or is_gone or examined.is_in_motion)
 
 

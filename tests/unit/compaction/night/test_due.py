@@ -1,0 +1,66 @@
+"""`--due`: what a night finds to do, and that it finds nothing where nothing may have changed."""
+
+from pathlib import Path
+
+import pytest
+
+from compaction.job.context import AuditOptions
+from compaction.night.due import DueDay, find_due
+from minutebook.store.places import open_storage
+from minutebook.store.storage import Address
+from tests.corpus.desk import DAY, Desk, unproven
+from tests.corpus.model import PREFIX
+
+
+def due(desk: Desk, options: AuditOptions | None = None) -> DueDay:
+    """Return what is due of the day."""
+    found = find_due(desk.context(), desk.out, options or AuditOptions(), 14)
+    return {each.day: each for each in found.days}[DAY]
+
+
+@pytest.fixture
+def desk(tmp_path: Path) -> Desk:
+    """Return a clean day, published."""
+    desk = Desk(tmp_path)
+    desk.clock.advance(2 * 86_400)
+    assert desk.compact().verdict == "clean"
+    return desk
+
+
+def test_a_day_that_is_not_published_is_due(tmp_path: Path) -> None:
+    """Whether or not the output has a folder of it."""
+    desk = Desk(tmp_path)
+    desk.clock.advance(2 * 86_400)
+    assert (due(desk).pointer, due(desk).why) == ("none", "it is not published")
+
+
+def test_a_clean_day_that_is_as_it_was_is_not_due(desk: Desk) -> None:
+    """Nothing of it is read but names."""
+    assert due(desk) == DueDay(DAY, "clean")
+
+
+def test_a_late_object_makes_a_day_due(desk: Desk) -> None:
+    """By the folder of its hour."""
+    desk.archive_more()
+    assert "objects came, went or changed" in due(desk).why
+
+
+def test_an_object_that_is_gone_makes_a_day_due(desk: Desk) -> None:
+    """A deletion leaves no later time anywhere."""
+    raw = open_storage(Address(None, str(desk.raw)))
+    raw.delete([next(row.key for row in raw.list_objects(DAY.path(PREFIX)))])
+    assert "objects came, went or changed" in due(desk).why
+
+
+def test_a_day_that_is_not_clean_is_due_each_night(tmp_path: Path) -> None:
+    """A repair need not touch the archive."""
+    desk, _ = unproven(tmp_path)
+    desk.clock.advance(2 * 86_400)
+    assert (due(desk).pointer, due(desk).why) == ("unknown", "it is not clean")
+    assert desk.compact(accept="the shard was deleted").accepted == "the shard was deleted"
+    assert due(desk).pointer == "accepted"
+
+
+def test_another_event_id_makes_a_day_due(desk: Desk) -> None:
+    """Findings about copies are by the path."""
+    assert due(desk, AuditOptions(event_id="id")).why == "the settings of event ids are others"
