@@ -30,7 +30,7 @@ from compaction.parquet.plan import Task
 from compaction.shard_groups.grouping import ShardGrouping
 from compaction.shard_groups.port import ReadWithIds, ShardGroups, driver_values
 from compaction.tasks.task import Order, TaskResult
-from minutebook.errors import SafetyRefusal, SettingsError
+from minutebook.errors import FormatError, SafetyRefusal, SettingsError
 from minutebook.format.day import Day
 from minutebook.published.generation import DayFolder
 from minutebook.published.reading import PublishedReader
@@ -131,7 +131,12 @@ def look_back(
         doubt = f"{before} is expired, and it was not said where it is published"
         return DayBefore(None, doubt=doubt, digest="unknown")
     storage = context.open(place.address)
-    _, manifest = PublishedReader(storage, DayFolder(place.prefix, before)).published()
+    try:
+        _, manifest = PublishedReader(storage, DayFolder(place.prefix, before)).published()
+    except FormatError as exc:
+        return DayBefore(
+            None, doubt=f"{before} is expired, and what is published of it is damaged: {exc}", digest="unknown"
+        )
     if manifest is None:
         doubt = f"{before} is expired, and not published at {storage.uri(place.prefix)}"
         return DayBefore(None, doubt=doubt, digest="unknown")

@@ -26,7 +26,7 @@ from minutebook.format.day import Day, day_of_ms
 from minutebook.format.markers import ApplicationRecord
 from minutebook.index.names import ArchiveIndex
 from minutebook.owner import read_owned
-from minutebook.published.generation import DayFolder, Pointer, is_judged_today
+from minutebook.published.generation import DayFolder, Pointer, audit_key, is_judged_today
 from minutebook.published.reading import published_days
 from minutebook.published.verdict import CLEAN
 from minutebook.store.parallel import in_parallel
@@ -183,7 +183,7 @@ def _read(publisher: Publisher, day: Day) -> _Read:
     try:
         pointer, manifest = publisher.published()
         body = None if pointer is None else publisher.audit(pointer)
-        audit = None if body is None else decode_audit(body)
+        audit = None if body is None or pointer is None else decode_audit(body, audit_key(pointer))
     except FormatError as exc:
         return _Read(day, "none", f"what is published is damaged: {exc}")
     if pointer is None:
@@ -197,8 +197,8 @@ def _read(publisher: Publisher, day: Day) -> _Read:
         why = "older rules judged it"
     elif pointer.verdict != CLEAN:
         why = "it is not clean"
-    elif not publisher.is_whole(manifest):
-        why = "files of it are gone, or have another size"
+    elif damage := publisher.damage(pointer, manifest):
+        why = damage
     return _Read(day, _word(pointer, audit), why, audit)
 
 

@@ -39,7 +39,7 @@ from compaction.verdict.acceptance import accept, still_holds
 from compaction.verdict.audit_document import Audit, decode_audit, encode_audit, failed_checks, publishable
 from compaction.verdict.basis import FolderBasis, folder_basis
 from compaction.verdict.findings import SAMPLES, Code, Finding, finding
-from minutebook.errors import CatalogRefused, CatalogUnavailable, MinutebookError, SafetyRefusal
+from minutebook.errors import CatalogRefused, CatalogUnavailable, FormatError, MinutebookError, SafetyRefusal
 from minutebook.format.day import Day
 from minutebook.format.minute import iso_time, minute_text
 from minutebook.owner import read_owned
@@ -59,6 +59,7 @@ _NOT_OVER: Final = (
     "it is not over, or ended less than 20 minutes ago: records of it may be on their way "
     "(--so-far publishes the part that is over)"
 )
+_READ_AGAIN: Final = "the day is read and published again; find out who writes there"
 
 
 class CompactOptions(NamedTuple):
@@ -249,12 +250,25 @@ class _Run:
         if pointer is None or pointer.until != self._until:
             return None
         manifest = self._publisher.intact(pointer, view.objects.digest())
-        body = None if manifest is None else self._publisher.audit(pointer)
-        return None if manifest is None or body is None else _Published(pointer, manifest, decode_audit(body))
+        audit = None if manifest is None else self._audit_of(pointer)
+        return None if manifest is None or audit is None else _Published(pointer, manifest, audit)
+
+    def _before(self, pointer: Pointer | None) -> Audit | None:
+        """Return the audit of what is published of this scope, for its acceptance."""
+        return None if pointer is None or pointer.until != self._until else self._audit_of(pointer)
+
+    def _audit_of(self, pointer: Pointer) -> Audit | None:
+        """Return the audit of a published day; None: it is gone or damaged, so the day is read again."""
+        try:
+            body = self._publisher.audit(pointer)
+            return None if body is None else decode_audit(body, generation.audit_key(pointer))
+        except FormatError as exc:
+            self._log.warning("published_day_not_trusted", reason=str(exc), next_step=_READ_AGAIN)
+            return None
 
     def _keep_expired(self) -> Compacted:
         """Leave an expired day as it was published, but commit it to the table: its raw objects are gone."""
-        if self._context.table is None or self._publisher.current().pointer is None:
+        if self._context.table is None or self._publisher.replaceable().pointer is None:
             raise SafetyRefusal(
                 f"the raw objects of {self._day} were expired: the published Parquet is all there is of them",
                 next_step="read the published day; it must not be rewritten from what is left",
@@ -263,19 +277,27 @@ class _Run:
 
     def settle(self) -> Compacted:
         """Do what follows the pointer, and judge nothing."""
-        pointer, manifest = self._publisher.published()
+        try:
+            pointer, manifest = self._publisher.published()
+        except FormatError as exc:
+            return _unproven(str(exc))
+        if pointer is not None and manifest is None:
+            return _unproven(f"{pointer.manifest} is missing")
         if manifest is not None and not self._publisher.is_whole(manifest):
             raise SafetyRefusal(
                 f"files of {self._day} were published and are gone, and so are the raw objects",
                 next_step="restore the files from versions of them: nothing else holds these records",
             )
-        if pointer is None:
+        if pointer is None or manifest is None:
             return Compacted("already", None, None, "unknown", reason="it was never published")
+        if why := self._publisher.damage(pointer, manifest):
+            return _unproven(why)
+        self._publisher.write_symlinks()
         return Compacted("already", manifest, None, pointer.verdict, (), *self._settle())
 
     def _view(self) -> _View:
         """Read the pointer before all else: If-Match then rejects an older view of the day."""
-        current = self._publisher.current()
+        current = self._publisher.replaceable()
         audit = self._options.audit
         day = view_day(self._context, self._day, self._until_ms)
         objects = day.inventory
@@ -342,7 +364,7 @@ class _Run:
             examined = examined._replace(is_in_motion=True)
         late = _late_minutes(self._publisher, view.current.pointer, view.objects)
         audit = conclusion.conclude_rewrite(self._context, examined, options, columns, late)
-        audit = self._complete(audit, examined, view, self._audit_before(view.current.pointer))
+        audit = self._complete(audit, examined, view, self._before(view.current.pointer))
         manifest = Manifest(
             format=1,
             day=self._folder.name,
@@ -372,11 +394,6 @@ class _Run:
         self._publisher.put_audit(manifest.audit, encode_audit(audit))
         self._publisher.put_manifest(manifest)
 
-    def _audit_before(self, pointer: Pointer | None) -> Audit | None:
-        """Return the audit of the published verdict, for its acceptance; None where there is none."""
-        body = None if pointer is None or pointer.until != self._until else self._publisher.audit(pointer)
-        return None if body is None else decode_audit(body)
-
     def _settle(self) -> _Settled:
         """Commit to the table, then sweep: until then the table may name the replaced generation."""
         context = self._context
@@ -395,11 +412,23 @@ class _Run:
         return _Settled(len(self._publisher.sweep(context.clock.now_ms())), commit, error)
 
 
+def _unproven(damage: str) -> Compacted:
+    """Return the outcome of an expired day of which something published is damaged: nothing can be made anew."""
+    reason = f"its raw objects were expired, and {damage}: restore the object from a version of it"
+    return Compacted("held", None, None, "unknown", reason=reason)
+
+
 def _late_minutes(publisher: Publisher, pointer: Pointer | None, objects: DayObjects) -> list[Finding]:
     """Return a warning if objects came late, went or changed since the generation that readers see was made."""
     if pointer is None:
         return []
-    changes = _compare(objects.prefix, publisher.inventory(pointer) or (), objects.spool.rows())
+    try:
+        changes = _compare(objects.prefix, publisher.inventory(pointer) or (), objects.spool.rows())
+    except FormatError as exc:
+        structlog.get_logger().warning(
+            "published_day_not_trusted", day=pointer.day, reason=str(exc), next_step=_READ_AGAIN
+        )
+        return []
     if not changes.total or not changes.compared:
         return []
     return [

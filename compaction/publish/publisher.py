@@ -23,8 +23,10 @@ runs lists again.
 from collections.abc import Iterable
 from typing import Final
 
+import structlog
+
 from compaction.publish.sweep import Retained, TableMarks, sweep
-from minutebook.errors import ForeignObject, OutcomeUnknown, StoreUnavailable
+from minutebook.errors import ForeignObject, FormatError, OutcomeUnknown, StoreUnavailable
 from minutebook.format.document import encode_document
 from minutebook.format.markers import JSON_TYPE
 from minutebook.published.generation import (
@@ -36,7 +38,8 @@ from minutebook.published.generation import (
     PointerVerdict,
     inventory_beside,
 )
-from minutebook.published.reading import PublishedReader
+from minutebook.published.reading import PublishedReader, is_of_later_version
+from minutebook.store.objects import PutOutcome
 from minutebook.store.retrying import RetryingStorage
 
 _TEXT_TYPE: Final = "text/plain; charset=utf-8"
@@ -54,6 +57,27 @@ class Publisher(PublishedReader):
         self.table_marks = TableMarks(storage, folder.tables)
         self._audit: tuple[str, bytes] | None = None
 
+    def replaceable(self) -> Current:
+        """Read the pointer for a run that may publish the day anew; a damaged one counts as none, and has its ETag.
+
+        So the swap replaces it. Raises FormatError for a pointer of a later version, which is not ours to replace.
+        """
+        stored = self.storage.get(self.folder.pointer)
+        if stored is None:
+            return Current(None, None)
+        try:
+            return Current(self._decode(stored.body, Pointer, self.folder.pointer), stored.etag)
+        except FormatError as exc:
+            if is_of_later_version(stored.body, Pointer):
+                raise
+            structlog.get_logger().warning(
+                "published_day_not_trusted",
+                day=self.folder.name,
+                reason=str(exc),
+                next_step="the day is read and published again; find out who writes there",
+            )
+            return Current(None, stored.etag)
+
     def address(self, key: str) -> str:
         """Return the address of a key with its scheme, for catalogs."""
         uri = self.storage.uri(key)
@@ -70,8 +94,14 @@ class Publisher(PublishedReader):
         self.storage.put_if_absent(key, body, content_type="application/gzip")
 
     def put_audit(self, key: str, body: bytes) -> None:
-        """Store an audit, unless the same findings by the same evidence are stored already."""
-        self.storage.put_if_absent(key, body)
+        """Store an audit, also over one of its name: that has the same findings by the same evidence, or is damaged.
+
+        Where another run wins, or vacuum deletes the one that is there, `swap_pointer` sees to it.
+        """
+        if self.storage.put_if_absent(key, body) is PutOutcome.EXISTS:
+            stored = self.storage.get(key)
+            if stored is not None and stored.body != body:
+                self._replace(key, body, stored.etag, JSON_TYPE)
         self._audit = (key, body)
 
     def put_manifest(self, manifest: Manifest) -> None:
@@ -122,6 +152,11 @@ class Publisher(PublishedReader):
             self.storage.put_if_absent(*self._audit)
         return True
 
+    def has_symlinks(self, manifest: Manifest) -> bool:
+        """Return whether the symlink manifest names the files of a manifest, and no other."""
+        stored = self.storage.get(self.folder.symlinks)
+        return stored is not None and stored.body == self._symlinks(manifest)
+
     def write_symlinks(self) -> None:
         """Write the symlink manifest of what the pointer names now.
 
@@ -134,7 +169,7 @@ class Publisher(PublishedReader):
             _, manifest = self.published()
             if manifest is None:
                 return
-            body = "".join(f"{self.storage.uri(file.key)}\n" for file in manifest.files if file.rows).encode()
+            body = self._symlinks(manifest)
             if stored is not None and stored.body == body:
                 return
             if self._replace(key, body, None if stored is None else stored.etag, _TEXT_TYPE):
@@ -143,18 +178,16 @@ class Publisher(PublishedReader):
                 raise StoreUnavailable(f"{key} keeps changing", next_step="look for another run of the same day")
 
     def sweep(self, now_ms: int, grace_ms: int = GRACE_MS) -> list[str]:
-        """Delete files of old generations and files that no manifest names; return their keys.
-
-        The current generation's files stay, and those that a table may name (`TableMarks`). A generation with any
-        file or manifest younger than the grace stays, because a run may be about to publish it. While the pointer is
-        younger, everything stays: a query may have begun on the generation before.
-        """
+        """Delete files that only replaced generations and crashed runs have, and return their keys (`leftovers`)."""
         pointer, manifest = self.published()
-        if pointer is None or manifest is None or self.written_ms(pointer) >= now_ms - grace_ms:
+        if pointer is None or manifest is None:
             return []
         current = {pointer.manifest, *(file.key for file in manifest.files)}
-        retained = Retained(current, self.table_marks.generations(), now_ms - grace_ms)
+        retained = Retained(current, self.table_marks.generations(), now_ms - grace_ms, pointer)
         return sweep(self.storage, self.folder, retained)
+
+    def _symlinks(self, manifest: Manifest) -> bytes:
+        return "".join(f"{self.storage.uri(file.key)}\n" for file in manifest.files if file.rows).encode()
 
     def _replace(self, key: str, body: bytes, etag: str | None, content_type: str) -> bool:
         """Send a conditional PUT until its outcome is known; after a lost answer, our bytes there mean success."""

@@ -10,7 +10,8 @@ current snapshot names or that another run is about to commit.
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from minutebook.published.generation import GENERATIONS, DayFolder, is_manifest
+from minutebook.published.generation import GENERATIONS, DayFolder, Pointer, is_audit, is_manifest
+from minutebook.published.reading import written_ms
 from minutebook.store.objects import ListedObject
 from minutebook.store.retrying import RetryingStorage
 
@@ -45,11 +46,15 @@ class TableMarks:
 
 
 class Retained(NamedTuple):
-    """What a sweep keeps: `current` objects by key, `generations` by name, and those written since `before_ms`."""
+    """What a sweep keeps: `current` objects by key, `generations` by name, and what was written since `before_ms`.
+
+    `pointer` is the day's, as it was read before anything else; None: the day is not published.
+    """
 
     current: Iterable[str]
     generations: Iterable[str]
     before_ms: int
+    pointer: Pointer | None = None
 
 
 class Leftovers(NamedTuple):
@@ -64,24 +69,72 @@ class Leftovers(NamedTuple):
 
 
 def leftovers(storage: RetryingStorage, folder: DayFolder, retained: Retained) -> Leftovers:
-    """Return what of the day's generations is not retained. Objects under names that no run writes stay."""
+    """Return what of the day's generations is not retained.
+
+    what the caller names ................................. stays
+    files that the symlinks name .......................... stay, under whatever address of the output
+    folders within that of the pointer's generation ....... stay: facts that the next run reads, files of tables
+    a generation with anything young but audits ........... stays whole: a run may be about to publish it
+    everything, while the pointer's generation is young ... stays: a query may have begun on the one before
+    names that no run writes .............................. stay
+
+    A generation was replaced when that of the pointer was published: when its manifest was stored, or at the time
+    `written_at` in the pointer, if that is later. A new verdict changes neither. But a person may have put an earlier
+    pointer back: while the pointer's object is young, a generation whose manifest is newer than the pointer's stays.
+    """
+    symlinked, pointer, before_ms = _symlinked(storage, folder), retained.pointer, retained.before_ms
+    head = None if pointer is None else storage.head(folder.pointer)
     files = [
         (folder.generation_of(row.key), row)
         for begin in GENERATIONS
         for row in storage.list_objects(f"{folder.path}{begin}")
     ]
     beside = [(folder.generation_beside(row.key), row) for row in storage.list_objects(folder.manifests)]
-    young = {generation for generation, row in [*files, *beside] if row.last_modified_ms >= retained.before_ms}
-    stay, current = {*retained.generations, *young}, frozenset(retained.current)
+    all_files = tuple(row for _, row in files)
+    young = {
+        generation
+        for generation, row in [*files, *beside]
+        if row.last_modified_ms >= before_ms and not is_audit(row.key)
+    }
+    if pointer is not None:
+        stored_ms = (row.last_modified_ms for _, row in beside if row.key == pointer.manifest)
+        published_ms = max([written_ms(pointer), *stored_ms])
+        if published_ms >= before_ms:
+            return Leftovers((), (), all_files)
+        if head is not None and head.last_modified_ms >= before_ms:
+            young |= {
+                generation
+                for generation, row in beside
+                if is_manifest(row.key) and row.key != pointer.manifest and row.last_modified_ms >= published_ms
+            }
+    stay, current = {*retained.generations, *young}, {*retained.current, *symlinked}
 
     def old(rows: Iterable[tuple[str, ListedObject]]) -> tuple[ListedObject, ...]:
         return tuple(
             row
             for generation, row in rows
-            if generation not in stay and row.key not in current and folder.is_of_a_run(row.key)
+            if generation not in stay
+            and row.last_modified_ms < before_ms
+            and row.key not in current
+            and not _is_within(folder, row.key, pointer)
+            and folder.is_of_a_run(row.key)
         )
 
-    return Leftovers(old(files), old(beside), tuple(row for _, row in files))
+    return Leftovers(old(files), old(beside), all_files)
+
+
+def _symlinked(storage: RetryingStorage, folder: DayFolder) -> frozenset[str]:
+    """Return the keys that the symlinks name, whatever the address of the output was when they were written."""
+    stored = storage.get(folder.symlinks)
+    lines = [] if stored is None else stored.body.decode(errors="replace").splitlines()
+    return frozenset(folder.root + "/".join(line.strip().rsplit("/", 3)[1:]) for line in lines)
+
+
+def _is_within(folder: DayFolder, key: str, pointer: Pointer | None) -> bool:
+    """Return whether an object is in a folder within that of the pointer's generation."""
+    if pointer is None or folder.generation_of(key) != pointer.generation:
+        return False
+    return "/" in key.removeprefix(folder.path).partition("/")[2]
 
 
 def sweep(storage: RetryingStorage, folder: DayFolder, retained: Retained) -> list[str]:

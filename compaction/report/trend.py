@@ -87,7 +87,7 @@ def _read_day(storage: RetryingStorage, out: StorePrefix, day: Day) -> TrendDay:
         return published._replace(note="its audit is gone")
     try:
         audit = msgspec.json.decode(body, type=_Counted)
-    except msgspec.DecodeError as exc:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as exc:
         return published._replace(note=f"its audit does not parse: {exc}")
     return published._replace(findings=by_severity([finding.severity for finding in audit.findings]))
 

@@ -9,6 +9,7 @@ import msgspec
 from compaction.verdict.acceptance import Acceptance
 from compaction.verdict.basis import Basis
 from compaction.verdict.findings import Code, Finding
+from minutebook.errors import FormatError
 from minutebook.format.document import encode_document
 from minutebook.published.verdict import Verdict
 
@@ -234,9 +235,12 @@ def encode_audit(audit: Audit) -> bytes:
     return encode_document(audit)
 
 
-def decode_audit(body: bytes) -> Audit:
-    """Read `audit.json`."""
-    return msgspec.json.decode(body, type=Audit)
+def decode_audit(body: bytes, key: str = "audit.json") -> Audit:
+    """Read `audit.json`; raises FormatError that names `key`."""
+    try:
+        return msgspec.json.decode(body, type=Audit)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as exc:
+        raise FormatError(f"{key} does not parse: {exc}", next_step="run minutebook compact for the day") from exc
 
 
 def audit_schema() -> dict[str, object]:

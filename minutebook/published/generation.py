@@ -181,6 +181,11 @@ def is_manifest(key: str) -> bool:
     return key.endswith(_MANIFEST) and not key.endswith(_AUDIT)
 
 
+def is_audit(key: str) -> bool:
+    """Return whether the key is an audit's."""
+    return key.endswith(_AUDIT)
+
+
 def audit_key(pointer: Pointer) -> str:
     """Return the key of the audit with a pointer's verdict: beside the manifest in earlier versions."""
     return pointer.audit or pointer.manifest.removesuffix(_MANIFEST) + _AUDIT

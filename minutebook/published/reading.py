@@ -9,7 +9,7 @@ import structlog
 
 from minutebook.errors import FormatError, SettingsError
 from minutebook.format.day import Day
-from minutebook.format.document import RESTORE, decode_document
+from minutebook.format.document import FORMAT, RESTORE, decode_document
 from minutebook.published.generation import (
     Current,
     DayFolder,
@@ -21,7 +21,8 @@ from minutebook.published.generation import (
     inventory_beside,
     is_judged_by_these_rules,
 )
-from minutebook.published.inventory import PublishedRow, decode_inventory
+from minutebook.published.inventory import PublishedRow, decode_inventory, inventory_digest
+from minutebook.published.judgement import Judgement, decode_judgement
 from minutebook.store.retrying import RetryingStore
 
 D = TypeVar("D", Pointer, Manifest)
@@ -75,31 +76,66 @@ class PublishedReader:
         stored = self.storage.get(key)
         return None if stored is None else decode_inventory(stored.body, key, self._next_step)
 
-    def written_ms(self, pointer: Pointer) -> int:
-        """Return when readers began to see a pointer's generation, in epoch milliseconds.
-
-        A pointer that a person restored from an earlier version counts from its LastModified.
-        """
-        head = self.storage.head(self.folder.pointer)
-        return max(_epoch_ms(pointer), 0 if head is None else head.last_modified_ms)
+    def judgement(self, key: str) -> Judgement | None:
+        """Return what an audit says of verdict, rows and time; None: the day has no such audit."""
+        if not key.startswith(self.folder.manifests):
+            return None
+        stored = self.storage.get(key)
+        return None if stored is None else decode_judgement(stored.body, key, self._next_step)
 
     def missing_file(self, manifest: Manifest) -> str | None:
-        """Return the key of a published file that is gone or has another size; None if there is none."""
-        sizes = {file.key: file.bytes for file in manifest.files}
-        for key, head in zip(sizes, self.storage.read_many(self.storage.head, list(sizes)), strict=True):
-            if head is None or head.size != sizes[key]:
-                return key
-        return None
+        """Return the key of a published file that is gone or has another size; None if there is none.
+
+        One LIST of the generation's folder. The manifest has no ETags: other bytes of the same size go unnoticed.
+        """
+        folders = {f"{file.key.rpartition('/')[0]}/" for file in manifest.files}
+        sizes = {row.key: row.size for folder in folders for row in self.storage.list_objects(folder)}
+        return next((file.key for file in manifest.files if sizes.get(file.key) != file.bytes), None)
 
     def is_whole(self, manifest: Manifest) -> bool:
         """Return whether all files of a generation exist with their sizes."""
         return self.missing_file(manifest) is None
 
+    def damage(self, pointer: Pointer, manifest: Manifest) -> str:
+        """Return which object of a published day is gone or damaged, and how; empty: what is published is whole.
+
+        The files must be there with their sizes, the manifest's audit must be about as many rows as the manifest, the
+        pointer's audit must give the pointer's verdict, and the inventory must be that of the manifest. Call it for a
+        manifest that does not contradict its pointer.
+        """
+        try:
+            return self._missing(manifest) or self._misjudged(pointer, manifest) or self._uncounted(pointer, manifest)
+        except FormatError as exc:
+            return str(exc)
+
+    def _missing(self, manifest: Manifest) -> str:
+        key = self.missing_file(manifest)
+        return "" if key is None else f"{key} is gone, or has another size"
+
+    def _misjudged(self, pointer: Pointer, manifest: Manifest) -> str:
+        key = audit_key(pointer)
+        latest = self.judgement(key)
+        first = latest if manifest.audit == key else self.judgement(manifest.audit)
+        if latest is None or first is None:
+            return f"{key if latest is None else manifest.audit} is missing"
+        if latest.verdict != pointer.verdict:
+            return f"{key} says {latest.verdict}, the pointer {pointer.verdict}"
+        if first.rows != manifest.rows:
+            return f"{manifest.audit} is about {first.rows} rows, the manifest names files of {manifest.rows}"
+        return ""
+
+    def _uncounted(self, pointer: Pointer, manifest: Manifest) -> str:
+        key, rows = inventory_beside(pointer.manifest), self.inventory(pointer)
+        if rows is None:
+            return f"{key} is missing"
+        is_same = inventory_digest(row[:3] for row in rows) == manifest.inventory
+        return "" if is_same else f"{key} holds other objects than the manifest was made of"
+
     def intact(self, pointer: Pointer, inventory: str) -> Manifest | None:
         """Return the manifest that a pointer names if it is valid for objects with this digest; else None.
 
-        It must agree with the pointer, with itself and with the objects, be judged by today's rules, and its files
-        must exist.
+        It must agree with the pointer, with itself and with the objects, be judged by today's rules, and be whole
+        (`damage`).
         """
         try:
             manifest = self.manifest(pointer)
@@ -122,15 +158,17 @@ class PublishedReader:
             return "its verdict was given by older rules"
         if manifest.inventory != inventory:
             return "it was made of other objects"
+        written_ms(pointer)
         why = contradiction(self.folder, pointer, manifest)
-        return why or ("" if self.is_whole(manifest) else "files of it are gone, or have another size")
+        return why or self.damage(pointer, manifest)
 
     def _decode(self, body: bytes, kind: type[D], key: str) -> D:
         known = _without_unknown_fields(body, kind) if self._is_tolerant else body
         return decode_document(known, kind, key, next_step=self._next_step)
 
 
-def _epoch_ms(pointer: Pointer) -> int:
+def written_ms(pointer: Pointer) -> int:
+    """Return since when readers see a pointer's files, in epoch milliseconds; raises FormatError."""
     try:
         return int(datetime.fromisoformat(pointer.written_at).timestamp() * 1000)
     except ValueError as exc:
@@ -138,6 +176,16 @@ def _epoch_ms(pointer: Pointer) -> int:
             f"the pointer of {pointer.day} was written at {pointer.written_at!r}, which is not a time",
             next_step="restore the object from a version of it",
         ) from exc
+
+
+def is_of_later_version(body: bytes, kind: type[Pointer | Manifest]) -> bool:
+    """Return whether a document that does not parse has a later format or unknown fields, so it is not damaged."""
+    try:
+        fields = msgspec.json.decode(body, type=dict[str, Any])
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return False
+    number = fields.get("format")
+    return (isinstance(number, int) and number > FORMAT) or not fields.keys() <= set(kind.__struct_fields__)
 
 
 def _without_unknown_fields(body: bytes, kind: type[Pointer | Manifest]) -> bytes:

@@ -3,17 +3,15 @@
 Read first, in this order; only what was listed then is deleted:
 
     the pointer         what it names stays: manifest, files, audit, inventory, ends
-    the symlinks        files that Hive and Athena still read stay
     the marks           generations that a table may name stay whole (`compaction.publish.sweep`)
-    the day's objects   a generation with anything younger than the age stays whole: a run may be about to publish it;
-                        while the pointer is younger, everything stays: a query may read the generation before
+    the symlinks        files that Hive and Athena still read stay
+    the day's objects   what is younger than the age stays, and what a query may read still
 
     no pointer, raw objects exist      old objects are left of runs that never published: they are deleted
     no pointer, no raw objects         the output is the only copy and lost its pointer: nothing is deleted
     pointer without its files          the generation before may be the only copy: nothing is deleted
 
-Manifests are deleted first (none may name missing files), then files, then what is beside manifests. Objects in
-folders of the current generation, and names that no run writes, stay.
+Manifests are deleted first (none may name missing files), then files, then what is beside manifests.
 
 A pointer may come to name an old audit again when the evidence is again what it was. Therefore vacuum reads the
 pointer again after the deletes and restores an audit that it names by then, and `Publisher.swap_pointer` stores its
@@ -115,10 +113,7 @@ def find_leftovers(
     publisher = Publisher(storage, folder)
     pointer, manifest = publisher.published()
     uploads = _old_uploads(storage, folder, before_ms)
-    if pointer is not None and publisher.written_ms(pointer) >= before_ms:
-        return DayLeftovers(folder, uploads=uploads)
-    symlinked = _symlinked(storage, folder)
-    retained = Retained(_named(pointer, manifest), publisher.table_marks.generations(), before_ms)
+    retained = Retained(_named(pointer, manifest), publisher.table_marks.generations(), before_ms, pointer)
     left = leftovers(storage, folder, retained)
     hours = tuple(
         row
@@ -131,13 +126,8 @@ def find_leftovers(
             next_step=_RESTORE,
         )
     _check_whole(folder, pointer, manifest, {row.key: row.size for row in left.all_files})
-    files = tuple(
-        row
-        for row in left.files
-        if row.key.removeprefix(folder.root) not in symlinked and not _is_within(folder, row.key, pointer)
-    )
     manifests, beside = _split(left.beside)
-    return DayLeftovers(folder, manifests, files, beside, hours, uploads)
+    return DayLeftovers(folder, manifests, left.files, beside, hours, uploads)
 
 
 def delete_leftovers(storage: RetryingStorage, folder: DayFolder, left: DayLeftovers) -> None:
@@ -179,17 +169,3 @@ def _check_whole(
             f"{len(gone)} published file(s) of {folder.day} are gone or have another size, such as {gone[0]}",
             next_step="run minutebook compact for the day: what an older generation holds may be needed until then",
         )
-
-
-def _symlinked(storage: RetryingStorage, folder: DayFolder) -> frozenset[str]:
-    """Return the keys below the output's root that the symlinks name, under whatever address of that root."""
-    stored = storage.get(folder.symlinks)
-    lines = [] if stored is None else stored.body.decode(errors="replace").splitlines()
-    return frozenset("/".join(line.strip().rsplit("/", 3)[1:]) for line in lines)
-
-
-def _is_within(folder: DayFolder, key: str, pointer: Pointer | None) -> bool:
-    """Return whether an object is in a folder of the current generation, and so concerns its files."""
-    if pointer is None or folder.generation_of(key) != pointer.generation:
-        return False
-    return "/" in key.removeprefix(folder.path).partition("/")[2]

@@ -24,11 +24,7 @@ PUBLISHING: Final = (
     ),
     Mutation(
         "call a generation whole without looking for its files",
-        Change(
-            "minutebook.published.reading:PublishedReader.is_whole",
-            "self.missing_file(manifest) is None",
-            "bool(manifest)",
-        ),
+        Change("minutebook.published.reading:PublishedReader.damage", "self._missing(manifest)", "''"),
         tests=(
             "test_a_published_file_that_is_gone_is_made_again",
             "test_a_published_file_that_was_cut_is_made_again",
@@ -54,6 +50,46 @@ PUBLISHING: Final = (
         tests=("test_hours_stay_where_no_raw_object_is_left",),
     ),
     Mutation(
+        "believe a manifest of fewer rows than were judged",
+        Change(
+            "minutebook.published.reading:PublishedReader._misjudged",
+            "first.rows != manifest.rows",
+            "first.rows is None",
+        ),
+        tests=("test_a_manifest_that_names_a_file_too_few_is_not_believed",),
+    ),
+    Mutation(
+        "replace a pointer of a later version",
+        Change(
+            "compaction.publish.publisher:Publisher.replaceable", "is_of_later_version(stored.body, Pointer)", "False"
+        ),
+        tests=("test_a_pointer_of_a_later_version_is_not_replaced",),
+    ),
+    Mutation(
+        "keep a damaged audit under its name",
+        Change("compaction.publish.publisher:Publisher.put_audit", "stored.body != body", "not stored.body"),
+        tests=("test_what_is_damaged_is_made_again_from_the_raw_objects",),
+    ),
+    Mutation(
+        "count the grace from the pointer's last verdict",
+        Change(
+            "compaction.publish.sweep:leftovers",
+            "[written_ms(pointer), *stored_ms]",
+            "[written_ms(pointer), *stored_ms, 0 if head is None else head.last_modified_ms]",
+        ),
+        tests=("test_a_day_that_is_judged_each_night_is_swept",),
+    ),
+    Mutation(
+        "sweep what a pointer that was put back has replaced",
+        Change("compaction.publish.sweep:leftovers", "row.last_modified_ms >= published_ms", "False"),
+        tests=("test_a_pointer_that_was_put_back_is_young",),
+    ),
+    Mutation(
+        "sweep the facts that the next night reads",
+        Change("compaction.publish.sweep:leftovers", "not _is_within(folder, row.key, pointer)", "True"),
+        tests=("test_facts_that_the_next_night_reads_stay",),
+    ),
+    Mutation(
         "believe files outside of their generation",
         Change(
             "minutebook.published.generation:contradiction",
@@ -75,8 +111,8 @@ PUBLISHING: Final = (
         "expire a day whose published files are gone",
         Change(
             "minutebook.published.reading:PublishedReader.missing_file",
-            "head is None or head.size != sizes[key]",
-            "not sizes[key]",
+            "sizes.get(file.key) != file.bytes",
+            "file.bytes < 0",
         ),
         tests=("test_a_published_file_that_is_not_there_is_refused",),
     ),

@@ -285,12 +285,15 @@ def test_a_generation_of_which_anything_is_young_is_not_swept(desk: Desk, young:
 
 
 def test_what_a_crashed_run_left_of_the_current_generation_goes(desk: Desk) -> None:
-    """Files and manifests that are not the pointer's, once they are old, and all facts; the pointer's stay."""
+    """Files and manifests that are not the pointer's, once they are old; the pointer's stay, and all facts."""
     desk.compact()
     first = published(desk)
     desk.storage.delete([first[1].files[0].key])
     desk.compact()
-    swept = {key for key in desk.publisher().sweep(desk.after_grace_ms()) if FACTS_FOLDER not in key}
+    facts = [key for key in desk.publisher().storage.keys(desk.publisher().folder.path) if FACTS_FOLDER in key]
+    swept = set(desk.publisher().sweep(desk.after_grace_ms()))
+    assert facts
+    assert all(desk.storage.head(key) for key in facts)
     assert swept == {file.key for file in first[1].files[1:]}
     assert desk.storage.head(first[0].manifest) is None
     assert_whole(desk)

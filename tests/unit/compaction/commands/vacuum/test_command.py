@@ -4,6 +4,7 @@ import json
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from compaction.commands.vacuum.command import PublishedOutput, run_vacuum, vacuum_age_ms, vacuum_output
@@ -13,7 +14,7 @@ from minutebook.clock import SystemClock
 from minutebook.errors import SettingsError
 from minutebook.format.document import encode_document
 from minutebook.format.tombstone import tombstone_key
-from minutebook.published.generation import PointerVerdict
+from minutebook.published.generation import Manifest, PointerVerdict, is_manifest
 from minutebook.store.directory_storage import DirectoryStorage
 from minutebook.store.places import open_storage
 from tests.corpus.desk import DAY, OUT, Desk
@@ -160,10 +161,39 @@ def test_hours_stay_where_no_raw_object_is_left(tmp_path: Path) -> None:
 
 def test_a_pointer_that_was_put_back_is_young(desk: Desk) -> None:
     """It says when it was written first; a query may have begun on what it named until a moment ago."""
-    key, before = desk.publisher().folder.pointer, keys(desk)
-    desk.age(key, desk.after_grace_ms() - GRACE_MS + 600_000)
+    folder, now_ms = desk.publisher().folder, desk.after_grace_ms()
+    late = {key for key in named(desk) if "/_gen-" in key or "/_manifest/" in key}
+    put_back(desk)
+    before = keys(desk)
+    desk.age(folder.pointer, now_ms - GRACE_MS + 600_000)
     assert (vacuum(desk).objects, keys(desk)) == (0, before)
-    assert desk.publisher().sweep(desk.after_grace_ms()) == []
+    assert desk.publisher().sweep(now_ms) == []
+    desk.age(folder.pointer, now_ms - GRACE_MS - 600_000)
+    desk.publisher().write_symlinks()
+    vacuum(desk)
+    assert keys(desk) == named(desk)
+    assert not keys(desk) & late
+
+
+def put_back(desk: Desk) -> None:
+    """Let a person put the first version of the pointer back, which named the first generation."""
+    folder = desk.publisher().folder
+    documents = {key: desk.storage.get(key) for key in desk.publisher().storage.keys(folder.manifests)}
+    manifests = {
+        key: msgspec.json.decode(stored.body, type=Manifest)
+        for key, stored in documents.items()
+        if stored is not None and is_manifest(key)
+    }
+    key, first = min(manifests.items(), key=lambda entry: entry[1].rows)
+    head = desk.storage.head(key)
+    assert head is not None
+    pointer = desk.publisher().current().pointer
+    assert pointer is not None
+    for each, manifest in manifests.items():
+        desk.age(each, head.last_modified_ms + (manifest.rows - first.rows) * 1000)
+    fields = {"manifest": key, "generation": first.generation, "rows": first.rows, "audit": first.audit}
+    before = msgspec.structs.replace(pointer, **fields, written_at=first.written_at)
+    Path(desk.storage.uri(folder.pointer)).write_bytes(encode_document(before))
 
 
 def test_what_lies_in_folders_of_the_current_generation_stays(desk: Desk) -> None:

@@ -1,0 +1,46 @@
+"""What readers of published days need of an audit; `compaction.verdict.audit_document` has all of it."""
+
+import msgspec
+
+from minutebook.errors import FormatError, SettingsError
+from minutebook.format.minute import parse_iso_time
+from minutebook.published.verdict import Verdict
+
+
+class _Equation(msgspec.Struct, frozen=True):
+    compacted: int | None
+
+
+class _Basis(msgspec.Struct, frozen=True):
+    judged_from: str | None = None
+
+
+class Judgement(msgspec.Struct, frozen=True):
+    """A verdict, and when and over how many rows it was given. Other fields of the audit are ignored."""
+
+    verdict: Verdict
+    equation: _Equation
+    audited_at: str = ""
+    basis: _Basis | None = None
+
+    @property
+    def rows(self) -> int | None:
+        """The rows of the Parquet files that were judged; None: no file was."""
+        return self.equation.compacted
+
+    @property
+    def judged_from(self) -> str | None:
+        """The time before the first listing, in ISO 8601; in audits of earlier versions, when the audit ended."""
+        judged_from = None if self.basis is None else self.basis.judged_from
+        return judged_from or self.audited_at or None
+
+
+def decode_judgement(body: bytes, key: str, next_step: str) -> Judgement:
+    """Parse an audit's body; raises FormatError that names `key`."""
+    try:
+        judgement = msgspec.json.decode(body, type=Judgement)
+        if judgement.judged_from is not None:
+            parse_iso_time(judgement.judged_from)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, SettingsError) as exc:
+        raise FormatError(f"{key} does not parse: {exc}", next_step=next_step) from exc
+    return judgement
