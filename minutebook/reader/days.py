@@ -5,10 +5,13 @@ from collections.abc import Collection
 from typing import Final, Literal, NamedTuple
 
 from minutebook.aws.clients import aws_session
+from minutebook.clock import SystemClock
 from minutebook.errors import DayNotPublished, FormatError, SettingsError
 from minutebook.format.day import Day, day_range
-from minutebook.published.generation import DayFolder, File, is_judged_by_these_rules
+from minutebook.format.minute import parse_iso_time
+from minutebook.published.generation import DayFolder, File, audit_key, is_judged_by_these_rules
 from minutebook.published.reading import PublishedReader
+from minutebook.published.verdict import CLEAN
 from minutebook.store.parallel import in_parallel
 from minutebook.store.places import StorePrefix, open_retrying, parse_place
 from minutebook.store.retrying import RetryingStorage
@@ -19,6 +22,7 @@ Missing = Literal["error", "skip"]
 VERDICTS: Final = ("clean", "unknown", "defects")
 """All verdicts."""
 _BUDGET_SECONDS: Final = 60
+_COMPACT: Final = "run minutebook compact for the day: it is read and published again"
 
 
 class PublishedFile(NamedTuple):
@@ -33,8 +37,9 @@ class PublishedFile(NamedTuple):
 class PublishedDay(NamedTuple):
     """One day as of its pointer.
 
-    `verdict` is that of the latest audit; `unknown` if its rules are older than this version's. `until` (ISO 8601) is
-    the end of a day so far; None: the whole day.
+    `verdict` is that of the latest audit; `unknown` if its rules are older than this version's, if the audit is gone,
+    or if it was `clean` longer ago than `max_age`. It is true of the archive as of `judged_from` (ISO 8601; None: the
+    time is not known). `until` (ISO 8601) is the end of a day so far; None: the whole day.
     """
 
     day: dt.date
@@ -43,6 +48,7 @@ class PublishedDay(NamedTuple):
     rows: int
     until: str | None
     files: tuple[PublishedFile, ...]
+    judged_from: str | None = None
 
 
 class PublishedDays(NamedTuple):
@@ -60,6 +66,7 @@ def published(
     *,
     missing: Missing = "error",
     verdicts: Collection[str] = VERDICTS,
+    max_age: dt.timedelta | None = None,
     region: str | None = None,
     endpoint: str | None = None,
 ) -> PublishedDays:
@@ -67,10 +74,11 @@ def published(
 
     `uri` is the argument of `compact --out`, or the default beside the archive, `s3://bucket/prefix/_parquet/`. Days
     without a pointer, or with a verdict that is not in `verdicts`, raise DayNotPublished, or are `left_out` with
-    `missing="skip"`. Region and endpoint default to the environment's. A pointer and manifest that contradict each
-    other raise FormatError.
+    `missing="skip"`. With `max_age` a verdict `clean` that was given longer ago counts as `unknown`. Region and
+    endpoint default to the environment's. A pointer, manifest or audit that is damaged or contradicts the others
+    raises FormatError.
     """
-    _check_choices(missing, verdicts)
+    _check_choices(missing, verdicts, max_age)
     dates = list(day_range(_day(from_), _day(to)))
     place = _place(uri, region, endpoint)
     storage = open_retrying(place.address, _BUDGET_SECONDS)
@@ -80,11 +88,16 @@ def published(
         return _read(storage, DayFolder(place.prefix, day), scheme)
 
     days, left_out = list[PublishedDay](), list[tuple[dt.date, str]]()
-    for date, day in zip(dates, in_parallel(find, dates), strict=True):
+    for date, found in zip(dates, in_parallel(find, dates), strict=True):
+        day = None if found is None else _aged(found, max_age)
         if day is not None and day.verdict in verdicts:
             days.append(day)
         else:
             reason = "it is not published" if day is None else f"its verdict is {day.verdict}"
+            if found is not None and found != day:
+                reason = (
+                    f"{reason}: {found.verdict} as of {found.judged_from or 'no known time'}, older than {max_age}"
+                )
             left_out.append((date.date, reason))
     if left_out and missing == "error":
         raise DayNotPublished(
@@ -94,12 +107,23 @@ def published(
     return PublishedDays(tuple(days), tuple(left_out), place.address)
 
 
-def _check_choices(missing: str, verdicts: Collection[str]) -> None:
+def _aged(day: PublishedDay, max_age: dt.timedelta | None) -> PublishedDay:
+    """Return the day with the verdict `unknown` if it was clean longer ago than `max_age`."""
+    if max_age is None or day.verdict != CLEAN:
+        return day
+    oldest_ms = SystemClock().now_ms() - max_age // dt.timedelta(milliseconds=1)
+    is_young = day.judged_from is not None and parse_iso_time(day.judged_from) >= oldest_ms
+    return day if is_young else day._replace(verdict="unknown")
+
+
+def _check_choices(missing: str, verdicts: Collection[str], max_age: dt.timedelta | None) -> None:
     if missing not in {"error", "skip"}:
         raise SettingsError(f"missing={missing!r} is not a choice", next_step='write "error" or "skip"')
     unknown = [verdicts] if isinstance(verdicts, str) else sorted(set(verdicts) - {*VERDICTS})
     if unknown:
         raise SettingsError(f"verdicts={unknown} are none", next_step=f"choose of {VERDICTS}, as a tuple")
+    if max_age is not None and not (isinstance(max_age, dt.timedelta) and max_age > dt.timedelta()):
+        raise SettingsError(f"max_age={max_age!r} is not an age", next_step="give a datetime.timedelta above zero")
 
 
 def _day(day: str | dt.date) -> Day:
@@ -118,17 +142,27 @@ def _place(uri: str, region: str | None, endpoint: str | None) -> StorePrefix:
 
 def _read(storage: RetryingStorage, folder: DayFolder, scheme: str) -> PublishedDay | None:
     """Read pointer and manifest once; None if there is no pointer."""
-    pointer, manifest = PublishedReader(storage, folder).published()
+    reader = PublishedReader(storage, folder, next_step=_COMPACT)
+    pointer, manifest = reader.published()
     if pointer is None:
         return None
     if manifest is None:
         raise FormatError(
             f"{folder.pointer} names {pointer.manifest}, which is missing",
-            next_step="run minutebook compact for the day: it is read and published again",
+            next_step=_COMPACT,
         )
     files = tuple(_published_file(storage, scheme, file) for file in manifest.files if file.rows)
-    verdict = pointer.verdict if is_judged_by_these_rules(pointer, manifest) else "unknown"
-    return PublishedDay(folder.day.date, manifest.generation, verdict, manifest.rows, manifest.until, files)
+    judgement = reader.judgement(audit_key(pointer))
+    is_proven = judgement is not None and is_judged_by_these_rules(pointer, manifest)
+    return PublishedDay(
+        folder.day.date,
+        manifest.generation,
+        pointer.verdict if is_proven else "unknown",
+        manifest.rows,
+        manifest.until,
+        files,
+        judged_from=None if judgement is None else judgement.judged_from,
+    )
 
 
 def _published_file(storage: RetryingStorage, scheme: str, file: File) -> PublishedFile:

@@ -20,6 +20,7 @@ def read(
     *,
     missing: Missing = "error",
     verdicts: Collection[str] = VERDICTS,
+    max_age: dt.timedelta | None = None,
     region: str | None = None,
     endpoint: str | None = None,
 ) -> "ds.Dataset":
@@ -32,7 +33,16 @@ def read(
     """
     from minutebook.reader.arrow import open_dataset  # noqa: PLC0415 - needs pyarrow, of the extra `spark`
 
-    days = published(uri, from_, to, missing=missing, verdicts=verdicts, region=region, endpoint=endpoint)
+    days = published(
+        uri,
+        from_,
+        to,
+        missing=missing,
+        verdicts=verdicts,
+        max_age=max_age,
+        region=region,
+        endpoint=endpoint,
+    )
     return open_dataset(days, columns)
 
 
@@ -42,11 +52,12 @@ def read_day(
     day: str | dt.date,
     *,
     verdicts: Collection[str] = VERDICTS,
+    max_age: dt.timedelta | None = None,
     region: str | None = None,
     endpoint: str | None = None,
 ) -> "DataFrame":
     """Return one day as a Spark DataFrame; see `read_days`."""
-    return read_days(spark, out, day, day, verdicts=verdicts, region=region, endpoint=endpoint)
+    return read_days(spark, out, day, day, verdicts=verdicts, max_age=max_age, region=region, endpoint=endpoint)
 
 
 def read_days(
@@ -57,6 +68,7 @@ def read_days(
     *,
     missing: Missing = "error",
     verdicts: Collection[str] = VERDICTS,
+    max_age: dt.timedelta | None = None,
     region: str | None = None,
     endpoint: str | None = None,
 ) -> "DataFrame":
@@ -65,7 +77,16 @@ def read_days(
     Spark reads files with the scheme of `out`: write `s3a://` for Hadoop's S3A, `s3://` on EMR and Glue. boto3 reads
     pointers and manifests; region and endpoint apply to that alone. Column `dt` is the day, as text.
     """
-    days = published(out, from_, to, missing=missing, verdicts=verdicts, region=region, endpoint=endpoint).days
+    days = published(
+        out,
+        from_,
+        to,
+        missing=missing,
+        verdicts=verdicts,
+        max_age=max_age,
+        region=region,
+        endpoint=endpoint,
+    ).days
     if not days:
         raise DayNotPublished(f"{out}: no day is left", next_step="name days that are published")
     frames = [_frame(spark, day) for day in days]

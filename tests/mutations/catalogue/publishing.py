@@ -90,6 +90,11 @@ PUBLISHING: Final = (
         tests=("test_facts_that_the_next_night_reads_stay",),
     ),
     Mutation(
+        "call an old verdict clean",
+        Change("minutebook.reader.days:_aged", "parse_iso_time(day.judged_from) >= oldest_ms", "True"),
+        tests=("test_a_verdict_that_is_too_old_counts_as_unknown",),
+    ),
+    Mutation(
         "believe files outside of their generation",
         Change(
             "minutebook.published.generation:contradiction",

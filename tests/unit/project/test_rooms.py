@@ -60,7 +60,7 @@ LESS: Final = {
     "minutebook.format": "compression errors",  # values and bytes
     "minutebook.coverage": "errors format",
     "minutebook.proof": "coverage errors format index store",
-    "minutebook.reader": "aws compression errors format index owner published retry store",
+    "minutebook.reader": "aws clock compression errors format index owner published retry store",
     "consumer.expire": "archived requests settings stream",  # a command knows no other one
     "consumer.restore": "archived leases requests settings stream",
     "consumer.status": "archived leases requests settings stream",
