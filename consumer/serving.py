@@ -15,12 +15,12 @@ from consumer.dedupe.table import DynamoDedupeTable
 from consumer.evidence.worker_lock import FileLock
 from consumer.pipe.capacity import size_pipes
 from consumer.processor.dedupe_start import await_table, open_dedupe_table
-from consumer.processor.processor import ShardProcessor
+from consumer.processor.processor import ANSWER_SECONDS, ShardProcessor
 from consumer.processor.protocol import run_process
 from consumer.services import Services
 from consumer.settings.settings import Settings, load_settings
 from consumer.stream.kinesis import KinesisStream
-from minutebook.aws.clients import make_kinesis_client, make_s3_client
+from minutebook.aws.clients import client_config, make_kinesis_client, make_s3_client
 from minutebook.clock import SystemClock, new_id, new_random
 from minutebook.errors import SettingsError
 from minutebook.logs import configure_logging
@@ -56,9 +56,15 @@ def prepare_serving(argument: str | None, environ: Mapping[str, str]) -> Prepare
     return Prepared(
         path=path,
         settings=settings,
-        s3=make_s3_client(settings.region, settings.s3_endpoint, settings.access),
+        s3=make_s3_client(settings.region, settings.s3_endpoint, settings.access, read_timeout=ANSWER_SECONDS),
         kinesis=functools.cache(
-            functools.partial(make_kinesis_client, settings.region, settings.kinesis_endpoint, settings.access)
+            functools.partial(
+                make_kinesis_client,
+                settings.region,
+                settings.kinesis_endpoint,
+                settings.access,
+                client_config(read_timeout=ANSWER_SECONDS),
+            )
         ),
         table=open_dedupe_table(settings),
     )

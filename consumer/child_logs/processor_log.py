@@ -188,6 +188,16 @@ class ProcessorWatch:
             is_over = bool(self._gone) and all(map(self._is_dead, self._gone)) and peers.isdisjoint(self._alive)
             return is_over and self._gone.keys() <= self._gone_at_stop - self._last_lines
 
+    def only_failed_remain(self) -> bool:
+        """Return whether the daemon waits only for processors that logged their failure: their peers have left.
+
+        Processors that the daemon started after the failure do not count, as in `only_dead_remain`.
+        """
+        with self._lock:
+            self._poll()
+            failed = self._gone.keys() & self._last_lines
+            return bool(failed) and all(self._peers[pid].isdisjoint(self._alive) for pid in failed)
+
     def take_killed(self, *, has_ended: bool = False) -> list[Killed]:
         """Return, once each, the processors that ended without a last line.
 

@@ -222,9 +222,9 @@ class Supervisor:
                     self._kill_late(run, round(self._clock.monotonic() - asked_at, 1))
                     return
                 wait_seconds = min(wait_seconds, _LEAVING_POLL_SECONDS)
-                if self._processors.only_dead_remain():  # KCL would wait for the dead until its grace is over
-                    self._notes.left_in_order = True
-                    run.kill()
+                self._notes.left_in_order = self._processors.only_dead_remain()
+                if self._notes.left_in_order or self._processors.only_failed_remain():
+                    run.kill()  # KCL would wait for them until its grace is over
                     return
                 if self._plan.leaving is not None and self._processors.all_ended_in_order():
                     self._plan.leaving.finish()

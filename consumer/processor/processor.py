@@ -38,6 +38,12 @@ from minutebook.store.objects import ObjectStore
 
 SHUTDOWN_SECONDS = 22.0
 """The time for a stop: `shutdownGraceMillis` is 25 s, a graceful hand-over waits 30 s."""
+ANSWER_SECONDS = 7.0
+"""How long a processor waits for an answer of S3 or Kinesis before it sends the request again.
+
+At a stop, three PUTs fit into the time; one that hung before the stop leaves time for two. A PUT whose answer comes
+later was applied or not: the next one is answered 412, or makes the segment.
+"""
 SHARD_END_BUDGET_SECONDS = 120.0
 _NEAR_RETENTION_LOG_SECONDS = 60.0
 _HEARTBEAT_SECONDS = 5.0
@@ -209,8 +215,10 @@ class ShardProcessor:
             return
         shard = self._opened()
         deadline = self._services.clock.monotonic() + SHUTDOWN_SECONDS
+        # The last attempt begins so early that its answer, or its time-out, comes within the time.
         shard.archiver.commit(
-            "shutdown", budget_seconds=min(SHUTDOWN_SECONDS, self._services.settings.store_timeout_seconds)
+            "shutdown",
+            budget_seconds=min(SHUTDOWN_SECONDS - ANSWER_SECONDS, self._services.settings.store_timeout_seconds),
         )
         shard.progress.settled(*shard.archiver.held)
         try:

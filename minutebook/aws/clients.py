@@ -193,9 +193,13 @@ def client_config(
     )
 
 
-def make_s3_client(region: str, endpoint: str | None, access: Access) -> "S3Client":
-    """Return a client for AWS, or for `endpoint` (with path-style addresses, which local servers need)."""
-    client: S3Client = _client("s3", region, endpoint, access, client_config(path_style=endpoint is not None))
+def make_s3_client(region: str, endpoint: str | None, access: Access, *, read_timeout: float = 60) -> "S3Client":
+    """Return a client for AWS, or for `endpoint` (with path-style addresses, which local servers need).
+
+    `read_timeout` is how many seconds an answer, or the next part of one, may take.
+    """
+    config = client_config(read_timeout=read_timeout, path_style=endpoint is not None)
+    client: S3Client = _client("s3", region, endpoint, access, config)
     return client
 
 

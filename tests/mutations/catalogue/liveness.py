@@ -6,6 +6,24 @@ from tests.mutations.mutation import Change, Mutation
 
 LIVENESS: Final = (
     Mutation(
+        "wait for who failed at a stop until the grace is over",
+        Change(
+            "consumer.child_logs.processor_log:ProcessorWatch.only_failed_remain",
+            "self._gone.keys() & self._last_lines",
+            "frozenset[int]()",
+        ),
+        tests=("test_a_stop_waits_for_nobody_who_failed",),
+    ),
+    Mutation(
+        "kill the others with who failed at a stop",
+        Change(
+            "consumer.child_logs.processor_log:ProcessorWatch.only_failed_remain",
+            "self._peers[pid].isdisjoint(self._alive)",
+            "True",
+        ),
+        tests=("test_a_stop_waits_for_nobody_who_failed",),
+    ),
+    Mutation(
         "an old start is the trim horizon whatever the rows say",
         Change("consumer.archived.application:kcl_start", "has_timestamp_rows", "False"),
         tests=("test_an_older_start_stays_a_timestamp_while_a_row_waits_for_it",),

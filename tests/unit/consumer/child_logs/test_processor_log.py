@@ -224,6 +224,27 @@ def test_a_processor_that_failed_is_not_one_that_was_killed(scene: Scene) -> Non
     assert not scene.watch.only_dead_remain()
 
 
+def test_a_stop_waits_for_nobody_who_failed(scene: Scene) -> None:
+    """The daemon would wait for its answer until the grace is over; the others have their time."""
+    failed, other = scene.begin(), scene.begin()
+    scene.watch.note_stop()
+    scene.say(FAILED, failed, exit_code=5)
+    kill(failed)
+    assert not scene.watch.only_failed_remain()
+    scene.begin()
+    scene.leave(other)
+    assert scene.watch.only_failed_remain()
+    assert not scene.watch.only_dead_remain()
+
+
+def test_a_stop_waits_for_who_left_in_order(scene: Scene) -> None:
+    """Their last lines are no failures: the daemon ends by itself, and gives the leases away."""
+    ended = scene.begin()
+    scene.watch.note_stop()
+    scene.leave(ended)
+    assert not scene.watch.only_failed_remain()
+
+
 def test_a_stop_knows_who_was_gone_before_without_a_fork_server(scene: Scene) -> None:
     """Or before it has told: a last word may still come, and then it was no death."""
     dead, other = scene.begin(), scene.begin()
