@@ -42,11 +42,13 @@ def parse_stream_arn(text: str) -> StreamOwner | None:
     return None if match is None else StreamOwner(match[3], match[1], match[2])
 
 
-def read_application(store: RetryingStore, prefix: str) -> ApplicationRecord | None:
-    """Return the prefix's application record, or None; raises FormatError if it does not parse."""
+def read_application(store: RetryingStore, prefix: str, *, must_exist: bool = False) -> ApplicationRecord | None:
+    """Return the prefix's application record, or None; raises FormatError if it does not parse.
+
+    `must_exist`: the archive has been begun.
+    """
     key = application_key(prefix)
-    stored = store.get(key)
-    return None if stored is None else decode_marker(stored.body, ApplicationRecord, key)
+    return store.read(key, lambda stored: decode_marker(stored.body, ApplicationRecord, key), must_exist=must_exist)
 
 
 def read_owned(store: RetryingStore, prefix: str, owner: StreamOwner) -> ApplicationRecord | None:
@@ -55,7 +57,7 @@ def read_owned(store: RetryingStore, prefix: str, owner: StreamOwner) -> Applica
     None if the record is missing or does not parse: the audit reports both.
     """
     try:
-        record = read_application(store, prefix)
+        record = read_application(store, prefix, must_exist=True)
     except FormatError:
         return None
     if record is None:

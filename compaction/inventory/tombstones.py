@@ -83,7 +83,7 @@ class ExpiredDays:
 def _read(storage: RetryingStorage, prefix: str, day: Day) -> Tombstone | FormatError:
     """Return a tombstone or, since other days can be judged without it, what is wrong with it."""
     try:
-        tombstone = read_tombstone(storage, prefix, day)
+        tombstone = read_tombstone(storage, prefix, day, must_exist=True)
     except FormatError as exc:
         return exc
     gone = f"{tombstone_key(prefix, day)} was listed and is gone"

@@ -22,10 +22,11 @@ from minutebook.format.arrival import TAIL_REACH_MINUTES
 from minutebook.format.day import MINUTES_A_DAY, MINUTES_AN_HOUR
 from minutebook.format.metadata import SegmentMetadata
 from minutebook.format.position import Position
-from minutebook.format.tombstone import FOLDER, decode_tombstone, tombstone_key
+from minutebook.format.tombstone import FOLDER, tombstone_key
 from minutebook.index.names import ArchiveIndex, SegmentName
 from minutebook.store.commit import stored_segment
 from minutebook.store.retrying import RetryingStore
+from minutebook.store.tombstones import read_tombstone_at
 
 AHEAD_MINUTES: Final = MINUTES_A_DAY
 """How far in the future the walk begins: minutes come from the stream, and this machine's clock may be slow."""
@@ -144,9 +145,9 @@ def _read_tombstones(
     days = sorted(_EPOCH.date() + timedelta(days=segment.minute // MINUTES_A_DAY) for segment in (before, after))
     low, high = (tombstone_key(prefix, day) for day in (days[0] - timedelta(days=1), days[1] + timedelta(days=1)))
     for key in (key for key in store.keys(f"{prefix}{FOLDER}") if low <= key <= high):
-        stored = store.get(key)
         try:
-            if stored and decode_tombstone(stored.body, key).covers(after.shard_id, after.after):
+            tombstone = read_tombstone_at(store, key, must_exist=True)
+            if tombstone and tombstone.covers(after.shard_id, after.after):
                 return True, set()
         except FormatError:
             damaged.add(key)

@@ -61,7 +61,7 @@ def read_archived_shards(store: RetryingStore, prefix: str) -> dict[str, Archive
 def _read(store: RetryingStore, key: str, kind: type[M], listed: set[str]) -> M | None:
     if key not in listed:
         return None
-    marker = read_marker(store, key, kind)
+    marker = read_marker(store, key, kind, must_exist=True)
     if marker is None:
         raise ObjectVanished(f"{key} was listed and is gone", next_step="find out who deletes objects")
     return marker

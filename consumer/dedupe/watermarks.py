@@ -135,7 +135,7 @@ def load_watermarks(store: RetryingStore, prefix: str, metadata: SegmentMetadata
     if metadata.watermarks != WATERMARKS_BESIDE:
         return Watermarks.decode(metadata.watermarks)
     key = watermarks_key(prefix, metadata.shard_id, metadata.minute, metadata.first, metadata.writer)
-    stored = store.get(key)
-    if stored is None:
+    beside = store.read(key, lambda stored: Watermarks.decode(stored.body), must_exist=True)
+    if beside is None:
         raise ObjectVanished(f"{key} is gone", next_step="find out who deletes objects under the prefix")
-    return Watermarks.decode(stored.body)
+    return beside

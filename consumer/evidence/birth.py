@@ -38,7 +38,7 @@ def is_child(services: Services, origin: ShardOrigin) -> bool:
 
 def read_first_shards(store: RetryingStore, prefix: str) -> FirstShards | None:
     """Return the shards that the application began with; None for an archive begun without that list."""
-    return read_marker(store, first_shards_key(prefix), FirstShards)
+    return read_marker(store, first_shards_key(prefix), FirstShards, must_exist=True)
 
 
 def prove_birth(services: Services, origin: ShardOrigin) -> Continuity:
@@ -65,6 +65,7 @@ def _has_marker(services: Services, shard_id: str) -> bool:
 
 def _is_end_held(services: Services, parent: str) -> bool:
     """Return whether the stream holds a parent's last record: then it has trimmed none of its children's."""
-    end = read_marker(services.store, end_marker_key(services.settings.prefix, parent), EndMarker)
+    key = end_marker_key(services.settings.prefix, parent)
+    end = read_marker(services.store, key, EndMarker, must_exist=True)
     last = None if end is None else end.last_position()
     return last is not None and record_at(services, parent, last) is not None

@@ -37,11 +37,12 @@ def mark_opened(services: Services, shard_id: str, info: ShardInfo | None, tail:
         opened_at=iso_time(services.clock.now_ms()),
     )
     is_first = isinstance(tail, ChainStart) and tail.adopted is None
-    existing = None if is_first else services.store.get(key)
-    existing = existing or services.store.put_or_read(key, encode_coverage_marker(marker))
-    if existing is None or info is None:
+    stored = None if is_first else read_marker(services.store, key, OpenedMarker)
+    if stored is None:
+        other = services.store.put_or_read(key, encode_coverage_marker(marker))
+        stored = None if other is None else decode_coverage_marker(other.body, OpenedMarker, key)
+    if stored is None or info is None:
         return
-    stored = decode_coverage_marker(existing.body, OpenedMarker, key)
     if stored.starting_hash_key and _shape(stored) != _shape(marker):
         raise SafetyRefusal(
             f"{key} names hash keys {stored.starting_hash_key} to {stored.ending_hash_key} and parents "

@@ -104,7 +104,8 @@ class DedupeStarter:
         state, services = Watermarks(), self._services
         info = services.stream.shard(shard_id)
         for parent in () if info is None else info.parents:
-            end = read_marker(services.store, end_marker_key(services.settings.prefix, parent), EndMarker)
+            key = end_marker_key(services.settings.prefix, parent)
+            end = read_marker(services.store, key, EndMarker, must_exist=True)
             if end is None:
                 # The parent was never archived here: the application began after it.
                 continue

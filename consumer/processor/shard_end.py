@@ -132,7 +132,7 @@ class ShardEndProof:
         return continuity is Continuity.PROVEN
 
     def _check_identity(self) -> ApplicationRecord:
-        record = read_application(self._services.store, self._services.settings.prefix)
+        record = read_application(self._services.store, self._services.settings.prefix, must_exist=True)
         if record is None:
             key = application_key(self._services.settings.prefix)
             raise ObjectVanished(f"{key} is gone", next_step="find out who deletes objects under the prefix")

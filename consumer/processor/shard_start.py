@@ -231,4 +231,4 @@ class ShardStarter:
 
     def _read_marker(self) -> StartMarker | None:
         key = start_marker_key(self._services.settings.prefix, self._shard_id)
-        return read_marker(self._services.store, key, StartMarker)
+        return read_marker(self._services.store, key, StartMarker, must_exist=True)

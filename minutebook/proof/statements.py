@@ -164,7 +164,7 @@ def _marker(store: RetryingStore, prefix: str, key: str) -> _ShardMarker | First
         return DamagedObject(key, None, "it is not a marker of a shard", is_foreign=True)
     about = None if is_first else shard_id
     try:
-        marker = read_marker(store, key, FirstShards if is_first else _KINDS[name])
+        marker = read_marker(store, key, FirstShards if is_first else _KINDS[name], must_exist=True)
         if marker is None:
             return DamagedObject(key, about, "it was listed and is gone")
         _check(marker)
@@ -209,7 +209,7 @@ def _skips(prefix: str, rows: Iterable[ListedObject], problems: list[DamagedObje
 def _tombstone(store: RetryingStore, prefix: str, day: Day) -> Tombstone | DamagedObject:
     key = tombstone_key(prefix, day)
     try:
-        tombstone = read_tombstone(store, prefix, day)
+        tombstone = read_tombstone(store, prefix, day, must_exist=True)
         if tombstone is None:
             return DamagedObject(key, None, "it was listed and is gone", expired=day)
         is_its_own = day == Day.parse(tombstone.day)

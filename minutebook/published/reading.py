@@ -45,10 +45,9 @@ class PublishedReader:
 
     def current(self) -> Current:
         """Read the pointer."""
-        stored = self.storage.get(self.folder.pointer)
-        if stored is None:
-            return Current(None, None)
-        return Current(self._decode(stored.body, Pointer, self.folder.pointer), stored.etag)
+        key = self.folder.pointer
+        current = self.storage.read(key, lambda read: Current(self._decode(read.body, Pointer, key), read.etag))
+        return current or Current(None, None)
 
     def published(self) -> tuple[Pointer | None, Manifest | None]:
         """Read the pointer and its manifest, each None if missing; raises FormatError for a contradiction."""
@@ -62,8 +61,8 @@ class PublishedReader:
         """Read the manifest that a pointer names, without comparing the two."""
         if not pointer.manifest.startswith(self.folder.manifests):
             return None
-        stored = self.storage.get(pointer.manifest)
-        return None if stored is None else self._decode(stored.body, Manifest, pointer.manifest)
+        key = pointer.manifest
+        return self.storage.read(key, lambda stored: self._decode(stored.body, Manifest, key), must_exist=True)
 
     def audit(self, pointer: Pointer) -> bytes | None:
         """Return the audit with a pointer's verdict."""

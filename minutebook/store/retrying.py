@@ -10,7 +10,9 @@ from contextlib import contextmanager
 from itertools import islice
 from typing import TypeVar
 
-from minutebook.errors import ObjectVanished
+import msgspec
+
+from minutebook.errors import FormatError, ObjectVanished
 from minutebook.format.markers import JSON_TYPE
 from minutebook.retry import Backoff, until_known
 from minutebook.store.objects import ListedObject, Listing, ObjectHead, ObjectStore, PutOutcome, StoredObject
@@ -49,11 +51,15 @@ class RetryingStore:
     def put_or_read(self, key: str, body: bytes) -> StoredObject | None:
         """Put a small JSON object unless the key exists; return the stored object if its bytes differ, else None.
 
-        Raises ObjectVanished if it exists for PUT and not for GET.
+        An answer of 404, or with a body that is no JSON, is believed only if a second GET agrees (see `read`).
+        Raises ObjectVanished if the object exists for PUT and not for GET.
         """
         if self.put_if_absent(key, body) is PutOutcome.CREATED:
             return None
-        stored = self.get(key)
+        for _ in range(2):
+            stored = self.get(key)
+            if stored is not None and _is_json(stored.body):
+                break
         if stored is None:
             raise ObjectVanished(
                 f"{key} exists for PUT and not for GET: it was deleted under us, or hides behind a delete marker",
@@ -68,6 +74,26 @@ class RetryingStore:
     def get(self, key: str) -> StoredObject | None:
         """Send a GET for a whole object; None if there is no such object."""
         return self._ask("GET", key, lambda: self.raw.get(key))
+
+    def read(self, key: str, decode: Callable[[StoredObject], T], *, must_exist: bool = False) -> T | None:
+        """Return a small document as `decode` makes it; None if there is no such object.
+
+        A proxy or a store may answer once with a part of the body, or with 404. So a document that does not parse
+        (`decode` raises FormatError), or that must exist because it was listed or another object names it, is read
+        once more before that is believed.
+        """
+        stored = self.get(key)
+        if stored is None and must_exist:
+            stored = self.get(key)
+        if stored is None:
+            return None
+        try:
+            return decode(stored)
+        except FormatError:
+            again = self.get(key)
+            if again is None:
+                raise
+            return decode(again)
 
     def list_objects(self, prefix: str) -> Iterator[ListedObject]:
         """List everything under `prefix`, all pages before the first row is returned: a retry starts over."""
@@ -87,6 +113,14 @@ class RetryingStore:
 
     def _ask(self, method: str, key: str, request: Callable[[], T]) -> T:
         return until_known(request, self.new_backoff(), f"{method} {key}")
+
+
+def _is_json(body: bytes) -> bool:
+    try:
+        msgspec.json.decode(body, type=msgspec.Raw)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return False
+    return True
 
 
 class RetryingStorage(RetryingStore):

@@ -20,11 +20,16 @@ def list_tombstones(store: RetryingStore, prefix: str) -> dict[Day, ListedObject
     return {day: row for day, row in rows if day is not None and row.key == tombstone_key(prefix, day)}
 
 
-def read_tombstone(store: RetryingStore, prefix: str, day: Day | dt.date) -> Tombstone | None:
-    """Return a day's tombstone; None if the day is not expired. Raises FormatError."""
-    key = tombstone_key(prefix, day)
-    stored = store.get(key)
-    return None if stored is None else decode_tombstone(stored.body, key)
+def read_tombstone(
+    store: RetryingStore, prefix: str, day: Day | dt.date, *, must_exist: bool = False
+) -> Tombstone | None:
+    """Return a day's tombstone; None if the day is not expired. Raises FormatError. `must_exist`: it was listed."""
+    return read_tombstone_at(store, tombstone_key(prefix, day), must_exist=must_exist)
+
+
+def read_tombstone_at(store: RetryingStore, key: str, *, must_exist: bool) -> Tombstone | None:
+    """Return the tombstone at a key; see `read_tombstone`."""
+    return store.read(key, lambda stored: decode_tombstone(stored.body, key), must_exist=must_exist)
 
 
 def _day_of(key: str) -> Day | None:

@@ -29,6 +29,8 @@ class Fault(enum.Enum):
     ANSWER_LOST = "applied, and the answer is lost"
     DELAYED = "time-out; a PUT is applied later, when the bucket lands what is in flight"
     REFUSED = "403 AccessDenied: refused for good"
+    CUT = "half of the body arrives, as if that were all of it; of a GET"
+    MISSED = "404, although the object is there; of a GET"
 
 
 class Faults(Protocol):
@@ -69,6 +71,22 @@ class EndlessFault:
     def next(self, verb: str, key: str) -> Fault | None:  # noqa: ARG002 - the port's shape
         """Return the fault."""
         return self._fault if verb in self._verbs else None
+
+
+class FaultOnEachKey:
+    """A fault on the first request of one verb for each key; afterwards none."""
+
+    def __init__(self, fault: Fault, verb: str = "GET") -> None:
+        self._fault = fault
+        self._verb = verb
+        self.struck: set[str] = set()
+
+    def next(self, verb: str, key: str) -> Fault | None:
+        """Return the fault for a key that was not asked for before."""
+        if verb != self._verb or key in self.struck:
+            return None
+        self.struck.add(key)
+        return self._fault
 
 
 class RandomFaults:
@@ -197,7 +215,10 @@ class MemoryStore:
         fault = self._begin("GET", key)
         found = self.bucket._find(key)
         self._end("GET", key, fault)
-        return None if found is None else StoredObject(found.body, found.etag, dict(found.metadata))
+        if found is None or fault is Fault.MISSED:
+            return None
+        body = found.body[: len(found.body) // 2] if fault is Fault.CUT else found.body
+        return StoredObject(body, found.etag, dict(found.metadata))
 
     def list_objects(self, prefix: str) -> Iterator[ListedObject]:
         """List page by page; each page is a request, and an object may come or go between two pages."""

@@ -181,6 +181,16 @@ _PLAIN: Final = in_mode(
 COMMIT: Final = (
     *_PLAIN,
     Mutation(
+        "a document that is read short once is damaged",
+        Change("minutebook.store.retrying:RetryingStore.read", "again = self.get(key)", "again = None"),
+        tests=("test_a_document_that_is_read_short_or_missed_once_is_no_damage",),
+    ),
+    Mutation(
+        "a document that is missed once is gone",
+        Change("minutebook.store.retrying:RetryingStore.read", "stored is None and must_exist", "False"),
+        tests=("test_a_listed_document_that_is_read_short_or_missed_once_is_no_damage",),
+    ),
+    Mutation(
         "let botocore repeat requests",
         Change("minutebook.aws.clients:client_config", "1", "2"),
         tests=("test_botocore_itself_never_repeats",),

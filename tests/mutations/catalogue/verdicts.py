@@ -163,8 +163,10 @@ VERDICTS: Final = (
         "stop at a tombstone that cannot be read",
         Change(
             "compaction.inventory.tombstones:_read",
-            "try:\n    tombstone = read_tombstone(storage, prefix, day)\nexcept FormatError as exc:\n    return exc",
-            "try:\n    tombstone = read_tombstone(storage, prefix, day)\nexcept KeyError as exc:\n    raise exc",
+            "try:\n    tombstone = read_tombstone(storage, prefix, day, must_exist=True)\n"
+            "except FormatError as exc:\n    return exc",
+            "try:\n    tombstone = read_tombstone(storage, prefix, day, must_exist=True)\n"
+            "except KeyError as exc:\n    raise exc",
         ),
         tests=(
             "test_the_day_itself_is_never_clean",

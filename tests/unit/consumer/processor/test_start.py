@@ -18,12 +18,36 @@ from minutebook.format.position import Position
 from tests.fakes.archive_scene import PREFIX
 from tests.fakes.clock import START_MS
 from tests.fakes.daemon_double import Lease
-from tests.fakes.memory_store import MemoryStore
+from tests.fakes.memory_store import EndlessFault, Fault, FaultOnEachKey, MemoryStore
 from tests.fakes.stream import ARN, DAY_MS
 from tests.fakes.world import World
 
 START_KEY = f"{PREFIX}_shards/shardId-000000000000/start.json"
 APPLICATION_KEY = f"{PREFIX}_application.json"
+
+
+@pytest.mark.parametrize("fault", [Fault.CUT, Fault.MISSED])
+def test_a_document_that_is_read_short_or_missed_once_is_no_damage(world: World, fault: Fault) -> None:
+    """Every document of a processor's life, from its start to the shard's end: it is read again first."""
+    world.archive_all()
+    world.put()
+    faults = FaultOnEachKey(fault)
+    worker = world.worker(faults=faults)
+    worker.daemon.start()
+    worker.daemon.deliver()
+    world.shard.close()
+    worker.daemon.end_shard()
+    world.check_everything_archived()
+    assert {APPLICATION_KEY, START_KEY} <= faults.struck
+
+
+@pytest.mark.parametrize("fault", [Fault.CUT, Fault.MISSED])
+def test_a_document_that_stays_damaged_is_damage(world: World, fault: Fault) -> None:
+    """The same sentence as ever: read twice, it does not parse, or is not there."""
+    world.archive_all()
+    with pytest.raises((FormatError, SafetyRefusal), match=APPLICATION_KEY.replace(".", r"\.")) as raised:
+        world.worker(faults=EndlessFault(fault, ["GET"])).daemon.start()
+    assert "from a version of it" in raised.value.next_step
 
 
 def test_latest_is_refused() -> None:

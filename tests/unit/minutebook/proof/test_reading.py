@@ -11,6 +11,7 @@ from minutebook.coverage.intervals import Interval
 from minutebook.coverage.topology import ShardRow
 from minutebook.coverage.verdict import State
 from minutebook.format.aggregate import LAST_HASH_KEY, HashRange
+from minutebook.format.coverage_markers import first_shards_key
 from minutebook.format.day import Day
 from minutebook.format.document import FORMAT
 from minutebook.format.keys import start_marker_key
@@ -22,6 +23,7 @@ from minutebook.proof.reading import judge_archive, read_links
 from minutebook.proof.sources import Stream
 from minutebook.proof.statements import read_statements
 from tests.fakes.archive_scene import MemoryScene
+from tests.fakes.memory_store import EndlessFault, Fault, FaultOnEachKey
 from tests.fakes.stream import DAY_MS
 from tests.unit.minutebook.proof.scene import DAY, PREFIX, SHARD, Bucket
 
@@ -33,6 +35,20 @@ def test_a_segment_behind_midnight_covers_the_day() -> None:
         bucket.segment(hour)
     assert bucket.judge().verdict.state is State.COVERED
     assert bucket.judge(now=29).verdict.state is State.COVERED  # it is there, whatever the clock says
+
+
+@pytest.mark.parametrize("fault", [Fault.CUT, Fault.MISSED])
+def test_a_listed_document_that_is_read_short_or_missed_once_is_no_damage(fault: Fault) -> None:
+    """Markers and tombstones: a second GET finds them whole, and the day is what it was."""
+    bucket = Bucket()
+    for hour in (-3, 5, 17, 30):
+        bucket.segment(hour)
+    faults = FaultOnEachKey(fault)
+    bucket.store.faults = faults
+    assert bucket.judge().verdict.state is State.COVERED
+    assert first_shards_key(PREFIX) in faults.struck
+    bucket.store.faults = EndlessFault(fault, ["GET"])
+    assert bucket.judge().verdict.state is State.UNKNOWN
 
 
 def test_an_archive_that_merely_stops_is_unknown() -> None:

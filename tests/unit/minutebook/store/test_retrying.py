@@ -66,6 +66,14 @@ def test_put_or_read_knows_its_own_put_whose_answer_was_lost() -> None:
     assert make(MemoryBucket(), PlannedFaults(Fault.ANSWER_LOST)).put_or_read(KEY, b"ours") is None
 
 
+@pytest.mark.parametrize("fault", [Fault.CUT, Fault.MISSED])
+def test_put_or_read_believes_no_single_answer(fault: Fault) -> None:
+    """Ours, as it was put before, read short or as 404 once: no other writer's, and not gone."""
+    bucket = MemoryBucket()
+    bucket.place(KEY, b'{"ours": 1}')
+    assert make(bucket, PlannedFaults(fault, verb="GET")).put_or_read(KEY, b'{"ours": 1}') is None
+
+
 def test_put_or_read_stops_at_an_object_that_hides() -> None:
     """412 and 404 on one key: a delete marker, or somebody who deletes."""
     bucket = MemoryBucket()
