@@ -3,16 +3,22 @@
 The consumer needs no permission to read the rules, so such a request that is refused gives "unknown", not a failure.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
+from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from functools import partial
 from typing import Any, Final
 
 from botocore.exceptions import BotoCoreError, ClientError
 
+from consumer.preflight import bucket_rules
 from consumer.preflight.check import Check
 from consumer.preflight.probe import PROBE_TYPE, Probe
 from minutebook.errors import StoreRefused
+from minutebook.format.day import MINUTES_A_DAY
+from minutebook.format.keys import application_key
+from minutebook.format.minute import MINUTE_MS
+from minutebook.index.names import ArchiveIndex
 from minutebook.store.s3 import translate
 
 _NAME: Final = "bucket"
@@ -20,6 +26,8 @@ _BODY: Final = b"minutebook doctor\n"
 _SKEW_WARN_SECONDS: Final = 5
 _SKEW_LIMIT_SECONDS: Final = 240
 """A starting processor LISTs up to five minutes around its clock; one of them is kept in reserve."""
+_TAGGED_OBJECTS: Final = 3
+_REPLICATED_OBJECTS: Final = 10
 
 
 def check_reachable(probe: Probe) -> Check:
@@ -105,7 +113,10 @@ def _status(error: StoreRefused) -> int:
 
 
 def check_lifecycle(probe: Probe) -> Check:
-    """Fail if lifecycle rules delete objects under the prefix: each deletion frees a slot again."""
+    """Fail if lifecycle rules delete objects under the prefix: each deletion frees a slot again.
+
+    Warn if they, or archive tiers, make objects unreadable.
+    """
     name, bucket = "lifecycle", probe.settings.bucket
     try:
         answer = probe.ask_s3(
@@ -115,8 +126,9 @@ def check_lifecycle(probe: Probe) -> Check:
         if _code(exc) == "NoSuchLifecycleConfiguration":
             return Check.ok(name, "no rules")
         return Check.unknown(name, str(exc), next_step="allow s3:GetLifecycleConfiguration to have it checked")
-    rules = [dict(rule) for rule in answer.get("Rules", [])]
-    expiring = list(expiring_rules(rules, probe.settings.prefix))
+    rules, prefix = [dict(rule) for rule in answer.get("Rules", [])], probe.settings.prefix
+    tags, unread = _carried_tags(probe, rules)
+    expiring = list(bucket_rules.expiring_rules(rules, prefix, tags))
     if expiring:
         return Check.failed(
             name,
@@ -124,32 +136,71 @@ def check_lifecycle(probe: Probe) -> Check:
             next_step="take the prefix out of the rule; minutebook expire deletes what is safe to delete",
             exit_code=6,
         )
-    return Check.ok(name, f"{len(rules)} rules, none deletes under the prefix")
+    return unread or _check_archiving(probe, rules, tags)
 
 
-def expiring_rules(rules: list[dict[str, Any]], prefix: str) -> Iterator[str]:
-    """Yield the ids of the rules that delete current objects under `prefix`.
+def _carried_tags(probe: Probe, rules: list[dict[str, Any]]) -> tuple[list[Mapping[str, str]], Check | None]:
+    """Return the tags of our objects: those that every PUT takes, and those of the newest objects.
 
-    A rule for `<prefix>_doctor/` alone is allowed; one that selects by tag matches none of our objects.
+    Others may tag what we wrote; the tags of objects are read only if a rule selects by tag. The check tells that
+    they cannot be read.
     """
-    for number, rule in enumerate(rules):
-        selection = rule.get("Filter") or {}
-        both = selection.get("And") or {}
-        at = str(selection.get("Prefix", both.get("Prefix", rule.get("Prefix", ""))) or "")
-        tagged = bool(selection.get("Tag") or both.get("Tags"))
-        expires = bool({"Days", "Date"} & set(rule.get("Expiration") or {}))
-        applies = prefix.startswith(at) or (at.startswith(prefix) and not at.startswith(f"{prefix}_doctor/"))
-        if rule.get("Status") == "Enabled" and expires and applies and not tagged:
-            yield str(rule.get("ID", f"rule {number + 1}"))
+    tags: list[Mapping[str, str]] = [dict(probe.settings.access.object_tags)]
+    if not bucket_rules.are_by_tag(rules, probe.settings.prefix):
+        return tags, None
+    for key in _newest_keys(probe, _TAGGED_OBJECTS):
+        get_tags = partial(probe.s3.get_object_tagging, Bucket=probe.settings.bucket, Key=key)
+        try:
+            stored = probe.ask_s3(get_tags, f"GetObjectTagging of {key}")
+        except StoreRefused as exc:
+            return tags, Check.unknown(
+                "lifecycle",
+                f"rules select by tag, and the tags of raw objects cannot be read: {exc}",
+                next_step="allow s3:GetObjectTagging below the prefix to have them compared",
+            )
+        tags.append({tag["Key"]: tag["Value"] for tag in stored["TagSet"]})
+    return tags, None
+
+
+def _check_archiving(probe: Probe, rules: list[dict[str, Any]], tags: list[Mapping[str, str]]) -> Check:
+    """Warn of lifecycle rules and archive tiers that make raw objects unreadable, with the day."""
+    name, prefix, bucket = "lifecycle", probe.settings.prefix, probe.settings.bucket
+    today = datetime.fromtimestamp(probe.clock.now_ms() / 1000, UTC)
+    moves = list(bucket_rules.archiving_rules(rules, prefix, tags, today))
+    if probe.settings.access.storage_class == bucket_rules.TIERING or bucket_rules.is_tiered(rules, prefix, tags):
+        try:
+            answer = probe.ask_s3(
+                lambda: probe.s3.list_bucket_intelligent_tiering_configurations(Bucket=bucket),
+                f"ListBucketIntelligentTieringConfigurations of {bucket}",
+            )
+        except StoreRefused as exc:
+            if not moves:
+                return Check.unknown(
+                    name,
+                    str(exc),
+                    next_step="allow s3:GetIntelligentTieringConfiguration to have archive tiers checked",
+                )
+        else:
+            tierings = [dict(tiering) for tiering in answer.get("IntelligentTieringConfigurationList", [])]
+            moves += bucket_rules.archiving_tiers(tierings, prefix, tags, today)
+    if moves:
+        return Check.warn(
+            name,
+            f"rules make raw objects unreadable: {', '.join(map(str, moves))}",
+            next_step="no night, audit or restore reads such an object before it is restored: take the prefix out of "
+            "the rule, or move to GLACIER_IR, which is read at once",
+        )
+    return Check.ok(name, f"{len(rules)} rules, none deletes or archives under the prefix")
 
 
 def check_replication(probe: Probe) -> Check:
-    """Fail if another bucket is replicated into the prefix: replication overwrites without a condition."""
+    """Fail if another bucket is replicated into the prefix: replication overwrites without a condition.
+
+    It looks at the newest objects: replication may have begun late.
+    """
     name = "replication"
-    prefix = probe.settings.prefix
-    sample = [row.key for row in probe.store.first_objects(prefix, 10)]
-    archived = [key for key in sample if not key.startswith(f"{prefix}_doctor/")]
-    for key in archived:
+    keys = _newest_keys(probe, _REPLICATED_OBJECTS)
+    for key in keys:
         head: Mapping[str, Any] = probe.ask_s3(
             partial(probe.s3.head_object, Bucket=probe.settings.bucket, Key=key), f"HEAD {key}"
         )
@@ -160,7 +211,21 @@ def check_replication(probe: Probe) -> Check:
                 next_step="replicate to another prefix or bucket",
                 exit_code=6,
             )
-    return Check.ok(name, f"none of {len(archived)} objects looked at is a replica")
+    return Check.ok(name, f"none of the {len(keys)} newest objects is a replica")
+
+
+def _newest_keys(probe: Probe, count: int) -> list[str]:
+    """Return the keys of the newest segments, the newest first; of the owner's record if there is no segment."""
+    index, newest = (
+        ArchiveIndex(probe.store, probe.settings.prefix),
+        probe.clock.now_ms() // MINUTE_MS + MINUTES_A_DAY,
+    )
+    for hour in index.hours_back(newest, 0):
+        rows = list(probe.store.list_objects(hour.path(probe.settings.prefix)))
+        if rows:
+            rows.sort(key=lambda row: row.last_modified_ms, reverse=True)
+            return [row.key for row in rows[:count]]
+    return [row.key for row in probe.store.first_objects(application_key(probe.settings.prefix), 1)]
 
 
 def check_versioning(probe: Probe) -> Check:

@@ -93,7 +93,7 @@ def storage_class(text: str) -> str:
     if text in {"GLACIER", "DEEP_ARCHIVE"}:
         raise ValueError(
             f"must not be {text}: its objects cannot be read until they are restored, and the audit and the next "
-            "owner of a shard read them; move old days there by a lifecycle rule"
+            "owner of a shard read them"
         )
     if text not in _CLASSES:
         raise ValueError(f"must be one of {', '.join(_CLASSES)}, not {text!r}")

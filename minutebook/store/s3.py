@@ -27,6 +27,8 @@ _NEXT_STEPS = {
     "InvalidAccessKeyId": "look at the credentials of this process",
     "SignatureDoesNotMatch": "look at the credentials and the clock of this machine",
 }
+_ARCHIVED = frozenset({"InvalidObjectState", "ObjectNotInActiveTierError"})
+"""The answers to a GET, and to a copy, of an object that is in GLACIER, DEEP_ARCHIVE or an archive tier."""
 _FORBIDDEN, _NOT_FOUND, _PRECONDITION_FAILED = 403, 404, 412
 FAILURES = (ClientError, BotoCoreError, ValueError)
 """What a request may raise; botocore raises ValueError for a date that was cut off."""
@@ -36,12 +38,23 @@ def translate(error: Exception, what: str) -> StoreError:
     """Return the error of our tree for an exception of botocore; `what` names the request."""
     if isinstance(error, ClientError):
         code = error_code(error)
+        if code in _ARCHIVED:
+            return _archived(error, what)
         message = f"{what}: {http_status(error)} {code}: {error.response.get('Error', {}).get('Message', '')}"
         next_step = _NEXT_STEPS.get(code, "correct the request's settings or permissions")
     else:
         message = f"{what}: {type(error).__name__}: {error}"
         next_step = "look at credentials, region and endpoint"
     return OutcomeUnknown(message) if is_retryable(error) else StoreRefused(message, next_step=next_step)
+
+
+def _archived(error: ClientError, what: str) -> StoreRefused:
+    details = {**error.response.get("Error", {})}
+    place = details.get("AccessTier") or details.get("StorageClass") or "an archive class"
+    return StoreRefused(
+        f"{what}: the object is archived ({place}): restore it",
+        next_step="run aws s3api restore-object, wait, and run again; minutebook doctor names the rule that moved it",
+    )
 
 
 class S3Store:

@@ -19,7 +19,7 @@ class LaxBucket:
 
     `ignores_condition`: If-None-Match is not looked at. `checks_late`: it is looked at before the write, and not at
     the moment of it. `keeps_deleted`: a deleted key cannot be written again. `denies`: methods that are refused.
-    `date` replaces the Date header.
+    `date` replaces the Date header. Keys below `replicas` were replicated here.
     """
 
     ignores_condition: bool = False
@@ -27,6 +27,7 @@ class LaxBucket:
     keeps_deleted: bool = False
     denies: frozenset[str] = frozenset()
     date: str | None = None
+    replicas: str | None = None
     objects: dict[str, tuple[bytes, dict[str, str]]] = field(default_factory=dict)
     deleted: set[str] = field(default_factory=set)
     lock: threading.Lock = field(default_factory=threading.Lock)
@@ -56,12 +57,18 @@ class _Handler(BaseHTTPRequestHandler):
         if "list-type" not in query:
             return self._refuse(501, "NotImplemented")
         prefix = query.get("prefix", [""])[0]
+        folders, names = set(), [name for name in sorted(bucket.objects) if name.startswith(prefix)]
+        if "delimiter" in query:
+            folders = {
+                f"{prefix}{name[len(prefix) :].partition('/')[0]}/" for name in names if "/" in name[len(prefix) :]
+            }
+            names = [name for name in names if "/" not in name[len(prefix) :]]
         rows = "".join(
             f"<Contents><Key>{name}</Key><Size>1</Size><ETag>e</ETag><LastModified>2026-11-21T10:16:00Z</LastModified>"
             "</Contents>"
-            for name in sorted(bucket.objects)
-            if name.startswith(prefix)
+            for name in names
         )
+        rows += "".join(f"<CommonPrefixes><Prefix>{name}</Prefix></CommonPrefixes>" for name in sorted(folders))
         return self._answer(200, f"<ListBucketResult><IsTruncated>false</IsTruncated>{rows}</ListBucketResult>")
 
     def do_PUT(self) -> None:
@@ -115,6 +122,8 @@ class _Handler(BaseHTTPRequestHandler):
         if found is None:
             return self._refuse(404, "NoSuchKey")
         body, metadata = found
+        if self.bucket.replicas is not None and key.startswith(self.bucket.replicas):
+            metadata = {**metadata, "x-amz-replication-status": "REPLICA"}
         return self._answer(200, body, {**metadata, "ETag": '"e"', "Last-Modified": "Sat, 21 Nov 2026 10:16:00 GMT"})
 
     def _refuse(self, status: int, code: str) -> None:

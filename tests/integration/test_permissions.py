@@ -111,8 +111,19 @@ def test_dedupe(home: Home) -> None:
 
 
 def test_doctor(home: Home, capsys: pytest.CaptureFixture[str]) -> None:
-    """On an archive with a segment, at which it looks for replicas."""
+    """On an archive with a segment, at which it looks for replicas, tags of a rule, and archive tiers."""
     home.begin().segment(SHARD, (TODAY - 1) * 1440)
+    with home.file.open("a") as file:
+        file.write("minutebook.storageClass=INTELLIGENT_TIERING\n")
+    rule = {
+        "ID": "tagged",
+        "Status": "Enabled",
+        "Filter": {"Tag": {"Key": "k", "Value": "v"}},
+        "Expiration": {"Days": 9},
+    }
+    home.aws.s3_client().put_bucket_lifecycle_configuration(
+        Bucket=home.bucket, LifecycleConfiguration={"Rules": [rule]}
+    )
     with hearing(home.names) as heard:
         assert run_doctor(home.file, os.environ, as_json=True) == 0, capsys.readouterr().out
     check("doctor", heard)

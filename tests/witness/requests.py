@@ -20,6 +20,7 @@ _S3_ACTIONS: Final = {
     "CompleteMultipartUpload": "PutObject",
     "ListMultipartUploads": "ListBucketMultipartUploads",
     "GetBucketLifecycleConfiguration": "GetLifecycleConfiguration",
+    "ListBucketIntelligentTieringConfigurations": "GetIntelligentTieringConfiguration",
 }
 _S3_CONTEXT: Final = {"IfNoneMatch": "s3:if-none-match", "IfMatch": "s3:if-match", "Prefix": "s3:prefix"}
 _UNCONDITIONAL: Final = frozenset({"CreateMultipartUpload", "UploadPart"})

@@ -17,6 +17,8 @@ from consumer.settings.settings import LoadedSettings, Settings
 from minutebook.clock import SystemClock, new_id, new_random
 from minutebook.compression import Compression
 from minutebook.store.objects import PutOutcome
+from minutebook.store.s3 import S3Store
+from tests.fakes.archive_scene import ArchiveScene
 from tests.fakes.lax_s3 import LaxBucket, serve
 from tests.witness.waiting import PATIENCE_SECONDS
 
@@ -134,6 +136,49 @@ def test_lifecycle_rule(prepare: Prepare, bucket: str, s3_client: "S3Client") ->
     check = the_failure(prepare(bucket=bucket), whole=True)
     assert (check.name, check.exit_code) == ("lifecycle", 6)
     assert "tidy" in check.sentence
+
+
+def test_a_lifecycle_rule_by_a_tag_that_others_set(prepare: Prepare, bucket: str, s3_client: "S3Client") -> None:
+    """We put no tags: who tags our newest segment lets a rule delete it."""
+    scene = ArchiveScene(S3Store(s3_client, bucket), "a/")
+    key = scene.segment("shardId-000000000000", SystemClock().now_ms() // 60_000).key
+    rule = {
+        "ID": "tidy",
+        "Status": "Enabled",
+        "Filter": {"Tag": {"Key": "keep", "Value": "no"}},
+        "Expiration": {"Days": 1},
+    }
+    s3_client.put_bucket_lifecycle_configuration(Bucket=bucket, LifecycleConfiguration={"Rules": [rule]})
+    assert "FAIL" not in {check.outcome.name for check in run(prepare(bucket=bucket), whole=True)}
+
+    tags = {"TagSet": [{"Key": "keep", "Value": "no"}]}
+    s3_client.put_object_tagging(Bucket=bucket, Key=key, Tagging=tags)
+    check = the_failure(prepare(bucket=bucket), whole=True)
+    assert (check.name, check.exit_code) == ("lifecycle", 6)
+    assert "tidy" in check.sentence
+
+
+def test_a_lifecycle_rule_that_archives(prepare: Prepare, bucket: str, s3_client: "S3Client") -> None:
+    """A warning with the day: the daemon may start, the nights will fail."""
+    rule = {"ID": "cold", "Status": "Enabled", "Filter": {}, "Transitions": [{"Days": 9, "StorageClass": "GLACIER"}]}
+    s3_client.put_bucket_lifecycle_configuration(Bucket=bucket, LifecycleConfiguration={"Rules": [rule]})
+
+    (check,) = (check for check in run(prepare(bucket=bucket), whole=True) if check.name == "lifecycle")
+    assert check.outcome is CheckOutcome.WARN
+    assert "cold (today's to GLACIER on " in check.sentence
+
+
+def test_replication_that_began_late(prepare: Prepare) -> None:
+    """The oldest objects are ours, the newest ones replicas: writes without a condition."""
+    bucket = LaxBucket(replicas="a/2026/11/22/")
+    for day in range(1, 23):
+        key = f"a/2026/11/{day:02d}/10/16/shardId-000000000000/{day:056d}-0.jsonl.gz"
+        bucket.objects[key] = (b"x", {})
+    with serve(bucket) as endpoint:
+        check = the_failure(prepare(s3_endpoint=endpoint), whole=True)
+
+    assert (check.name, check.exit_code) == ("replication", 6)
+    assert "a/2026/11/22/" in check.sentence
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Mutations of `restore` and `expire`."""
+"""Mutations of `restore`, `expire` and `doctor`."""
 
 from typing import Final
 
@@ -112,6 +112,29 @@ _OPERATIONS: Final = in_mode(
 
 OPERATORS: Final = (
     *_OPERATIONS,
+    Mutation(
+        "a lifecycle rule by a tag deletes nothing of ours",
+        Change(
+            "consumer.preflight.bucket_rules:_selecting",
+            "any(wanted.items() <= carried.items() for carried in tags)",
+            "False",
+        ),
+        tests=("test_rules_by_a_tag_that_our_objects_carry",),
+    ),
+    Mutation(
+        "two tags of two objects add up to a rule's",
+        Change(
+            "consumer.preflight.bucket_rules:_selecting",
+            "any(wanted.items() <= carried.items() for carried in tags)",
+            "all(any(pair in carried.items() for carried in tags) for pair in wanted.items())",
+        ),
+        tests=("test_rules_by_tags_that_no_object_of_ours_carries",),
+    ),
+    Mutation(
+        "a rule that archives is no matter",
+        Change("consumer.preflight.bucket_rules:archiving_rules", "_UNREADABLE", "()"),
+        tests=("test_rules_that_make_our_objects_unreadable",),
+    ),
     Mutation(
         "restore looks for a chain as far back as the stream holds records today",
         Change(

@@ -143,6 +143,29 @@ def test_a_refusal_for_good_is_configuration(status: int, code: str) -> None:
     assert caught.value.next_step
 
 
+@pytest.mark.parametrize(
+    ("details", "place"),
+    [
+        ("<StorageClass>GLACIER</StorageClass>", "GLACIER"),
+        (
+            "<StorageClass>INTELLIGENT_TIERING</StorageClass><AccessTier>DEEP_ARCHIVE_ACCESS</AccessTier>",
+            "DEEP_ARCHIVE_A",
+        ),
+        ("", "an archive class"),
+    ],
+)
+def test_an_object_that_is_archived_is_to_be_restored(details: str, place: str) -> None:
+    """No setting of the request is wrong: S3 names the class, or the tier (InvalidObjectState, API reference)."""
+    text = f"<Error><Code>InvalidObjectState</Code><Message>m</Message>{details}</Error>"
+
+    def wire(request: AWSPreparedRequest) -> AWSResponse:
+        return AWSResponse(request.url, 403, cast("Any", {}), Body(text.encode()))
+
+    with pytest.raises(StoreRefused, match=rf"GET k: the object is archived \({place}.*\): restore it") as caught:
+        store(wire)[0].get("k")
+    assert "restore-object" in caught.value.next_step
+
+
 @pytest.mark.parametrize(("status", "code"), [*PASSING, *FOR_GOOD, (412, "PreconditionFailed")])
 def test_botocore_itself_never_repeats(status: int, code: str) -> None:
     """Each attempt is ours: a hidden retry would turn its own success into a lost race."""
