@@ -55,7 +55,10 @@ def audit_day(context: JobContext, day: Day, options: AuditOptions) -> DayResult
             examined = examined._replace(is_in_motion=True)
         if options.level == "stream":
             compared = _compare_with_stream(context, examined, options.sample_minutes)
-        if compared.shards:
+        if compared.lost and has_changed(context, examined):
+            # A segment may have been committed after the listing that was compared.
+            compared = compared._replace(lost={})
+        if compared.shards or compared.lost:
             examined = _judge_with_stream(context, examined, compared, options.lookback_days)
             if is_in_motion(context, examined):
                 examined = examined._replace(is_in_motion=True)
@@ -72,6 +75,11 @@ def is_in_motion(context: JobContext, examined: Examined) -> bool:
     """
     if all(finding.code != Code.BROKEN_CHAIN for finding in examined.chain_findings):
         return False
+    return has_changed(context, examined)
+
+
+def has_changed(context: JobContext, examined: Examined) -> bool:
+    """Return whether the day lists other objects than those that were examined."""
     before = examined.inventory
     now = list_into_groups(context, before.day, before.until_ms, before.shard, before.grouping)
     return now.digest() != before.digest()
@@ -200,9 +208,10 @@ def _passed_by_readers(examined: Examined) -> dict[str, Position]:
 def _judge_with_stream(
     context: JobContext, examined: Examined, compared: StreamResult, lookback_days: int
 ) -> Examined:
-    """Store marks of what a comparison with the stream proves, and judge coverage by them, too."""
+    """Store marks of what a comparison with the stream proves or refutes, and judge coverage by them, too."""
     view, prefix = examined.view, context.place.prefix
-    store_stream_marks(context, compared, examined.coverage.judged.facts)
+    before = dict.fromkeys(stored.mark for marks in view.markers.statements.marks.values() for stored in marks)
+    store_stream_marks(context, compared, examined.coverage.judged.facts, before)
     statements = read_statements(context.archive, prefix, view.markers.statements.marks)
     view = view._replace(markers=view.markers._replace(statements=statements))
     published = examined.auditor.published

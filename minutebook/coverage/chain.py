@@ -34,7 +34,7 @@ class Reason(enum.StrEnum):
 
     NOT_COVERED = "not_covered", "no evidence reaches it"
     UNPROVEN = "unproven", "reading resumed so late that records may have been trimmed unread"
-    LOST = "lost", "records were trimmed unread"
+    LOST = "lost", "records were trimmed unread, or were in the stream and not in the archive"
     UNDECIDED = "undecided", "a segment does not say whether it follows without a gap"
     BROKEN_CHAIN = "broken_chain", "the segment that something stands on is missing"
     NOT_SEEN = "not_seen", "the segment that something stands on lies outside of what was searched"
@@ -243,13 +243,16 @@ def supported_evidence(chain: Chain, pieces: Sequence[Evidence]) -> tuple[list[E
 
     A link of the chain must end at the position of a piece, and no later link may hold records that arrived by its
     `until`. The piece covers nothing before the last break or doubt up to its position; for one of level `stream`,
-    which compared the records themselves, only breaks count.
+    which compared the records themselves, only breaks count. A loss is a doubt and nothing else.
     """
     proven: list[Evidence] = []
     doubts: list[Doubt] = []
     adopted = {piece.position: piece.until_ms for piece in pieces if piece.kind is Kind.ADOPTED}
     for piece in pieces:
         interval = Interval(piece.from_ms, piece.until_ms)
+        if piece.is_loss:
+            doubts.append(Doubt(Reason.LOST, interval))
+            continue
         reason, floor_ms = _support(chain, piece, adopted)
         if reason is None:
             proven.append(piece._replace(from_ms=min(max(piece.from_ms, floor_ms), piece.until_ms)))

@@ -2,7 +2,9 @@
 
 A piece of evidence states an interval `(from, until]`, a position (or none) and a continuity. *Proven* means:
 everything that arrived on the shard in the interval lies at or before the position, and is archived. Any other
-continuity covers nothing and only begins a new interval at its `until`; it never cancels other evidence.
+continuity covers nothing and only begins a new interval at its `until`; it never cancels other evidence. The one
+exception is a *loss*: level `stream` saw records of its interval in the stream that were not archived, so nothing
+proves that interval until a later comparison answers it (`unanswered`).
 
     segment   until = start of its minute - 60 s, not its greatest arrival time: arrival times step back in a shard
               an interval that it begins (nothing proves what lies before) opens at the start of its minute + 120 s
@@ -23,7 +25,7 @@ from minutebook.format.arrival import ARRIVAL_STEP_BACK_MS
 from minutebook.format.metadata import Continuity, Predecessor, SegmentMetadata
 from minutebook.format.minute import MINUTE_MS
 from minutebook.format.position import Position
-from minutebook.format.read_mark import ReadMark
+from minutebook.format.read_mark import MarkKind, ReadMark
 
 SURELY_HELD_MS: Final = 24 * 60 * MINUTE_MS - 5 * MINUTE_MS
 """Records of this age are not trimmed under any retention: the least is 24 h; 5 min are a margin."""
@@ -57,6 +59,11 @@ class Evidence(NamedTuple):
         """The times that it covers if the chain supports it: none, unless it is proven."""
         until_ms = FOREVER if self.kind is Kind.END else self.until_ms
         return Interval(self.from_ms if self.continuity is Continuity.PROVEN else self.until_ms, until_ms)
+
+    @property
+    def is_loss(self) -> bool:
+        """Return whether records that arrived in the interval were in the stream and not in the archive."""
+        return self.kind is Kind.STREAM and self.continuity is Continuity.LOST
 
 
 class EvidenceLink(NamedTuple):
@@ -151,6 +158,26 @@ def mark_evidence(mark: ReadMark, stored_ms: int | None = None) -> Evidence:
     """Return the evidence of a read mark, a proof of an end, or an audit of level `stream`."""
     kind = Kind(mark.kind.value)
     return Evidence(mark.shard_id, kind, mark.from_ms, mark.until_ms, mark.position, mark.continuity, stored_ms)
+
+
+def unanswered(marks: Iterable[ReadMark]) -> list[ReadMark]:
+    """Return the marks without losses that a later comparison has answered, in the order given.
+
+    An answer carries the writer of the loss, which only an audit that had read the loss can know. So it was made
+    later, whatever the objects' LastModified, which a copy of the archive does not keep.
+    """
+    given = list(marks)
+    answers = {
+        mark._replace(position=None)
+        for mark in given
+        if mark.kind is MarkKind.STREAM and mark.continuity is Continuity.PROVEN
+    }
+    return [
+        mark
+        for mark in given
+        if not mark_evidence(mark).is_loss
+        or mark._replace(continuity=Continuity.PROVEN, position=None) not in answers
+    ]
 
 
 def adopted_evidence(shard_id: str, position: Position, *, stored_ms: int, held: bool) -> Evidence:

@@ -65,7 +65,8 @@ class ShardCoverage:
         skipped = [blocked for skip in facts.skips for blocked in self._skipped(skip)]
         self.doubts = [*self._chain.doubts, *doubts, *(Doubt(Reason.SKIPPED, interval) for interval in skipped)]
         proven = (*self._chain.intervals, *(piece.interval for piece in self._pieces))
-        self.covered = difference(proven, skipped)
+        lost = (Interval(piece.from_ms, piece.until_ms) for piece in facts.pieces if piece.is_loss)
+        self.covered = difference(proven, [*skipped, *lost])
         opened = [node.link.until_ms for node in self._chain.nodes if node.link.kind is Kind.SEGMENT]
         opened += [piece.until_ms for piece in facts.pieces if piece.kind is Kind.READ]
         self.open_until_ms = max(opened, default=0)

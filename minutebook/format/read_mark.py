@@ -7,6 +7,10 @@ everything that a proof needs, so one LIST of a date reads all marks; the body r
 KCL did not deliver. A mark is stored under every date that its interval touches, with the same name: judging a day
 takes one LIST of its folder. The name contains the writer, so two writers never share a key.
 
+A mark of kind `stream` and continuity `lost` says that the stream held records of the interval which were not
+archived. It has no position. A proven mark of kind `stream` with the same interval and the same writer answers it: an
+audit that had read the lost mark found all of these records archived.
+
 `from` is the `until` of the preceding evidence in epoch milliseconds, or `birth` for a child shard that was read from
 its first record on. `position` is `<sequence>.<sub>` of the last archived record, or `none`; a colon is not safe in
 keys.
@@ -82,12 +86,14 @@ class _Document(msgspec.Struct, frozen=True, kw_only=True):
 def mark_days(mark: ReadMark, *, born_after_ms: int | None = None) -> list[Day]:
     """Return the UTC days whose folders hold the mark.
 
-    A proven mark covers time since `from` and is stored under every day from there on; any other only starts a new
-    interval, under the day of its `until`. The proof of an end is stored under the day after as well, because the
-    shard may have closed after its `until`, and `end.json` is written still later. `born_after_ms` is a time before
-    the creation of a shard that was read from its birth; without it the first day is the one before `until`.
+    A proven mark, and a lost one of kind `stream`, is about the time since `from` and is stored under every day from
+    there on. Any other only starts a new interval, under the day of its `until`. The proof of an end is stored under
+    the day after as well, because the shard may have closed after its `until`, and `end.json` is written still later.
+    `born_after_ms` is a time before the creation of a shard that was read from its birth; without it the first day is
+    the one before `until`.
     """
-    begin = mark.from_ms if mark.continuity is Continuity.PROVEN else mark.until_ms
+    is_about_interval = mark.continuity is Continuity.PROVEN or mark.kind is MarkKind.STREAM
+    begin = mark.from_ms if is_about_interval else mark.until_ms
     if begin == BIRTH:
         yesterday_ms = day_of_ms(mark.until_ms).shift(-1).begin_ms
         begin = yesterday_ms if born_after_ms is None else min(born_after_ms, mark.until_ms)

@@ -113,8 +113,9 @@ class EvidenceSet:
 
     def pieces(self, shard_id: str) -> Iterator[evidence.Evidence]:
         """Yield the evidence of a shard other than segments."""
-        for mark, stored_ms in sorted(self.marks.get(shard_id, {}).items(), key=lambda pair: str(pair[0])):
-            yield evidence.mark_evidence(mark, stored_ms)
+        marks = self.marks.get(shard_id, {})
+        for mark in evidence.unanswered(sorted(marks, key=str)):
+            yield evidence.mark_evidence(mark, marks[mark])
         markers = self._statements.of(shard_id)
         if markers.adopted is not None:
             position, stored_ms = markers.adopted.adopted_position(), markers.adopted_stored_ms

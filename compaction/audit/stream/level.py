@@ -4,12 +4,21 @@ What cannot be compared becomes a check: records that have left the stream, shar
 and records that are not archived yet. A record that the stream holds and the archive does not is
 
     at or before the position that the shard's reader has passed .. missing_in_archive, a defect: nobody brings it
-    behind that, of a shard that was read to its end .............. the same, unless the end names it as undelivered
+    behind that, of a shard that was read to its end .............. the same
+    kept under _undelivered/, or named by the shard's end ......... `undelivered`, which is a warning
     behind that, however old it is ............................... unknown: a consumer that lags will still bring it
 
 The slices of a shard are read one after another, so that its share of the stream's reads is never taken twice: each
-round of tasks reads the next slice of every shard. The driver sees counts and samples. What a whole comparison proves
-is stored as marks.
+round of tasks reads the next slice of every shard. The driver sees counts and samples.
+
+Read marks keep the result, because the stream trims what was compared:
+
+    proven    a whole comparison of a shard that lacked nothing
+    lost      minutes in which missing records arrived, of a part of a comparison, too. It stands against all other
+              evidence of these minutes, whoever wrote that and when
+    answer    a proven mark for each lost one that this audit had read and whose records it found archived since, with
+              the interval and the writer of the lost one, which is void from then on. Where the stream has trimmed the
+              interval nothing answers it, and the day has to be accepted
 """
 
 from collections import defaultdict
@@ -35,14 +44,16 @@ from compaction.job.context import JobContext
 from compaction.stream.kinesis import ListedShards, ReadLog, ReadSpan
 from compaction.verdict.audit_document import AuditCheck
 from compaction.verdict.findings import Finding
-from minutebook.coverage.evidence import SURELY_HELD_MS, Kind
-from minutebook.coverage.intervals import Interval
+from minutebook.coverage.evidence import SURELY_HELD_MS, Kind, mark_evidence, unanswered
+from minutebook.coverage.intervals import Interval, union
 from minutebook.coverage.shard_coverage import ShardFacts
 from minutebook.errors import StreamRefused, StreamUnavailable
 from minutebook.format.arrival import ARRIVAL_STEP_BACK_MS
+from minutebook.format.coverage_markers import UNDELIVERED
+from minutebook.format.day import Day
 from minutebook.format.markers import ApplicationRecord
 from minutebook.format.metadata import Continuity
-from minutebook.format.minute import iso_time
+from minutebook.format.minute import MINUTE_MS, iso_time
 from minutebook.format.position import Position
 from minutebook.format.read_mark import MarkKind, ReadMark, encode_read_mark, mark_days, read_mark_key
 from minutebook.proof.reading import ScopeFacts
@@ -51,13 +62,15 @@ from minutebook.proof.reading import ScopeFacts
 class StreamResult(NamedTuple):
     """Findings and checks of the level, how many records were compared, and how each shard was read.
 
-    `shards` holds those of which the whole scope was read in one unbroken piece, and no others.
+    `shards` holds those of which the whole scope was read in one unbroken piece, and no others. `lost` are the times
+    in which the missing records of a shard arrived.
     """
 
     findings: tuple[Finding, ...]
     checks: tuple[AuditCheck, ...]
     compared: int
     shards: Mapping[str, tuple[Comparison, ReadLog]] = {}
+    lost: Mapping[str, tuple[Interval, ...]] = {}
 
 
 class ComparisonRequest(NamedTuple):
@@ -104,7 +117,12 @@ def compare_with_stream(
         for shard, result in results.items()
         if not result.error and not result.log.is_broken
     }
-    return StreamResult(findings, tuple(checks), compared, {} if window.is_sample else whole)
+    lost = {
+        shard: union(Interval(minute * MINUTE_MS, (minute + 1) * MINUTE_MS) for minute in minutes)
+        for shard, result in results.items()
+        if (minutes := result.comparison.lost_minutes)
+    }
+    return StreamResult(findings, tuple(checks), compared, {} if window.is_sample else whole, lost)
 
 
 def _unread(check: str, message: str) -> StreamResult:
@@ -166,6 +184,7 @@ class _Rounds:
         self._stream = stream
         self._ends = ends
         self._window = window
+        self._undelivered = kept_undelivered(context, inventory.day)
         self._segments: dict[str, list[ArchivedSegment]] = defaultdict(list)
         for segment in segments:
             self._segments[segment.metadata.shard_id].append(segment)
@@ -189,7 +208,8 @@ class _Rounds:
         first, before = (state.results[0].log, state.results[-1].log) if state.results else (None, None)
         markers = self._markers.shards.get(shard_id, ShardMarkers())
         end, application = markers.end, self._markers.application
-        undelivered = frozenset(map(int, end.undelivered)) if end is not None else frozenset[int]()
+        undelivered = self._undelivered.get(shard_id, frozenset())
+        undelivered |= frozenset(map(int, end.undelivered)) if end is not None else frozenset[int]()
         since_ms = first.since_ms if first is not None and first.is_trimmed else 0
         begin_ms, end_ms = self._window.times(shard_id)
         assert self._context.stream is not None  # noqa: S101 - for the type checker: `compare_with_stream` has checked
@@ -215,6 +235,18 @@ class _Rounds:
             # The slice before has read to the stream's end: what the archive holds behind it, the stream does not.
             read=before is None or before.next_sequence is not None,
         )
+
+
+def kept_undelivered(context: JobContext, day: Day) -> dict[str, frozenset[int]]:
+    """Return, by shard, the sequence numbers of the day's records that KCL did not deliver and that are kept."""
+    folder = f"{context.place.prefix}{UNDELIVERED}{day}/"
+    kept: dict[str, set[int]] = defaultdict(set)
+    for key in context.archive.keys(folder):
+        shard_id, _, name = key.removeprefix(folder).partition("/")
+        sequence = name.removesuffix(".json")
+        if sequence.isdecimal() and sequence.isascii():
+            kept[shard_id].add(int(sequence))
+    return {shard_id: frozenset(sequences) for shard_id, sequences in kept.items()}
 
 
 def _checks(results: Mapping[str, SliceResult], gone: set[str], window: ComparedWindow) -> list[AuditCheck]:
@@ -259,18 +291,47 @@ def _compared(results: Mapping[str, SliceResult], window: ComparedWindow) -> Aud
     return AuditCheck(id="stream_sample", status="warning", message=f"{message}: {window.describe(list(results))}")
 
 
-def store_stream_marks(context: JobContext, compared: StreamResult, facts: ScopeFacts) -> None:
-    """Store what a comparison proves, so that it lasts: read marks of kind `stream`, under each of their days.
+def store_stream_marks(
+    context: JobContext, compared: StreamResult, facts: ScopeFacts, before: Iterable[ReadMark]
+) -> None:
+    """Store the result of a comparison as read marks of kind `stream`, under each of their days.
 
-    The stream trims what was compared, and later audits could not repeat the comparison.
+    `before` are the marks that were read before anything was compared.
     """
+    scope, marks = facts.query.scope, list[ReadMark]()
+    for shard, lost in compared.lost.items():
+        marks += lost_marks(shard, scope, lost, writer=context.new_id())
     for shard, (comparison, log) in compared.shards.items():
         of_shard = facts.shards.get(shard, ShardFacts(shard))
-        mark = stream_mark(of_shard, facts.query.scope, comparison, log, writer=context.new_id())
-        if mark is None:
-            continue
+        mark = stream_mark(of_shard, scope, comparison, log, writer=context.new_id())
+        if mark is not None:
+            marks += [mark, *answers(mark, before)]
+    for mark in marks:
         for day in mark_days(mark):
             context.archive.put_if_absent(read_mark_key(context.place.prefix, day, mark), encode_read_mark(mark))
+
+
+def lost_marks(shard_id: str, scope: Interval, lost: Iterable[Interval], *, writer: str) -> list[ReadMark]:
+    """Return the marks of a shard's lost times, within the scope.
+
+    They name no position: whatever the chain holds or will hold does not matter to them.
+    """
+    times = [Interval(max(one.from_ms, scope.from_ms), min(one.until_ms, scope.until_ms)) for one in lost]
+    return [
+        ReadMark(shard_id, MarkKind.STREAM, Continuity.LOST, *one, None, writer) for one in times if not one.is_empty
+    ]
+
+
+def answers(mark: ReadMark, before: Iterable[ReadMark]) -> list[ReadMark]:
+    """Return an answer to each lost mark that was read before the comparison and lies within what it proves."""
+    return [
+        mark._replace(from_ms=lost.from_ms, until_ms=lost.until_ms, writer=lost.writer)
+        for lost in unanswered(before)
+        if lost.shard_id == mark.shard_id
+        and mark_evidence(lost).is_loss
+        and mark.from_ms <= lost.from_ms
+        and lost.until_ms <= mark.until_ms
+    ]
 
 
 def stream_mark(

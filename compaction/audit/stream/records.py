@@ -13,8 +13,10 @@ import msgspec
 from compaction.inventory.segments import ArchivedSegment
 from compaction.stream.kinesis import Sent
 from compaction.verdict.findings import SAMPLES, Code, Finding, finding
+from minutebook.errors import FormatError
 from minutebook.format.minute import minute_of, minute_text
-from minutebook.format.position import Position
+from minutebook.format.position import Position, SequenceRange
+from minutebook.store.storage import ObjectChanged
 
 
 class Archived(NamedTuple):
@@ -30,8 +32,8 @@ class Bounds(NamedTuple):
 
     Before `since_ms` records have left the stream. `end` is the last position that the shard's reader has passed, by
     anything that is stored (None: nothing is): what lies behind it, however old, is still to be delivered. Once the
-    shard was read to its end (`is_ended`) nothing is. `undelivered` are the sequence numbers that the end marker says
-    KCL did not deliver: they lie under `_undelivered/`, and are a finding of their own.
+    shard was read to its end (`is_ended`) nothing is. `undelivered` are the sequence numbers of records that KCL
+    did not deliver: they lie under `_undelivered/`, and are a finding of their own.
     """
 
     since_ms: int
@@ -48,12 +50,15 @@ class Comparison(NamedTuple):
     """What the comparison of one shard found.
 
     `to_come` counts records behind the archive's end, of which the oldest arrived at `to_come_since_ms`.
+    `lost_minutes` are those in which missing records arrived. Records inside a segment that cannot be read do not
+    count there: the segment is a finding by itself, and a repair brings them back.
     """
 
     findings: tuple[Finding, ...]
     compared: int
     to_come: int
     to_come_since_ms: int | None = None
+    lost_minutes: frozenset[int] = frozenset()
 
 
 def joined(slices: Sequence[Comparison]) -> Comparison:
@@ -69,6 +74,7 @@ def joined(slices: Sequence[Comparison]) -> Comparison:
         sum(comparison.compared for comparison in slices),
         sum(comparison.to_come for comparison in slices),
         min(since, default=None),
+        frozenset[int]().union(*(comparison.lost_minutes for comparison in slices)),
     )
 
 
@@ -121,14 +127,68 @@ class _Absent:
         self.missing = _Tally(Code.MISSING_IN_ARCHIVE, "the stream holds records that the archive does not")
         self.to_come = 0
         self.since_ms: int | None = None
+        self.lost_minutes: set[int] = set()
         self._bounds = bounds
 
-    def add(self, sent: Sent) -> None:
+    def add(self, sent: Sent, *, is_readable: bool) -> None:
         if self._bounds.is_to_come(sent.position):
             self.to_come += 1
             self.since_ms = sent.arrival_ms if self.since_ms is None else min(self.since_ms, sent.arrival_ms)
         elif sent.position.sequence not in self._bounds.undelivered:
             self.missing.add(minute_of(sent.arrival_ms), sent.position)
+            if is_readable:
+                self.lost_minutes.add(minute_of(sent.arrival_ms))
+
+
+class _Archive:
+    """What the archive holds, segment by segment, and what of it the stream has not shown yet."""
+
+    def __init__(
+        self,
+        segments: Iterable[ArchivedSegment],
+        read: Callable[[ArchivedSegment], Iterable[Archived]],
+        since_ms: int,
+    ) -> None:
+        self.extra = _Tally(Code.NOT_IN_STREAM, "the archive holds records that the stream does not")
+        self._read = read
+        self._since_ms = since_ms
+        self._waiting = deque(sorted(segments, key=lambda segment: segment.metadata.first))
+        self._unmatched: dict[Position, tuple[Archived, ArchivedSegment]] = {}
+        self._unreadable: list[SequenceRange] = []
+
+    def take(self, position: Position) -> tuple[Archived, ArchivedSegment] | None:
+        """Return the record at a position; positions ascend."""
+        while self._waiting and self._waiting[0].metadata.first <= position:
+            segment = self._waiting.popleft()
+            self._settle(segment.metadata.first)
+            self._open(segment)
+        return self._unmatched.pop(position, None)
+
+    def is_readable(self, position: Position) -> bool:
+        """Return whether no segment that could not be read spans the position of the last record taken."""
+        self._unreadable = [span for span in self._unreadable if position <= span.last]
+        return not any(position in span for span in self._unreadable)
+
+    def finish(self) -> None:
+        """Count all that the stream has not shown."""
+        for segment in self._waiting:
+            self._open(segment)
+            self._settle(None)
+        self._settle(None)
+
+    def _open(self, segment: ArchivedSegment) -> None:
+        try:
+            for record in self._read(segment):
+                self._unmatched[record.position] = record, segment
+        except (FormatError, ObjectChanged):  # level keys reports it
+            self._unreadable.append(segment.metadata.span)
+
+    def _settle(self, before: Position | None) -> None:
+        """Count what the archive holds before a position and the stream has not shown."""
+        for position in sorted(position for position in self._unmatched if before is None or position < before):
+            _, segment = self._unmatched.pop(position)
+            if segment.metadata.arrival_min_ms >= self._since_ms:
+                self.extra.add(segment.metadata.minute, position, segment.key)
 
 
 def compare_shard(
@@ -141,41 +201,26 @@ def compare_shard(
 ) -> Comparison:
     """Compare a shard, or a slice of it.
 
+    `read` raises FormatError or ObjectChanged for a segment that cannot be read: it then holds what it has yielded.
     `is_whole` is asked when the stream has been read: where records of it may have been passed over, nothing that the
     archive holds is called foreign to it.
     """
     absent = _Absent(bounds)
-    extra = _Tally(Code.NOT_IN_STREAM, "the archive holds records that the stream does not")
     altered = _Tally(Code.NOT_IN_STREAM, "the archive holds other bytes than the stream at these positions")
-    waiting = deque(sorted(segments, key=lambda segment: segment.metadata.first))
-    unmatched: dict[Position, tuple[Archived, ArchivedSegment]] = {}
+    archive = _Archive(segments, read, bounds.since_ms)
     compared = 0
-
-    def settle(before: Position | None) -> None:
-        """Count what the archive holds before a position and the stream has not shown."""
-        for position in sorted(position for position in unmatched if before is None or position < before):
-            _, segment = unmatched.pop(position)
-            if segment.metadata.arrival_min_ms >= bounds.since_ms:
-                extra.add(segment.metadata.minute, position, segment.key)
-
     for sent in stream:
-        while waiting and waiting[0].metadata.first <= sent.position:
-            segment = waiting.popleft()
-            settle(segment.metadata.first)
-            unmatched |= {record.position: (record, segment) for record in read(segment)}
         compared += 1
-        if sent.position not in unmatched:
-            absent.add(sent)
+        archived = archive.take(sent.position)
+        if archived is None:
+            absent.add(sent, is_readable=archive.is_readable(sent.position))
             continue
-        record, segment = unmatched.pop(sent.position)
+        record, segment = archived
         if (record.partition_key, record.data) != (sent.partition_key, sent.data):
             altered.add(segment.metadata.minute, sent.position, segment.key)
     tallies = [absent.missing, altered]
     if is_whole():
-        for segment in waiting:
-            unmatched |= {record.position: (record, segment) for record in read(segment)}
-            settle(None)
-        settle(None)
-        tallies.insert(1, extra)
+        archive.finish()
+        tallies.insert(1, archive.extra)
     findings = tuple(about for tally in tallies for about in tally.findings(shard_id))
-    return Comparison(findings, compared, absent.to_come, absent.since_ms)
+    return Comparison(findings, compared, absent.to_come, absent.since_ms, frozenset(absent.lost_minutes))

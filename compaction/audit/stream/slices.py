@@ -10,7 +10,7 @@ from compaction.inventory.segments import ArchivedSegment
 from compaction.shard_groups.opened import open_in_task
 from compaction.stream.kinesis import ArchivedStream, ReadLog, ReadSpan, Sent
 from minutebook.compression import compression_of
-from minutebook.errors import FormatError, StreamRefused, StreamUnavailable
+from minutebook.errors import StreamRefused, StreamUnavailable
 from minutebook.format.day import Day
 from minutebook.format.keys import duplicates_key
 from minutebook.format.minute import MINUTE_MS, minute_text
@@ -20,7 +20,7 @@ from minutebook.format.segment import inflate
 from minutebook.retry import until_known
 from minutebook.store.parallel import in_parallel
 from minutebook.store.retrying import RetryingStorage
-from minutebook.store.storage import Address, ObjectChanged
+from minutebook.store.storage import Address
 from minutebook.wording import some_of
 
 SLICE_BYTES: Final = 256 << 20
@@ -179,21 +179,18 @@ def _promised(order: SliceOrder, sent: Iterator[Sent]) -> Iterator[Sent]:
 def _archived_records(storage: RetryingStorage, prefix: str, segment: ArchivedSegment) -> Iterator[Archived]:
     """Yield a segment's records, and those that were dropped from it as producer duplicates.
 
-    An object that cannot be read is reported at level keys; here it simply holds nothing.
+    Raises FormatError or ObjectChanged for an object that cannot be read.
     """
     metadata = segment.metadata
-    try:
-        for line in _lines(storage, segment.key, segment.row.etag):
-            yield _archived(decode_line(line)[1])
-        if not metadata.dropped:
-            return
-        slot = (metadata.shard_id, metadata.minute, metadata.first, metadata.writer, compression_of(segment.key))
-        for line in _lines(storage, duplicates_key(prefix, *slot), None):
-            record = decode_dropped_line(line)[1]
-            if record.position in metadata.span:
-                yield _archived(record)
-    except (FormatError, ObjectChanged):
+    for line in _lines(storage, segment.key, segment.row.etag):
+        yield _archived(decode_line(line)[1])
+    if not metadata.dropped:
         return
+    slot = (metadata.shard_id, metadata.minute, metadata.first, metadata.writer, compression_of(segment.key))
+    for line in _lines(storage, duplicates_key(prefix, *slot), None):
+        record = decode_dropped_line(line)[1]
+        if record.position in metadata.span:
+            yield _archived(record)
 
 
 def _lines(storage: RetryingStorage, key: str, etag: str | None) -> Iterator[bytes]:

@@ -14,7 +14,7 @@ VERDICTS: Final = (
     ),
     Mutation(
         "judge a day once that changes while it is read",
-        Change("compaction.audit.audit:is_in_motion", "now.digest() != before.digest()", "now is before"),
+        Change("compaction.audit.audit:has_changed", "now.digest() != before.digest()", "now is before"),
         tests=("test_segments_that_are_committed_while_the_day_is_read_are_no_defect",),
     ),
     Mutation(
@@ -33,6 +33,38 @@ VERDICTS: Final = (
             "test_a_marker_that_names_its_own_shard_as_kin_is_not_believed",
             "test_a_shard_that_names_itself_as_its_parent_is_judged_whole",
         ),
+    ),
+    Mutation(
+        "let other evidence of its time cover a loss",
+        Change("minutebook.coverage.shard_coverage:ShardCoverage.__init__", "[*skipped, *lost]", "skipped"),
+        tests=(
+            "test_nothing_proves_what_was_seen_to_be_lost",
+            "test_a_loss_that_level_stream_sees_withdraws_the_day_for_good",
+        ),
+    ),
+    Mutation(
+        "let any comparison of its time answer a loss",
+        Change(
+            "minutebook.coverage.evidence:unanswered",
+            "mark._replace(position=None)",
+            "mark._replace(position=None, writer='')",
+        ),
+        Change(
+            "minutebook.coverage.evidence:unanswered",
+            "mark._replace(continuity=Continuity.PROVEN, position=None)",
+            "mark._replace(continuity=Continuity.PROVEN, position=None, writer='')",
+        ),
+        tests=("test_only_its_own_answer_voids_a_loss",),
+    ),
+    Mutation(
+        "mark as lost what was committed while the stream was read",
+        Change("compaction.audit.audit:audit_day", "compared.lost and has_changed(context, examined)", "False"),
+        tests=("test_what_is_committed_while_the_stream_is_read_is_no_loss",),
+    ),
+    Mutation(
+        "mark as lost what an unreadable segment holds",
+        Change("compaction.audit.stream.records:_Absent.add", "is_readable", "True"),
+        tests=("test_a_segment_that_cannot_be_read_is_no_loss",),
     ),
     Mutation(
         "call a record missing that a lagging consumer will bring",
@@ -106,7 +138,7 @@ VERDICTS: Final = (
     ),
     Mutation(
         "believe no read mark",
-        Change("minutebook.proof.evidence_set:EvidenceSet.pieces", "self.marks.get(shard_id, {}).items()", "[]"),
+        Change("minutebook.proof.evidence_set:EvidenceSet.pieces", "self.marks.get(shard_id, {})", "{}"),
         tests=("test_a_quiet_shard_with_marks_is_clean",),
     ),
     Mutation(

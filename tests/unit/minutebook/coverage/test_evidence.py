@@ -12,6 +12,7 @@ from minutebook.coverage.evidence import (
     mark_evidence,
     run_of,
     segment_link,
+    unanswered,
 )
 from minutebook.coverage.intervals import FOREVER, Interval
 from minutebook.format.metadata import Continuity, SegmentMetadata
@@ -127,3 +128,25 @@ def test_a_shard_had_ended_when_the_first_proof_says_so(
 def test_the_run_stands_before_the_last_hyphen(writer: str, run: str | None) -> None:
     """Ids of older versions name none."""
     assert run_of(writer) == run
+
+
+LOSS = ReadMark(SHARD, MarkKind.STREAM, LOST, at(3), at(4), None, "run-1")
+ANSWER = LOSS._replace(continuity=PROVEN, position=Position(9))
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        ANSWER._replace(writer="run-2"),
+        ANSWER._replace(from_ms=at(2)),
+        ANSWER._replace(until_ms=at(5)),
+        ANSWER._replace(kind=MarkKind.READ),
+        ANSWER._replace(shard_id="shardId-000000000001"),
+        ANSWER._replace(continuity=UNPROVEN),
+    ],
+)
+def test_only_its_own_answer_voids_a_loss(other: ReadMark) -> None:
+    """The same interval and the same writer, by a comparison; in any order of marks."""
+    assert unanswered([LOSS, other]) == [LOSS, other]
+    for marks in ([LOSS, other, ANSWER], [ANSWER, LOSS, other]):
+        assert unanswered(marks) == [mark for mark in marks if mark != LOSS]

@@ -141,3 +141,20 @@ def test_a_shard_that_was_archived_before_is_not_excused_by_an_adoption() -> Non
     assert coverage(first(1), pieces=(ADOPTED,)).adopted_ms is None
     assert coverage(pieces=(ADOPTED, piece(at(0), at(1)))).adopted_ms is None
     assert coverage(pieces=(piece(at(0), at(1)),)).adopted_ms is None
+
+
+def test_nothing_proves_what_was_seen_to_be_lost() -> None:
+    """Segments, marks, a proven end and other comparisons of that time; what lies around it stays proven."""
+    loss = piece(at(3), at(3, 1), kind=Kind.STREAM, continuity=LOST)
+    proofs = [piece(at(0), at(8), kind=kind) for kind in (Kind.READ, Kind.END, Kind.STREAM, Kind.EXPIRED)]
+    for pieces in ((proof, loss) for proof in proofs):
+        found = coverage(pieces=pieces)
+        assert found.gaps(at(0), at(8)) == (Gap(Interval(at(3), at(3, 1)), (Reason.LOST,)),)
+    chain = coverage(first(1), link(2, 5), pieces=(loss,))
+    assert chain.gaps(at(0), at(4)) == (Gap(Interval(at(3), at(3, 1)), (Reason.LOST,)),)
+
+
+def test_a_loss_proves_nothing_and_begins_nothing() -> None:
+    """It shows no shard open, and no time from which the shard must be covered."""
+    found = coverage(pieces=(piece(at(3), at(4), kind=Kind.STREAM, continuity=LOST),))
+    assert (found.covered, found.evidence, found.begins_ms(), found.seen_open_ms) == ((), [], FOREVER, None)

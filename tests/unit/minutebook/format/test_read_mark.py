@@ -168,3 +168,13 @@ def test_a_mark_has_a_key_under_each_of_its_days(mark: ReadMark) -> None:
     """Each is read back as the same mark."""
     for day in mark_days(mark):
         assert parse_read_mark_key("", read_mark_key("", day, mark)) == (day, mark._replace(undelivered=()))
+
+
+def test_a_lost_mark_of_the_stream_lies_under_each_day_of_its_interval() -> None:
+    """A judgement of any of them lists it."""
+    lost = MARK._replace(
+        kind=MarkKind.STREAM, continuity=Continuity.LOST, until_ms=DAY.end_ms, position=None, undelivered=()
+    )
+    assert mark_days(lost) == [DAY, DAY.shift(1)]
+    for day in mark_days(lost):
+        assert parse_read_mark_key("raw/", read_mark_key("raw/", day, lost)) == (day, lost)

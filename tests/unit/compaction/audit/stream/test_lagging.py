@@ -9,7 +9,9 @@ from compaction.audit.audit import audit_day
 from compaction.job.context import AuditOptions
 from compaction.verdict.audit_document import EXIT_CODES, Audit
 from consumer.stream.port import StreamIdentity
+from minutebook.format.coverage_markers import UndeliveredRecord, encode_coverage_marker, undelivered_key
 from minutebook.format.day import Day
+from minutebook.format.document import FORMAT
 from minutebook.format.minute import MINUTE_MS
 from minutebook.format.position import Position
 from minutebook.format.record import Record
@@ -119,3 +121,25 @@ def test_a_consumer_that_has_caught_up_is_clean(lagging: Lagging) -> None:
     lagging.scene.segment(SHARD, DAY.first_minute + 700, [sent(700)])
     found = lagging.audit(*MINUTES[:4])
     assert (found.verdict, found.findings) == ("clean", ())
+
+
+def test_what_kcl_would_not_deliver_and_is_kept_is_no_loss(lagging: Lagging) -> None:
+    """The reader has passed it. It is kept as it is, and the finding about that changes no verdict."""
+    kept = sent(400)
+    marker = UndeliveredRecord(
+        format=FORMAT,
+        shard=SHARD,
+        sequence_number=str(kept.position.sequence),
+        first_sub=0,
+        reason="malformed",
+        partition_key="k",
+        arrival_ms=kept.arrival_ms,
+        data_base64="",
+        writer="w",
+        written_at="",
+    )
+    key = undelivered_key(PREFIX, SHARD, kept.arrival_ms, kept.position.sequence)
+    lagging.scene.store.put_if_absent(key, encode_coverage_marker(marker), {}, "application/json")
+    found = lagging.audit(5, 300, 400, 600)
+    assert (missing(found), found.verdict) == ([], "clean")
+    assert [about.code for about in found.findings] == ["undelivered"]

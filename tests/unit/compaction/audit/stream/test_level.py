@@ -1,6 +1,6 @@
 """Level `stream`: what a part of the shards, or of the day, proves, what it does not, and its marks."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -52,6 +52,7 @@ class Failing(HeldStream):
     """Cannot be read in one shard, or loses records in front of its reader."""
 
     fault: str = ""
+    meanwhile: Callable[[], object] | None = None
 
     def read(self, shard_id: str, reach: ReadSpan, log: ReadLog) -> Iterator[Sent]:
         """Fail in the second shard."""
@@ -66,6 +67,8 @@ class Failing(HeldStream):
         if shard_id == TWO and self.fault == "unavailable":
             raise StreamUnavailable("throttled for two minutes")
         yield from found[5:]
+        if self.meanwhile is not None:
+            self.meanwhile()
 
 
 class Compared(NamedTuple):
@@ -74,13 +77,26 @@ class Compared(NamedTuple):
     folder: Path
     storage: Storage
 
-    def audit(self, *, fault: str = "", sample: int | None = None, lost: int | None = None) -> Audit:
-        """Audit the day so far; the stream holds one record more where `lost` names its minute."""
+    def audit(
+        self,
+        *,
+        fault: str = "",
+        sample: int | None = None,
+        lost: int | None = None,
+        oldest_ms: int | None = None,
+        now_ms: int = NOW_MS,
+        meanwhile: Callable[[], object] | None = None,
+    ) -> Audit:
+        """Audit the day so far; the stream holds one record more where `lost` names its minute.
+
+        `meanwhile` happens when the stream has been read.
+        """
         extra = [] if lost is None else [lost]
         rows = [sent(minute) for minute in sorted([*MINUTES, *extra])]
-        held = Failing(STREAM_ARN, BEGIN_MS, {ONE: rows, TWO: rows}, NOW_MS)
-        held.fault = fault
-        given = job_context(self.folder, clock=ManualClock(NOW_MS))
+        rows = [row for row in rows if oldest_ms is None or row.arrival_ms >= oldest_ms]
+        held = Failing(STREAM_ARN, BEGIN_MS, {ONE: rows, TWO: rows}, now_ms, oldest_ms)
+        held.fault, held.meanwhile = fault, meanwhile
+        given = job_context(self.folder, clock=ManualClock(now_ms))
         given = given._replace(stream=lambda: held, shards=held.listed)  # type: ignore[arg-type,return-value]  # the reader's methods
         options = AuditOptions(level="stream", so_far_ms=NOW_MS - 5 * MINUTE_MS, sample_minutes=sample)
         return audit_day(given, DAY, options).audit
@@ -169,6 +185,114 @@ def test_a_sample_as_long_as_the_day_is_none(compared: Compared) -> None:
     """All of it is compared, and proven."""
     assert compared.audit(sample=1440).verdict == "clean"
     assert compared.marked() == {ONE, TWO}
+
+
+def keys_audit(compared: Compared) -> Audit:
+    """Audit the day so far without the stream's records."""
+    held = HeldStream(STREAM_ARN, BEGIN_MS, {ONE: [], TWO: []}, NOW_MS)
+    given = job_context(compared.folder, clock=ManualClock(NOW_MS))._replace(shards=held.listed)  # type: ignore[arg-type]  # the part that is read
+    return audit_day(given, DAY, AuditOptions(so_far_ms=NOW_MS - 5 * MINUTE_MS)).audit
+
+
+def lost_times(audit: Audit) -> list[tuple[str | None, str, str]]:
+    """Return the shard and the times that are lost."""
+    return [(about.shard, about.begins, about.until) for about in audit.findings if "lost" in about.reasons]
+
+
+def object_of(compared: Compared, minute: int, shard: str = ONE) -> str:
+    """Return the key of the segment of a minute."""
+    [key] = [
+        row.key
+        for row in compared.storage.list_objects(PREFIX)
+        if shard in row.key and f"{1000 + minute}-" in row.key.rpartition("/")[2] and "/_" not in row.key
+    ]
+    return key
+
+
+LOST_MINUTE = ("2026-11-20T01:47:00.000Z", "2026-11-20T01:48:00.000Z")
+
+
+def test_a_loss_lasts_against_all_that_is_proven(compared: Compared) -> None:
+    """Only the stream ever showed it; segments and an earlier comparison prove the same time, and the rest of it."""
+    assert (compared.audit().verdict, keys_audit(compared).verdict) == ("clean", "clean")
+    assert compared.audit(lost=107).verdict == "defects"
+    for _ in range(2):
+        found = keys_audit(compared)
+        assert found.verdict == "defects"
+        assert lost_times(found) == [(ONE, *LOST_MINUTE), (TWO, *LOST_MINUTE)]
+        assert {(about.code, about.severity) for about in found.findings} == {("broken_chain", "defect")}
+
+
+def test_a_comparison_of_another_run_washes_no_loss_away(compared: Compared) -> None:
+    """One that had not read the lost mark may be older, whenever its own mark was stored or copied."""
+    compared.audit(lost=107)
+    folder = read_mark_folder(PREFIX, DAY)
+    lost = {row.key for row in compared.storage.list_objects(folder)}
+    bodies = {key: stored.body for key in lost if (stored := compared.storage.get(key)) is not None}
+    compared.storage.delete(sorted(lost))
+    assert compared.audit().verdict == "clean"
+    for key, body in bodies.items():
+        compared.storage.put_if_absent(key, body, {}, "application/json")
+    assert lost_times(keys_audit(compared)) == [(ONE, *LOST_MINUTE), (TWO, *LOST_MINUTE)]
+
+
+def test_a_sample_that_sees_a_loss_lets_it_last(compared: Compared) -> None:
+    """It proves nothing, and yet what it saw is so."""
+    window = ComparedWindow.of(DAY, NOW_MS - 5 * MINUTE_MS, 60)
+    begin_ms, _ = window.times(ONE)
+    compared.audit(sample=60, lost=(begin_ms - DAY.begin_ms) // MINUTE_MS + 7)
+    assert ONE in {shard for shard, _, _ in lost_times(keys_audit(compared))}
+
+
+def test_what_is_archived_after_all_answers_the_loss(compared: Compared) -> None:
+    """A fresh comparison that had read the lost mark, of the same times; a sample, or a trimmed stream, does not."""
+    assert compared.audit().verdict == "clean"
+    key = object_of(compared, 400)
+    stored, head = compared.storage.get(key), compared.storage.head(key)
+    assert stored is not None
+    assert head is not None
+    compared.storage.delete([key])
+    assert compared.audit().verdict == "defects"
+    compared.storage.put_if_absent(key, stored.body, head.metadata, "application/gzip")
+    begins, until = "2026-11-20T06:40:00.000Z", "2026-11-20T06:41:00.000Z"
+    assert lost_times(keys_audit(compared)) == [(ONE, begins, until)]
+    compared.audit(sample=60)
+    compared.audit(oldest_ms=DAY.begin_ms + 402 * MINUTE_MS, now_ms=DAY.begin_ms + 402 * MINUTE_MS + DAY_MS)
+    assert lost_times(keys_audit(compared)) == [(ONE, begins, until)]
+    assert compared.audit().verdict == "clean"
+    assert keys_audit(compared).verdict == "clean"
+    compared.storage.delete([key])
+    compared.audit()
+    compared.storage.put_if_absent(key, stored.body, head.metadata, "application/gzip")
+    assert lost_times(keys_audit(compared)) == [(ONE, begins, until)]
+
+
+def test_a_segment_that_cannot_be_read_is_no_loss(compared: Compared) -> None:
+    """It is a defect as long as it is damaged, and none once it is repaired."""
+    key = object_of(compared, 400)
+    path = compared.folder / key
+    whole = path.read_bytes()
+    path.write_bytes(bytes(len(whole)))
+    found = compared.audit()
+    assert {about.code for about in found.findings if about.severity == "defect"} >= {"missing_in_archive"}
+    path.write_bytes(whole)
+    assert lost_times(keys_audit(compared)) == []
+    assert compared.audit().verdict == "clean"
+
+
+def test_what_is_committed_while_the_stream_is_read_is_no_loss(compared: Compared) -> None:
+    """The listing that was compared is older than the archive: the next audit looks again."""
+    key = object_of(compared, 400)
+    stored, head = compared.storage.get(key), compared.storage.head(key)
+    assert stored is not None
+    assert head is not None
+    compared.storage.delete([key])
+    found = compared.audit(
+        meanwhile=lambda: compared.storage.put_if_absent(key, stored.body, head.metadata, "application/gzip")
+    )
+    assert "missing_in_archive" in {about.code for about in found.findings}
+    assert lost_times(keys_audit(compared)) == []
+    assert compared.audit().verdict == "clean"
 
 
 def test_windows_lie_within_the_scope_and_differ(compared: Compared) -> None:

@@ -1,0 +1,68 @@
+"""What `audit --level stream` finds lost withdraws a published verdict in the next night, and in every later one."""
+
+from pathlib import Path
+
+from compaction.audit.audit import audit_day
+from compaction.job.context import AuditOptions
+from compaction.night.recheck import days_to_recheck
+from compaction.verdict.audit_document import Audit, decode_audit
+from minutebook.format.position import Position
+from minutebook.format.record import Record
+from tests.corpus.desk import DAY, Desk, no_engine
+from tests.corpus.model import BEGIN_MS, STREAM_ARN
+from tests.fakes.stream_reader import HeldStream
+
+
+def compare(desk: Desk, *, lost: Position | None) -> Audit:
+    """Audit the day at level `stream`: the stream holds what the corpus does, and one record behind a position."""
+    records = {
+        shard.shard_id: [record for segment in shard.segments for record in segment.records]
+        for shard in desk.corpus.shards
+    }
+    if lost is not None:
+        rows = records[desk.corpus.shards[0].shard_id]
+        place = next(number for number, row in enumerate(rows) if row.position == lost)
+        rows.insert(place + 1, Record(str(lost.sequence + 1), 0, "k", rows[place].arrival_ms, b"lost"))
+    held = HeldStream(STREAM_ARN, BEGIN_MS, records, desk.clock.now_ms())
+    given = desk.context()._replace(stream=lambda: held)  # type: ignore[arg-type,return-value]  # the reader's methods
+    return audit_day(given, DAY, AuditOptions(level="stream")).audit
+
+
+def verdict(desk: Desk) -> str:
+    """Return the published verdict."""
+    pointer = desk.publisher().current().pointer
+    assert pointer is not None
+    return pointer.verdict
+
+
+def test_a_loss_that_level_stream_sees_withdraws_the_day_for_good(tmp_path: Path) -> None:
+    """Its lines are as they were published, and its chain is whole; neither night sees the stream."""
+    desk = Desk(tmp_path)
+    assert desk.compact().verdict == "clean"
+    shard = desk.corpus.shards[0]
+    lost = shard.segments[shard.in_day(DAY)[2]].records[0].position
+    found = compare(desk, lost=lost)
+    assert ("missing_in_archive", "defect") in {(about.code, about.severity) for about in found.findings}
+    assert verdict(desk) == "clean"
+    assert DAY in days_to_recheck(desk.context(), desk.out, 14)
+    for _ in range(3):
+        desk.clock.advance(86_400)
+        done = desk.compact(engine=no_engine)
+        assert (done.state, done.verdict, verdict(desk)) == ("already", "defects", "defects")
+    pointer = desk.publisher().current().pointer
+    assert pointer is not None
+    audit = decode_audit(desk.publisher().audit(pointer) or b"")
+    assert [(about.code, about.severity, about.shard) for about in audit.findings] == [
+        ("broken_chain", "defect", shard.shard_id)
+    ]
+
+
+def test_a_loss_harms_no_other_day(tmp_path: Path) -> None:
+    """It is about the minute in which the records arrived."""
+    desk = Desk(tmp_path)
+    shard = desk.corpus.shards[0]
+    days = [DAY.shift(-1), DAY.shift(1)]
+    before = [desk.compact(day=day).verdict for day in days]
+    compare(desk, lost=shard.segments[shard.in_day(DAY)[2]].records[0].position)
+    desk.clock.advance(3600)
+    assert [desk.compact(day=day).verdict for day in days] == before
