@@ -108,15 +108,17 @@ class ReadLog:
     """Facts about one reading, filled in as it proceeds. Records that arrived in [since, until) are read.
 
     `asked_ms`, `answered_ms`: the service's time (Date header) before the first and in the last response; None: no
-    header. `oldest_ms`: arrival of the first record received, even if out of range. `next_sequence`: the first record
-    at or after `stop`, where the next slice begins; None: there are no more records. `is_trimmed`: part of the range
-    had expired before it was requested. `is_broken`: incomplete, because records (may) have expired while reading.
+    header. `oldest`, `oldest_ms`: sequence number and arrival of the first record received, even if out of range.
+    `next_sequence`: the first record at or after `stop`, where the next slice begins; None: there are no more records.
+    `is_trimmed`: part of the range had certainly expired before it was requested, by the present retention; a shorter
+    one before it shows only in `oldest`. `is_broken`: incomplete, because records (may) have expired while reading.
     """
 
     since_ms: int = 0
     until_ms: int = 0
     asked_ms: int | None = None
     answered_ms: int | None = None
+    oldest: int | None = None
     oldest_ms: int | None = None
     next_sequence: int | None = None
     is_trimmed: bool = False
@@ -193,7 +195,7 @@ class ArchivedStream:
                 reached_ms = max(reached_ms or 0, now_ms - page.behind_ms)
             for record in page.records:
                 if log.oldest_ms is None:
-                    log.oldest_ms = record.arrival_ms
+                    log.oldest, log.oldest_ms = record.sequence, record.arrival_ms
                     log.is_broken = span.at is not None and record.sequence != span.at
                 if log.is_broken or record.arrival_ms >= log.until_ms + STREAM_MARGIN_MS:
                     return

@@ -50,7 +50,7 @@ class HeldKinesis:
         self.calls: list[Call] = []
         self._clock = clock
         self._created_ms = created_ms
-        self._retention_hours = retention_hours
+        self.retention_hours = retention_hours
         self._shard_id = shard_id
         self._arn = arn
         self._most = most
@@ -60,7 +60,7 @@ class HeldKinesis:
         del StreamName
         summary = {
             "StreamARN": self._arn,
-            "RetentionPeriodHours": self._retention_hours,
+            "RetentionPeriodHours": self.retention_hours,
             "StreamCreationTimestamp": datetime.fromtimestamp(self._created_ms / 1000, UTC),
         }
         return {"StreamDescriptionSummary": summary}
@@ -82,7 +82,7 @@ class HeldKinesis:
 
     def get_records(self, ShardIterator: str, Limit: int) -> dict[str, Any]:  # noqa: N803 - boto3's names
         """Return what comes next and is still held."""
-        edge_ms = self._clock.now_ms() - self._retention_hours * 3_600_000
+        edge_ms = self._clock.now_ms() - self.retention_hours * 3_600_000
         begin = int(ShardIterator)
         while begin < len(self.records) and self.records[begin].arrival_ms <= edge_ms:
             begin += 1

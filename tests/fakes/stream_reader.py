@@ -36,7 +36,8 @@ class HeldStream(NamedTuple):
         for record in self.records[shard_id]:
             if reach.at is not None and record.position.sequence < reach.at:
                 continue
-            log.oldest_ms = record.arrival_ms if log.oldest_ms is None else log.oldest_ms
+            if log.oldest is None:
+                log.oldest, log.oldest_ms = record.position.sequence, record.arrival_ms
             if reach.stop is not None and record.position >= reach.stop:
                 log.next_sequence = record.position.sequence
                 return

@@ -14,11 +14,11 @@ round of tasks reads the next slice of every shard. The driver sees counts and s
 Read marks keep the result, because the stream trims what was compared:
 
     proven    a whole comparison of a shard that lacked nothing
-    lost      minutes in which missing records arrived, of a part of a comparison, too. It stands against all other
-              evidence of these minutes, whoever wrote that and when
-    answer    a proven mark for each lost one that this audit had read and whose records it found archived since, with
-              the interval and the writer of the lost one, which is void from then on. Where the stream has trimmed the
-              interval nothing answers it, and the day has to be accepted
+    lost      minutes in which missing records arrived, of a part of a comparison, too: it stands against all other
+              evidence of them, whoever wrote that and when
+    answer    a proven mark for each lost one that this audit had read and whose records it found archived since: with
+              the interval and the writer of the lost one, which is void from then on. Nothing answers a lost mark of
+              an interval that the stream has trimmed
 """
 
 from collections import defaultdict
@@ -211,6 +211,7 @@ class _Rounds:
         undelivered = self._undelivered.get(shard_id, frozenset())
         undelivered |= frozenset(map(int, end.undelivered)) if end is not None else frozenset[int]()
         since_ms = first.since_ms if first is not None and first.is_trimmed else 0
+        oldest = None if first is None else first.oldest
         begin_ms, end_ms = self._window.times(shard_id)
         assert self._context.stream is not None  # noqa: S101 - for the type checker: `compare_with_stream` has checked
         sentinel = None if markers.start is None else markers.start.chain_start()
@@ -229,7 +230,7 @@ class _Rounds:
                 self._stream.created_ms,
                 self._stream.retention_ms,
             ),
-            bounds=Bounds(since_ms, self._ends.get(shard_id), end is not None, undelivered),
+            bounds=Bounds(since_ms, oldest, self._ends.get(shard_id), end is not None, undelivered),
             begun_ms=None if application is None else application.start_at_ms,
             adopted=None if sentinel is None else sentinel.adopted,
             # The slice before has read to the stream's end: what the archive holds behind it, the stream does not.
@@ -256,7 +257,7 @@ def _checks(results: Mapping[str, SliceResult], gone: set[str], window: Compared
     if failed:
         message = f"{len(failed)} shard(s) could not be read: {_first_few(failed)}: {next(iter(failed.values()))}"
         checks.append(_unknown("stream_readable", message))
-    if any(result.log.is_trimmed for result in results.values()):
+    if any(result.log.is_trimmed or result.comparison.not_compared for result in results.values()):
         message = "a part of the day has left the stream; only what is still there was compared"
         checks.append(_unknown("stream_reach", message))
     broken = [shard for shard, result in results.items() if result.log.is_broken]

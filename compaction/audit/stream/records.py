@@ -30,13 +30,15 @@ class Archived(NamedTuple):
 class Bounds(NamedTuple):
     """What can be judged: the archive is compared from `since_ms` on, the stream up to where the archive has come.
 
-    Before `since_ms` records have left the stream. `end` is the last position that the shard's reader has passed, by
-    anything that is stored (None: nothing is): what lies behind it, however old, is still to be delivered. Once the
-    shard was read to its end (`is_ended`) nothing is. `undelivered` are the sequence numbers of records that KCL
-    did not deliver: they lie under `_undelivered/`, and are a finding of their own.
+    Before `since_ms`, and before the sequence number `oldest`, the first that the stream gave, records have left the
+    stream (None: the first slice of the shard learns it). `end` is the last position that the shard's reader has
+    passed, by anything that is stored (None: nothing is): what lies behind it, however old, is still to be delivered.
+    Once the shard was read to its end (`is_ended`) nothing is. `undelivered` are the sequence numbers of records that
+    KCL did not deliver: they lie under `_undelivered/`, and are a finding of their own.
     """
 
     since_ms: int
+    oldest: int | None
     end: Position | None
     is_ended: bool = False
     undelivered: frozenset[int] = frozenset()
@@ -50,6 +52,7 @@ class Comparison(NamedTuple):
     """What the comparison of one shard found.
 
     `to_come` counts records behind the archive's end, of which the oldest arrived at `to_come_since_ms`.
+    `not_compared` counts archived records before the first one that the stream gave, or all if it gave none.
     `lost_minutes` are those in which missing records arrived. Records inside a segment that cannot be read do not
     count there: the segment is a finding by itself, and a repair brings them back.
     """
@@ -59,6 +62,7 @@ class Comparison(NamedTuple):
     to_come: int
     to_come_since_ms: int | None = None
     lost_minutes: frozenset[int] = frozenset()
+    not_compared: int = 0
 
 
 def joined(slices: Sequence[Comparison]) -> Comparison:
@@ -75,6 +79,7 @@ def joined(slices: Sequence[Comparison]) -> Comparison:
         sum(comparison.to_come for comparison in slices),
         min(since, default=None),
         frozenset[int]().union(*(comparison.lost_minutes for comparison in slices)),
+        sum(comparison.not_compared for comparison in slices),
     )
 
 
@@ -148,10 +153,13 @@ class _Archive:
         segments: Iterable[ArchivedSegment],
         read: Callable[[ArchivedSegment], Iterable[Archived]],
         since_ms: int,
+        oldest: Callable[[], int | None],
     ) -> None:
         self.extra = _Tally(Code.NOT_IN_STREAM, "the archive holds records that the stream does not")
         self._read = read
+        self.not_compared = 0
         self._since_ms = since_ms
+        self._oldest = oldest
         self._waiting = deque(sorted(segments, key=lambda segment: segment.metadata.first))
         self._unmatched: dict[Position, tuple[Archived, ArchivedSegment]] = {}
         self._unreadable: list[SequenceRange] = []
@@ -185,9 +193,12 @@ class _Archive:
 
     def _settle(self, before: Position | None) -> None:
         """Count what the archive holds before a position and the stream has not shown."""
+        oldest = self._oldest()
         for position in sorted(position for position in self._unmatched if before is None or position < before):
             _, segment = self._unmatched.pop(position)
-            if segment.metadata.arrival_min_ms >= self._since_ms:
+            if oldest is None or position.sequence < oldest:
+                self.not_compared += 1
+            elif segment.metadata.arrival_min_ms >= self._since_ms:
                 self.extra.add(segment.metadata.minute, position, segment.key)
 
 
@@ -197,17 +208,19 @@ def compare_shard(
     read: Callable[[ArchivedSegment], Iterable[Archived]],
     stream: Iterator[Sent],
     bounds: Bounds,
+    oldest: Callable[[], int | None],
     is_whole: Callable[[], bool] = lambda: True,
 ) -> Comparison:
     """Compare a shard, or a slice of it.
 
     `read` raises FormatError or ObjectChanged for a segment that cannot be read: it then holds what it has yielded.
-    `is_whole` is asked when the stream has been read: where records of it may have been passed over, nothing that the
-    archive holds is called foreign to it.
+    `oldest` returns the first sequence number that the stream gave of the shard, as soon as there is one: what the
+    archive holds before it may have been trimmed, under whatever retention, and is not called foreign. `is_whole` is
+    asked when the stream has been read: where records of it may have been passed over, nothing is.
     """
     absent = _Absent(bounds)
     altered = _Tally(Code.NOT_IN_STREAM, "the archive holds other bytes than the stream at these positions")
-    archive = _Archive(segments, read, bounds.since_ms)
+    archive = _Archive(segments, read, bounds.since_ms, oldest)
     compared = 0
     for sent in stream:
         compared += 1
@@ -223,4 +236,11 @@ def compare_shard(
         archive.finish()
         tallies.insert(1, archive.extra)
     findings = tuple(about for tally in tallies for about in tally.findings(shard_id))
-    return Comparison(findings, compared, absent.to_come, absent.since_ms, frozenset(absent.lost_minutes))
+    return Comparison(
+        findings,
+        compared,
+        absent.to_come,
+        absent.since_ms,
+        frozenset(absent.lost_minutes),
+        archive.not_compared,
+    )

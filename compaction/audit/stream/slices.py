@@ -119,8 +119,8 @@ class SliceOrder(NamedTuple):
     """A slice, and where it is read.
 
     `begun_ms` and `adopted` are the point at which the archive was begun on purpose. `read` is False for what lies
-    behind the end of the stream: there is nothing to ask for. `bounds.since_ms` is that of the shard's first slice,
-    where this one is not.
+    behind the end of the stream: there is nothing to ask for. `bounds.since_ms` and `bounds.oldest` are those of the
+    shard's first slice, where this one is not.
     """
 
     shard_id: str
@@ -159,7 +159,13 @@ def _compare(order: SliceOrder) -> SliceResult:
             bounds = bounds._replace(since_ms=max(bounds.since_ms, log.since_ms if log.is_trimmed else 0))
         promised = _promised(order, sent)
         comparison = compare_shard(
-            order.shard_id, order.segments, read, promised, bounds, is_whole=lambda: not log.is_broken
+            order.shard_id,
+            order.segments,
+            read,
+            promised,
+            bounds,
+            oldest=lambda: log.oldest if bounds.oldest is None else bounds.oldest,
+            is_whole=lambda: not log.is_broken,
         )
     except (StreamRefused, StreamUnavailable) as exc:
         return SliceResult(Comparison((), 0, 0), log, str(exc))

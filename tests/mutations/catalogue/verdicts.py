@@ -67,6 +67,15 @@ VERDICTS: Final = (
         tests=("test_a_segment_that_cannot_be_read_is_no_loss",),
     ),
     Mutation(
+        "call foreign what the stream had trimmed before its retention was raised",
+        Change(
+            "compaction.audit.stream.records:_Archive._settle",
+            "oldest is None or position.sequence < oldest",
+            "False",
+        ),
+        tests=("test_what_an_earlier_retention_trimmed_is_not_foreign",),
+    ),
+    Mutation(
         "call a record missing that a lagging consumer will bring",
         Change(
             "compaction.audit.stream.records:_Absent.add",

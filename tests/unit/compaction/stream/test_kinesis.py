@@ -121,6 +121,16 @@ def test_what_has_left_before_is_told_and_not_asked_for() -> None:
     assert found[0].arrival_ms >= log.since_ms
 
 
+def test_the_first_record_given_is_named_whatever_the_retention_says() -> None:
+    """Raised from a day to a week an hour ago, it tells nothing of what had been trimmed; nor does a silent shard."""
+    begin_ms = START_MS - 3 * DAY_MS
+    for records, oldest in ((held(60), 1000), (held(60)[20:], 1140), ([], None)):
+        shard = Shard(records)
+        shard.client.retention_hours = 168
+        _, log = shard.read(ReadSpan(begin_ms, begin_ms + DAY_MS, created_ms=1, retention_ms=7 * DAY_MS))
+        assert (log.is_trimmed, log.oldest) == (False, oldest)
+
+
 def test_slices_go_on_where_the_day_began_longer_ago_than_the_stream_keeps() -> None:
     """What the first slice told has left is told once: a further one stands at a record that is held."""
     begin_ms = START_MS - DAY_MS - HOUR_MS

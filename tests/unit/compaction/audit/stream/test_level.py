@@ -23,7 +23,7 @@ from minutebook.coverage.shard_coverage import ShardFacts
 from minutebook.errors import StreamUnavailable
 from minutebook.format.day import Day
 from minutebook.format.metadata import ChainStart
-from minutebook.format.minute import MINUTE_MS
+from minutebook.format.minute import MINUTE_MS, minute_text
 from minutebook.format.position import Position
 from minutebook.format.read_mark import read_mark_folder
 from minutebook.format.record import Record
@@ -85,15 +85,18 @@ class Compared(NamedTuple):
         lost: int | None = None,
         oldest_ms: int | None = None,
         now_ms: int = NOW_MS,
+        since_minute: int = 0,
         meanwhile: Callable[[], object] | None = None,
     ) -> Audit:
         """Audit the day so far; the stream holds one record more where `lost` names its minute.
 
-        `meanwhile` happens when the stream has been read.
+        `meanwhile` happens when the stream has been read. What arrived before minute `since_minute` was trimmed, and
+        the stream's present retention does not show it.
         """
         extra = [] if lost is None else [lost]
         rows = [sent(minute) for minute in sorted([*MINUTES, *extra])]
-        rows = [row for row in rows if oldest_ms is None or row.arrival_ms >= oldest_ms]
+        held_ms = DAY.begin_ms + since_minute * MINUTE_MS if oldest_ms is None else oldest_ms
+        rows = [row for row in rows if row.arrival_ms >= held_ms]
         held = Failing(STREAM_ARN, BEGIN_MS, {ONE: rows, TWO: rows}, now_ms, oldest_ms)
         held.fault, held.meanwhile = fault, meanwhile
         given = job_context(self.folder, clock=ManualClock(now_ms))
@@ -293,6 +296,27 @@ def test_what_is_committed_while_the_stream_is_read_is_no_loss(compared: Compare
     assert "missing_in_archive" in {about.code for about in found.findings}
     assert lost_times(keys_audit(compared)) == []
     assert compared.audit().verdict == "clean"
+
+
+def extra(audit: Audit) -> list[tuple[str | None, str | None]]:
+    """Return the shards and minutes in which the archive holds what the stream does not."""
+    return [(about.shard, about.minute) for about in audit.findings if about.code == "not_in_stream"]
+
+
+@pytest.mark.parametrize("kept", [245, 669, 3000])
+def test_what_an_earlier_retention_trimmed_is_not_foreign(compared: Compared, kept: int) -> None:
+    """The retention was raised lately: it tells nothing of what had been trimmed, and the first record given does."""
+    found = compared.audit(since_minute=kept)
+    assert extra(found) == []
+    assert (found.verdict, status(found)["stream_reach"]) == ("unknown", "unknown")
+
+
+@pytest.mark.parametrize("minute", [251, 431, 671])
+def test_a_foreign_segment_among_what_the_stream_holds_is_found(compared: Compared, minute: int) -> None:
+    """Whatever had been trimmed before, and also behind the last record that the stream holds."""
+    scene = ArchiveScene(compared.storage, PREFIX)
+    scene.segment(ONE, DAY.first_minute + minute, [sent(minute)], after=Position(1000 + minute - 1))
+    assert extra(compared.audit(since_minute=245)) == [(ONE, minute_text(DAY.first_minute + minute))]
 
 
 def test_windows_lie_within_the_scope_and_differ(compared: Compared) -> None:
