@@ -12,13 +12,13 @@ from compaction.audit.audit import examine
 from compaction.audit.conclusion import BY_LINES, Examined, conclude
 from compaction.audit.day_view import DayView
 from compaction.job.context import AuditOptions, JobContext
-from compaction.verdict.audit_document import Audit, AuditCheck, overall_verdict
+from compaction.verdict.audit_document import Audit, AuditCheck, Shard, overall_verdict
 from compaction.verdict.findings import Code, Finding, ordered
 
 _BY_READING: Final = frozenset(
     {*BY_LINES, Code.PRODUCER_DUPLICATE, Code.LATE_MINUTES, Code.UNFIT_PAYLOAD, Code.TABLE_CONFLICT}
 )
-_BY_BOTH: Final = frozenset({Code.METADATA_MISMATCH})
+_BY_BOTH: Final = frozenset({Code.METADATA_MISMATCH, Code.ARRIVAL_STEP_BACK})
 """Codes that names and metadata show, and lines, too: what lines had shown stands beside what names show now."""
 _OF_A_REWRITE: Final = ("event_ids", "typed_columns")
 """Checks that a judgement by names and metadata does not have."""
@@ -46,6 +46,7 @@ def rejudge(context: JobContext, view: DayView, options: AuditOptions, before: A
         checks=checks,
         verdict=overall_verdict(findings, checks),
         typed=before.typed,
+        shards=_with_steps(before, now),
     )
     return Rejudged(audit, examined)
 
@@ -54,6 +55,17 @@ def _line_findings(before: Audit, now: Audit) -> list[Finding]:
     codes = {code.value for code in _BY_READING | _BY_BOTH}
     reported = {(about.code, about.keys) for about in now.findings}
     return [about for about in before.findings if about.code in codes and (about.code, about.keys) not in reported]
+
+
+def _with_steps(before: Audit, now: Audit) -> tuple[Shard, ...]:
+    """Return the shards of now, with the steps back that reading lines had shown."""
+    earlier = {row.shard: row.arrival_step_back_ms for row in before.shards}
+    return tuple(
+        msgspec.structs.replace(row, arrival_step_back_ms=max(row.arrival_step_back_ms or 0, known))
+        if (known := earlier.get(row.shard)) is not None
+        else row
+        for row in now.shards
+    )
 
 
 def _checks(before: Audit, now: Audit) -> tuple[AuditCheck, ...]:

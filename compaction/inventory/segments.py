@@ -78,7 +78,8 @@ class SegmentFacts(NamedTuple):
     """The body of one object: `parquet.reading` measures, `tasks.finished` keeps, `audit.rules.lines` judges.
 
     `first` and `last` are the positions of the first and last line, `low` and `high` the least and greatest; None
-    when there is no line. Arrival times are epoch milliseconds. `problem` is empty when every line was read.
+    when there is no line. Arrival times are epoch milliseconds, and `step_back_ms` is their greatest step back in the
+    order of lines. `problem` is empty when every line was read.
     `changed`: the object is no longer the one that was listed.
     """
 
@@ -93,6 +94,7 @@ class SegmentFacts(NamedTuple):
     high: Position | None = None
     arrival_min_ms: int = 0
     arrival_max_ms: int = 0
+    step_back_ms: int = 0
     disorder: Disorder = Disorder()
     wrong_minute: int = 0
     wrong_shard: int = 0

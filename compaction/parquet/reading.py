@@ -39,6 +39,7 @@ class SegmentReader:
         self._low: Position | None = None
         self._high: Position | None = None
         self._arrivals: tuple[int, int] | None = None
+        self._step_back_ms = 0
         self._stepped_back = self._repeated = self._wrong_minute = self._wrong_shard = 0
         self._samples: list[str] = []
         self._problem = ""
@@ -74,6 +75,7 @@ class SegmentReader:
             high=self._high,
             arrival_min_ms=low,
             arrival_max_ms=high,
+            step_back_ms=self._step_back_ms,
             disorder=Disorder(self._stepped_back, self._repeated, tuple(self._samples)),
             wrong_minute=self._wrong_minute,
             wrong_shard=self._wrong_shard,
@@ -131,6 +133,10 @@ class SegmentReader:
             inside = pc.and_(pc.greater_equal(arrivals, self._opens), pc.less(arrivals, self._opens + MINUTE_MS))
             self._wrong_minute += len(arrivals) - pc.sum(inside).as_py()
         known = self._arrivals
+        latest_ms = high if known is None else max(high, known[1])
+        if latest_ms - low > self._step_back_ms:
+            latest = pc.cumulative_max(arrivals, start=None if known is None else known[1])
+            self._step_back_ms = max(self._step_back_ms, pc.max(pc.subtract(latest, arrivals)).as_py())
         self._arrivals = (low, high) if known is None else (min(low, known[0]), max(high, known[1]))
 
 

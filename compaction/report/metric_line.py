@@ -15,6 +15,7 @@ METRICS: Final[Mapping[str, tuple[str, str]]] = {
     "DayDefects": ("Count", "findings of severity defect"),
     "DayUnknowns": ("Count", "findings of severity unknown"),
     "DayWarnings": ("Count", "findings of severity warning"),
+    "DayArrivalStepBack": ("Milliseconds", "the greatest step back of arrival times within a shard"),
     "DayRows": ("Count", "rows of the day: in Parquet, or unique lines where nothing was written"),
     "DaySeconds": ("Seconds", "from the day's beginning in this run to its verdict"),
 }
@@ -31,6 +32,7 @@ class DayMetrics(NamedTuple):
     findings: tuple[int, int, int] | None = None
     state: str | None = None
     generation: str | None = None
+    step_back_ms: int | None = None
 
 
 class CloudWatchLines:
@@ -46,6 +48,7 @@ class CloudWatchLines:
         known: dict[str, float | None] = {
             "DayClean": int(day.verdict == "clean"),
             "DayPublished": None if day.state is None else int(day.state != "held"),
+            "DayArrivalStepBack": day.step_back_ms,
             "DayRows": day.rows,
             "DaySeconds": round(day.seconds, 3),
         }

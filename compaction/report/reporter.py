@@ -101,7 +101,8 @@ class Reporter(NamedTuple):
         if audit is not None:
             findings = by_severity([finding.severity for finding in audit.findings])
             rows = audit.equation.unique if day.rows is None else day.rows
-            day = day._replace(findings=findings, rows=rows)
+            steps = [row.arrival_step_back_ms for row in audit.shards if row.arrival_step_back_ms is not None]
+            day = day._replace(findings=findings, rows=rows, step_back_ms=max(steps, default=None))
         self.metrics.write(day)
 
 

@@ -109,7 +109,7 @@ class ReadLog:
 
     `asked_ms`, `answered_ms`: the service's time (Date header) before the first and in the last response; None: no
     header. `oldest`, `oldest_ms`: sequence number and arrival of the first record received, even if out of range.
-    `next_sequence`: the first record at or after `stop`, where the next slice begins; None: there are no more records.
+    `next_sequence`: the first record at or after `stop`, where the next slice begins; None: there are no more.
     `is_trimmed`: part of the range had certainly expired before it was requested, by the present retention; a shorter
     one before it shows only in `oldest`. `is_broken`: incomplete, because records (may) have expired while reading.
     """

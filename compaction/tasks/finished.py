@@ -40,8 +40,8 @@ FACTS_FOLDER: Final = "_facts/"
 YOUNG_MS: Final = 24 * 3_600_000
 """Maximum age of facts to be reused. The sweep deletes parts after three days, so a run that reuses one has two days
 left before another run's sweep could delete it."""
-_FORMAT: Final = "facts-2"
-"""2: with the ETag of the part."""
+_FORMAT: Final = "facts-3"
+"""2: with the ETag of the part. 3: with `step_back_ms`."""
 _FOOTER_KEY: Final = b"minutebook"
 _DIGITS: Final = 32
 _POSITIONS: Final = ("first", "last", "low", "high")
@@ -51,6 +51,7 @@ _COUNTS: Final = (
     "payload_bytes",
     "arrival_min_ms",
     "arrival_max_ms",
+    "step_back_ms",
     "wrong_minute",
     "wrong_shard",
 )

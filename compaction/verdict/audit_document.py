@@ -113,6 +113,9 @@ class Typed(msgspec.Struct, frozen=True, kw_only=True):
 class Shard(msgspec.Struct, frozen=True, kw_only=True):
     """One shard's day. Positions are `<sequence>:<sub>`; bytes are of objects; `lag_ms` from arrival to archive.
 
+    `arrival_step_back_ms` is the greatest step back of arrival times in the order of positions; at level inventory
+    only between segments. Null in audits of earlier versions.
+
     `start_proof`: `start.json`, `link` (it follows yesterday's segment) or empty. `end_proof`: `successor`,
     `end.json`, `checkpoint`, `not begun` or empty.
     """
@@ -128,6 +131,7 @@ class Shard(msgspec.Struct, frozen=True, kw_only=True):
     lag_ms_max: int | None
     start_proof: str
     end_proof: str
+    arrival_step_back_ms: int | None = None
 
 
 class AuditCheck(msgspec.Struct, frozen=True, kw_only=True):
@@ -206,6 +210,7 @@ _ONLY_UNPROVEN: Final = frozenset(
         Code.UNCOVERED,
         Code.MISSING_SHARD,
         Code.MISSING_START,
+        Code.ARRIVAL_STEP_BACK,
         Code.DROPPED_WITHOUT_ORIGINAL,
         Code.PRODUCER_DUPLICATE,
     }

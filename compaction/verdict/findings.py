@@ -36,6 +36,7 @@ class Code(enum.StrEnum):
     METADATA_MISMATCH = "metadata_mismatch"  # a segment's metadata contradicts its key or its lines
     UNREADABLE_OBJECT = "unreadable_object"  # an object cannot be read
     FOREIGN_OBJECT = "foreign_object"  # an object below the prefix is not Minutebook's
+    ARRIVAL_STEP_BACK = "arrival_step_back"  # arrival times of a shard step back further than proofs assume
     WRONG_MINUTE = "wrong_minute"  # a segment holds records of another minute
     PRODUCER_DUPLICATE = "producer_duplicate"  # the same event has several positions: a producer's retry
     DROPPED_WITHOUT_ORIGINAL = "dropped_without_original"  # a record was dropped as a duplicate of nothing

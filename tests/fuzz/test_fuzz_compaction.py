@@ -90,6 +90,7 @@ def facts_of(rows: list[Row], raw_bytes: int) -> SegmentFacts:
         high=max(positions, default=None),
         arrival_min_ms=min(arrivals, default=0),
         arrival_max_ms=max(arrivals, default=0),
+        step_back_ms=max((max(arrivals[: at + 1]) - arrival for at, arrival in enumerate(arrivals)), default=0),
         disorder=Disorder(
             sum(after < before for after, before in steps),
             sum(after == before for after, before in steps),

@@ -369,7 +369,9 @@ def _last(tail: ChainLink | None) -> Position | None:
     return None if tail is None else tail.metadata.last
 
 
-def shard_row(shard: str, segments: Sequence[ArchivedSegment], result: ChainResult) -> Shard:
+def shard_row(
+    shard: str, segments: Sequence[ArchivedSegment], result: ChainResult, arrival_step_back_ms: int
+) -> Shard:
     """Return a shard's row of the table."""
     lags = sorted(max(0, segment.row.last_modified_ms - segment.metadata.arrival_max_ms) for segment in segments)
     return Shard(
@@ -384,4 +386,5 @@ def shard_row(shard: str, segments: Sequence[ArchivedSegment], result: ChainResu
         lag_ms_max=lags[-1] if lags else None,
         start_proof=result.proof.start,
         end_proof=result.proof.end,
+        arrival_step_back_ms=arrival_step_back_ms,
     )

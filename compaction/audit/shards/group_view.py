@@ -25,6 +25,7 @@ from compaction.audit.rules.chain import (
 from compaction.audit.rules.dropped import UnresolvedRecords, read_dropped_records
 from compaction.audit.rules.lines import Counts, check_lines, count
 from compaction.audit.rules.originals import ArchivedSpan, Original, SpanMap, span_of
+from compaction.audit.rules.step_back import between_segments, inside_segments, step_back_findings
 from compaction.audit.shards.minutes import Minutes
 from compaction.audit.shards.objects import all_objects
 from compaction.inventory.day_objects import check_mark
@@ -90,7 +91,10 @@ class GroupContext(NamedTuple):
 
 
 class JudgedShard(NamedTuple):
-    """One shard. `proofs` are its links, condensed; `whole` the ends of those that stand for several."""
+    """One shard. `proofs` are its links, condensed; `whole` the ends of those that stand for several.
+
+    `steps` are findings about its arrival times, which say nothing of its chain.
+    """
 
     row: Shard
     chain: ChainResult
@@ -99,6 +103,7 @@ class JudgedShard(NamedTuple):
     keys: Mapping[Position, str]
     tail: str | None
     minutes: Minutes
+    steps: tuple[Finding, ...]
 
 
 class JudgedGroup(NamedTuple):
@@ -151,10 +156,11 @@ def judge_group(values: Values, group: GroupContext) -> JudgedGroup:
     shards = {shard: view.judge(shard) for shard in view.shards}
     unresolved, dropped_findings = view.dropped()
     redo_tasks, merges = view.redo_tasks({})
+    steps = [finding for judged in shards.values() for finding in judged.steps]
     return JudgedGroup(
         shards,
         tuple(_bounded(view.classified.findings)),
-        tuple(_bounded([*check_lines(view.classified.segments, view.facts), *dropped_findings])),
+        tuple(_bounded([*check_lines(view.classified.segments, view.facts), *dropped_findings, *steps])),
         count(view.classified, view.facts if view.has_lines else None),
         tuple(unresolved),
         redo_tasks,
@@ -226,15 +232,19 @@ class GroupView:
         chain = check_chain(minutes, [*links, *outside], self._shard_context(shard))
         chain = chain._replace(findings=tuple(_bounded(chain.findings)))
         proofs, whole = self._proofs(shard, segments)
+        step = between_segments([*links, *outside], lambda link: link.metadata.minute in minutes)
+        steps = [found for found in (step, inside_segments(links, self.facts)) if found is not None]
+        greatest_ms = max((found.ms for found in steps), default=0)
         firsts = {proof.first for proof in proofs}
         return JudgedShard(
-            shard_row(shard, segments, chain),
+            shard_row(shard, segments, chain, greatest_ms),
             chain,
             proofs,
             whole,
             {segment.metadata.first: segment.key for segment in segments if segment.metadata.first in firsts},
             max(segments, key=lambda segment: (segment.metadata.last, segment.key)).key if segments else None,
             Minutes.of(group.scope.day, segments),
+            tuple(step_back_findings(shard, steps)),
         )
 
     def spans(self, shard: str) -> list[ArchivedSpan]:

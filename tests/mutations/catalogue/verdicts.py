@@ -76,6 +76,24 @@ VERDICTS: Final = (
         tests=("test_what_an_earlier_retention_trimmed_is_not_foreign",),
     ),
     Mutation(
+        "measure steps back of arrival times inside segments alone",
+        Change(
+            "compaction.audit.shards.group_view:GroupView.judge",
+            "(step, inside_segments(links, self.facts))",
+            "(inside_segments(links, self.facts),)",
+        ),
+        tests=("test_a_step_beyond_what_proofs_assume_is_never_clean",),
+    ),
+    Mutation(
+        "compare each segment's arrival times with those of the one before it alone",
+        Change(
+            "compaction.audit.rules.step_back:_later",
+            "other if one is None or other.metadata.arrival_max_ms > one.metadata.arrival_max_ms else one",
+            "other",
+        ),
+        tests=("test_steps_add_up_over_segments",),
+    ),
+    Mutation(
         "call a record missing that a lagging consumer will bring",
         Change(
             "compaction.audit.stream.records:_Absent.add",

@@ -50,12 +50,13 @@ def test_a_predecessor_beyond_the_search_is_unknown(tmp_path: Path) -> None:
 
 
 def test_a_chain_that_steps_back_over_midnight_is_whole(tmp_path: Path) -> None:
-    """Arrival times may step back: a segment of the next day may stand between two of this one."""
-    corpus = Corpus(DAY, shape=Shape(shards=1, minutes=(1430, 1440, 1439, 1441)))
+    """Arrival times may step back by a minute: a segment of the next day may stand between two of this one."""
+    corpus = Corpus(DAY, shape=Shape(shards=1, minutes=(1430, 1440, 1439, 1441), records=1))
     first = audit(corpus, tmp_path)
     second = audit(corpus, tmp_path, DAY.shift(1))
-    assert (first.verdict, first.findings) == ("clean", ())
-    assert [finding.code for finding in second.findings] == ["unproven_end"]
+    step = ("arrival_step_back", "warning")
+    assert (first.verdict, [(finding.code, finding.severity) for finding in first.findings]) == ("clean", [step])
+    assert [finding.code for finding in second.findings] == ["unproven_end", "arrival_step_back"]
 
 
 def test_a_day_before_whose_times_step_back_over_midnight_hides_no_link(tmp_path: Path) -> None:
