@@ -1,4 +1,4 @@
-"""Up to when the archive is proven complete, by the rules of the nightly audit."""
+"""Up to when the archive is proven complete, by the rules of the nightly audit. Overlaps are not looked for."""
 
 from collections.abc import Iterator, Mapping
 from typing import Final
@@ -35,7 +35,9 @@ class Unproven(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ProvenTime(msgspec.Struct, frozen=True, kw_only=True):
-    """Every record that arrived from `since` until `until` is archived once; times are UTC in ISO 8601.
+    """Every record that arrived from `since` until `until` is archived; times are UTC in ISO 8601.
+
+    Whether some are archived twice is not known: a segment's name holds its first position only.
 
     `until` is None if nothing is proven. `shards` holds the same per judged shard. `unproven` are the open times that
     began more than 80 minutes ago; later ones are not due yet. `unreadable` are objects that are ignored as evidence,

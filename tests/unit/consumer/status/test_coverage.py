@@ -13,7 +13,7 @@ from minutebook.coverage.verdict import ShardVerdict, State, Verdict
 from minutebook.format.metadata import Continuity
 from minutebook.format.minute import MINUTE_MS, iso_time
 from minutebook.owner import read_application
-from tests.fakes.archive_scene import PREFIX
+from tests.fakes.archive_scene import PREFIX, two_records
 from tests.fakes.status_scene import LEASE, NOW, S0, S1, StatusScene
 
 FROM, UNTIL = (NOW - 120) * MINUTE_MS, NOW * MINUTE_MS
@@ -99,7 +99,25 @@ def test_an_archive_is_proven_as_far_as_its_evidence() -> None:
     assert (report.coverage.until, report.coverage.unproven) == (at(90), [])
     screen = Console(width=200, color_system=None, record=True, file=io.StringIO())
     screen.print(render(report))
-    assert "proven: all that arrived until 2026-11-21 09:46 is archived once" in screen.export_text()
+    assert "proven: all that arrived until 2026-11-21 09:46 is archived (since" in screen.export_text()
+
+
+def test_beside_doubled_records_nothing_is_called_archived_once() -> None:
+    """Coverage goes by the ends of segments; the name of one holds its first position only, so status cannot tell."""
+    scene = StatusScene(LEASE)
+    scene.archive(NOW - 100)
+    rows = two_records(scene._tails[S0], NOW - 90)
+    scene.segment(S0, NOW - 90, rows, writer="w-1")
+    scene.segment(S0, NOW - 90, rows[1:], after=rows[0].position, writer="zombie-1")
+    scene.read_on(S0, (NOW - 30) * MINUTE_MS)
+    report = scene.report()
+    assert report.coverage is not None
+    assert report.coverage.until == at(90)
+    screen = Console(width=200, color_system=None, record=True, file=io.StringIO())
+    screen.print(render(report))
+    text = screen.export_text()
+    assert "records archived twice were not looked for: the nightly audit does that" in text
+    assert "once" not in text
 
 
 def test_an_archive_from_before_the_evidence_is_proven_nowhere() -> None:
