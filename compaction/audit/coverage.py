@@ -9,7 +9,8 @@ time that is not proven becomes a finding, by the name that says most:
     reading resumed too late .................. unproven_continuity
     anything else ............................. uncovered
 
-A gap that is the shadow of an object that is reported by itself, damaged or missing, is not reported again.
+A gap that is the shadow of an object that is reported by itself, damaged or missing, is not reported again; nor is a
+loss in minutes of which this audit itself reports the missing records.
 """
 
 from collections import defaultdict
@@ -31,7 +32,7 @@ from minutebook.coverage.shard_coverage import Gap
 from minutebook.coverage.verdict import ShardVerdict, Verdict
 from minutebook.format.coverage_markers import UNDELIVERED
 from minutebook.format.day import Day
-from minutebook.format.minute import iso_time
+from minutebook.format.minute import MINUTE_MS, iso_time, minute_text
 from minutebook.index.last_segments import LastSegments
 from minutebook.proof.evidence_set import ProofQuery
 from minutebook.proof.reading import JudgedScope, ScopeFacts, judge_facts, read_facts
@@ -74,6 +75,7 @@ def judge_coverage(
     # Without findings about lines: coverage takes what is known of a shard for the cause of its gaps.
     known = [*judgement.name_findings, *view.markers.findings, *judgement.chain_findings, *further]
     reported = {finding.shard for finding in known if finding.severity != "warning"}
+    missing = {(about.shard, about.minute) for about in further if about.code == Code.MISSING_IN_ARCHIVE}
     keys = _Keys(judgement.shards)
     findings = [
         _gap_finding(scope, shard, gap, judged, keys)
@@ -81,6 +83,7 @@ def judge_coverage(
         for gap in shard.gaps
         if inventory.shard in {None, shard.shard_id}
         and not (shard.shard_id in reported and set(gap.reasons) <= _SHADOWS)
+        and not (set(gap.reasons) == {Reason.LOST} and {(shard.shard_id, at) for at in _minutes(gap)} <= missing)
     ]
     if inventory.shard is None:
         reported |= {about.shard for about in findings}
@@ -145,6 +148,11 @@ class _Keys:
         """Return the key of a shard's last segment."""
         tail = self._shards[shard_id].tail if shard_id in self._shards else None
         return [] if tail is None else [tail]
+
+
+def _minutes(gap: Gap) -> Iterator[str]:
+    """Yield the minutes that a gap touches."""
+    return map(minute_text, range(gap.interval.from_ms // MINUTE_MS, (gap.interval.until_ms - 1) // MINUTE_MS + 1))
 
 
 def _gap_finding(scope: Interval, shard: ShardVerdict, gap: Gap, judged: JudgedScope, keys: _Keys) -> Finding:

@@ -218,12 +218,21 @@ LOST_MINUTE = ("2026-11-20T01:47:00.000Z", "2026-11-20T01:48:00.000Z")
 def test_a_loss_lasts_against_all_that_is_proven(compared: Compared) -> None:
     """Only the stream ever showed it; segments and an earlier comparison prove the same time, and the rest of it."""
     assert (compared.audit().verdict, keys_audit(compared).verdict) == ("clean", "clean")
-    assert compared.audit(lost=107).verdict == "defects"
+    seen = compared.audit(lost=107)
+    assert (seen.verdict, {about.code for about in seen.findings}) == ("defects", {"missing_in_archive"})
     for _ in range(2):
         found = keys_audit(compared)
         assert found.verdict == "defects"
         assert lost_times(found) == [(ONE, *LOST_MINUTE), (TWO, *LOST_MINUTE)]
         assert {(about.code, about.severity) for about in found.findings} == {("broken_chain", "defect")}
+
+
+def test_an_earlier_loss_is_reported_beside_a_new_one(compared: Compared) -> None:
+    """What this comparison misses stands as missing, the other one as lost."""
+    compared.audit(lost=107)
+    found = compared.audit(lost=207)
+    assert lost_times(found) == [(ONE, *LOST_MINUTE), (TWO, *LOST_MINUTE)]
+    assert {about.minute for about in found.findings if about.code == "missing_in_archive"} == {"2026-11-20T03:27Z"}
 
 
 def test_a_comparison_of_another_run_washes_no_loss_away(compared: Compared) -> None:
