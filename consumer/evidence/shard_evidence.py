@@ -20,7 +20,7 @@ from consumer.evidence.held import oldest_record, record_at
 from consumer.evidence.tip_walk import TipWalk
 from consumer.services import Services
 from minutebook.coverage.continuity import Base, Held, first_from, is_young, judge_continuity, must_state
-from minutebook.coverage.evidence import SURELY_HELD_MS, adopted_evidence, segment_link
+from minutebook.coverage.evidence import SURELY_HELD_MS, adopted_evidence, mark_evidence, segment_link
 from minutebook.errors import FormatError
 from minutebook.format.arrival import ARRIVAL_STEP_BACK_MS
 from minutebook.format.coverage_markers import AdoptedMarker, adopted_marker_key
@@ -199,7 +199,7 @@ class ShardEvidence:
             # Skip keys of later versions and foreign objects: they must not stop the shard.
             with suppress(FormatError):
                 marks.append(parse_read_mark_key(prefix, key)[1])
-        return marks
+        return [mark for mark in marks if not mark_evidence(mark).is_loss]
 
     # What may be claimed
 

@@ -31,6 +31,11 @@ _DAYS: Final = in_mode(
         tests=("test_another_run_states_since_when_nothing_is_missing",),
     ),
     Mutation(
+        "go on from a loss that an audit saw",
+        Change("consumer.evidence.shard_evidence:ShardEvidence._marks_of", "not mark_evidence(mark).is_loss", "True"),
+        tests=("test_a_loss_that_an_audit_saw_is_nothing_to_go_on_from",),
+    ),
+    Mutation(
         "mark a shard as read that holds more",
         Change(f"{_TIP_WALK}.take", "self._is_behind(record)", "self._is_behind(record) is None"),
         tests=("test_what_waits_behind_the_tail_is_no_tip",),

@@ -359,6 +359,27 @@ def test_a_mark_that_is_not_proven_is_nothing_to_go_on_from(quiet: Tried) -> Non
     assert (mark.continuity, mark.from_ms) == (Continuity.PROVEN, START_MS - MINUTE_MS)
 
 
+def test_a_loss_that_an_audit_saw_is_nothing_to_go_on_from() -> None:
+    """It names no position, like a mark of a shard without a record, and changes nothing that such a shard claims."""
+    without = World()
+    wait(Tried(without, without.started()), 0, ticks=1)
+    world = World()
+    until_ms = world.clock.now_ms() - MINUTE_MS
+    lost = ReadMark(SHARD, MarkKind.STREAM, Continuity.LOST, until_ms - MINUTE_MS, until_ms, None, "audit")
+    world.bucket.place(read_mark_key(PREFIX, day_of_ms(until_ms), lost), encode_read_mark(lost))
+    wait(Tried(world, world.started()), 0, ticks=1)
+    expected = [mark[:6] for mark in marks(without)]
+    assert [mark[:6] for mark in marks(world) if mark != lost] == expected
+    world.put()
+    without.put()
+    for one in (world, without):
+        one.archive_all()
+    assert (world.metadata().continuity, world.metadata().evidence_ms) == (
+        without.metadata().continuity,
+        without.metadata().evidence_ms,
+    )
+
+
 def test_a_mark_from_more_than_a_day_ago_proves_nothing(quiet: Tried) -> None:
     """It is found, and what came behind it may have been trimmed since."""
     world = quiet.world
