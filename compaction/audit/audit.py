@@ -17,6 +17,7 @@ from compaction.inventory.tombstones import expired_before
 from compaction.job.context import AuditOptions, JobContext
 from compaction.job.scope import judged_scope, scope_end
 from compaction.publish.ends import PublishedEnds
+from compaction.verdict.audit_document import AuditCheck
 from compaction.verdict.findings import Code
 from minutebook.errors import StoreError
 from minutebook.format.day import Day
@@ -59,6 +60,7 @@ def audit_day(context: JobContext, day: Day, options: AuditOptions) -> DayResult
             # A segment may have been committed after the listing that was compared.
             compared = compared._replace(lost={})
         if compared.shards or compared.lost:
+            compared = _store_marks(context, examined, compared)
             examined = _judge_with_stream(context, examined, compared, options.lookback_days)
             if is_in_motion(context, examined):
                 examined = examined._replace(is_in_motion=True)
@@ -205,13 +207,23 @@ def _passed_by_readers(examined: Examined) -> dict[str, Position]:
     return {shard_id: max(positions) for shard_id, positions in passed.items() if positions}
 
 
+def _store_marks(context: JobContext, examined: Examined, compared: StreamResult) -> StreamResult:
+    """Store marks of what a comparison proves or refutes. Where that fails, its findings stand, with a check."""
+    statements = examined.view.markers.statements
+    before = dict.fromkeys(stored.mark for marks in statements.marks.values() for stored in marks)
+    try:
+        store_stream_marks(context, compared, examined.coverage.judged.facts, before)
+    except StoreError as exc:
+        check = AuditCheck(id="stream_marks", status="unknown", message=f"not all marks were stored: {exc}")
+        return compared._replace(checks=(*compared.checks, check))
+    return compared
+
+
 def _judge_with_stream(
     context: JobContext, examined: Examined, compared: StreamResult, lookback_days: int
 ) -> Examined:
-    """Store marks of what a comparison with the stream proves or refutes, and judge coverage by them, too."""
+    """Judge coverage by the marks of a comparison with the stream, too."""
     view, prefix = examined.view, context.place.prefix
-    before = dict.fromkeys(stored.mark for marks in view.markers.statements.marks.values() for stored in marks)
-    store_stream_marks(context, compared, examined.coverage.judged.facts, before)
     statements = read_statements(context.archive, prefix, view.markers.statements.marks)
     view = view._replace(markers=view.markers._replace(statements=statements))
     published = examined.auditor.published

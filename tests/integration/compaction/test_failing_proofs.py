@@ -144,6 +144,20 @@ def _assert_marks_parse(s3: FailingS3) -> None:
 
 
 @_FAULTS
+def test_a_loss_whose_mark_fails_is_reported_all_the_same(s3: FailingS3, fault: WriteFault) -> None:
+    """What the audit saw does not depend on what it may store."""
+    desk = _desk(s3)
+    shard = desk.corpus.shards[0]
+    s3.heal()
+    del s3.objects[shard.segments[shard.in_day(DAY)[0]].key]
+    s3.fail_at(1, fault)
+    assert _audit(desk, "stream") == "defects"
+    assert FOLDER in s3.failed[0][0]
+    s3.heal()
+    assert (_audit(desk, "stream"), _audit(desk, "inventory")) == ("defects", "defects")
+
+
+@_FAULTS
 def test_nothing_goes_before_its_tombstone_is_known_to_be_stored(s3: FailingS3, fault: WriteFault) -> None:
     """`expire` ends, or ends with the store's error and is ended by the next run; what must stay always stays."""
     desk = _desk(s3)
