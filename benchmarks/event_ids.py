@@ -93,10 +93,10 @@ def _measure(day: Day) -> dict[str, float]:
             Layout(0, starts, frozenset(), tuple(range(0, objects, OBJECTS)), tuple(orders)), orders
         )
         delivered = _delivered(engine.jobs, found)
-        if bool(delivered) != any(tally.records for tally in found.shards.values()):
+        if bool(delivered) != any(tally.copies.records for tally in found.shards.values()):
             raise SystemExit("the copies did not come to the tasks that write")
         seconds = time.perf_counter() - begin
-        copies = sum(tally.records for tally in found.shards.values())
+        copies = sum(tally.copies.records for tally in found.shards.values())
         driver = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
         return {"seconds": seconds, "copies": copies, "driver": driver}
 

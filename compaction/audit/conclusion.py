@@ -52,6 +52,7 @@ BY_LINES: Final = frozenset(
     }
 )
 """Codes that only reading lines can find: not asked at level inventory, and kept when a day is judged again."""
+_BY_EVENT_ID: Final = frozenset({Code.PRODUCER_DUPLICATE, Code.ID_CONFLICT})
 _BY_STREAM: Final = frozenset({Code.MISSING_IN_ARCHIVE, Code.NOT_IN_STREAM})
 _ELSEWHERE: Final = frozenset({Code.LATE_MINUTES, Code.EXPIRED_DAY, Code.UNFIT_PAYLOAD, Code.TABLE_CONFLICT})
 _STATUS: Final[dict[Severity, CheckStatus]] = {"defect": "fail", "unknown": "unknown", "warning": "warning"}
@@ -288,7 +289,7 @@ def _checks(
         is_asked = not (
             (code in BY_LINES and level == "inventory")
             or (code in _BY_STREAM and not was_compared)
-            or (code is Code.PRODUCER_DUPLICATE and not examined.producers.checks)
+            or (code in _BY_EVENT_ID and not examined.producers.checks)
             or code in _ELSEWHERE
         )
         checks.append(_check(code, hits, is_asked=is_asked))
@@ -323,8 +324,8 @@ def _check(code: Code, hits: Sequence[Finding], *, is_asked: bool) -> AuditCheck
 def _reproducible(about: Finding, day: Day, options: AuditOptions) -> Finding:
     words = [options.command, "--date", str(day), "--level", options.level]
     # A copy's original may be in another shard: that finding comes again only when all shards are read.
-    if about.shard and about.code != Code.PRODUCER_DUPLICATE:
+    if about.shard and about.code not in _BY_EVENT_ID:
         words += ["--shard", about.shard]
-    if about.code == Code.PRODUCER_DUPLICATE and options.event_id is not None:
+    if about.code in _BY_EVENT_ID and options.event_id is not None:
         words += ["--event-id", shlex.quote(options.event_id)]
     return msgspec.structs.replace(about, reproduce=" ".join(words))

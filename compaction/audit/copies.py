@@ -1,8 +1,8 @@
-"""Copies of events in a day, by their ids: producers that retry send an event twice.
+"""Copies of events in a day, by their ids: producers that retry send an event twice, with the same payload.
 
     objects of both days, with their ids -> which take part: those that are whole, in order, and overlap no other
-    ids of these                         -> copies, each with the task that leaves it out
-    copies                               -> a finding a shard, and how many records had an id
+    ids of these                         -> copies, each with the task that leaves it out; and conflicts, which stay
+    copies, conflicts                    -> a finding a shard, and how many records had an id
 
 Two steps, because it is known which objects take part when all tasks are done. Tasks answer for the groups of their
 shards; the driver holds a few values per shard, and the numbers of objects in doubt.
@@ -18,8 +18,8 @@ from compaction.audit.rules.chain import JudgedMinutes
 from compaction.audit.shards.group_view import GroupContext, GroupScope, GroupView
 from compaction.audit.shards.misplaced import ask_foreign, by_group_of_key, find_misplaced
 from compaction.audit.shards.objects import OrderArgument, all_objects
-from compaction.event_ids.copies import SAMPLES, Layout, ShardTally
-from compaction.event_ids.dropping import DroppedLines, Drops, pack_drops, unpack_drops
+from compaction.event_ids.copies import SAMPLES, IdConflict, Layout, ShardTally, Tally
+from compaction.event_ids.dropping import DroppedLines, Drops, pack_drops, pack_line, unpack_drops
 from compaction.inventory.day_objects import DayObjects
 from compaction.job.context import FoundCopies, JobContext
 from compaction.parquet.plan import MergeGroup, RawObject, RestoredLines, Task, order_of_objects, raw_objects
@@ -40,7 +40,7 @@ _READ_AGAIN: Final = 3
 
 
 class Copies(NamedTuple):
-    """The copies of a day.
+    """The copies of a day, and the records that have the id of an event and another payload.
 
     `objects` are those that findings name, by number. `shuffled` can run the tasks that leave copies out. `doubt`
     says why copies of events of the day before may not be reported. `lines` took part, `without_id` of them had no
@@ -57,12 +57,17 @@ class Copies(NamedTuple):
     @property
     def total(self) -> int:
         """All copies."""
-        return sum(shard.records for shard in self.shards.values())
+        return sum(shard.copies.records for shard in self.shards.values())
+
+    @property
+    def conflicts(self) -> int:
+        """All conflicts."""
+        return sum(shard.conflicts.records for shard in self.shards.values())
 
     @property
     def share(self) -> float:
-        """Copies among the lines that have an id."""
-        return self.total / max(1, self.lines - self.without_id)
+        """Records whose id another record had before, among the lines that have an id."""
+        return (self.total + self.conflicts) / max(1, self.lines - self.without_id)
 
 
 class ProducerDuplicates(NamedTuple):
@@ -124,11 +129,11 @@ def resolve_copies(
 
 
 def check_share(copies: Copies, expression: str, max_repeats: float, command: str) -> None:
-    """Raise SafetyRefusal where so many records repeat an event that the path is none of an event's id."""
+    """Raise SafetyRefusal where so many records repeat an id that the path is none of an event's id."""
     if copies.share > max_repeats:
         raise SafetyRefusal(
-            f"{copies.total:,} of {copies.lines - copies.without_id:,} records with an id under "
-            f"{expression!r} repeat an event ({copies.share:.0%}; --max-repeats is {max_repeats:g}): "
+            f"{copies.total + copies.conflicts:,} of {copies.lines - copies.without_id:,} records with an id under "
+            f"{expression!r} repeat an id ({copies.share:.0%}; --max-repeats is {max_repeats:g}): "
             "nothing is left out, and nothing was written",
             next_step=f"look at them with `{command} --event-id ...`; then correct the path, or name a "
             "greater share if that many are copies",
@@ -136,12 +141,22 @@ def check_share(copies: Copies, expression: str, max_repeats: float, command: st
 
 
 def report_copies(context: JobContext, copies: Copies, expression: str, *, removed: int) -> ProducerDuplicates:
-    """Return a warning for each shard that holds copies, an unknown when the day before is in doubt, and a check.
+    """Return warnings for each shard with copies or conflicts, an unknown if the day before is in doubt, and a check.
 
     Where no line has an id, nothing is proven: the path is probably wrong. Raises FormatError if an object that was
     read before does not read the same again.
     """
-    findings = [_shard_finding(context, copies, shard, expression, left_out=removed > 0) for shard in copies.shards]
+    left_out = "; they are left out of the Parquet files" if removed else ""
+    messages = {
+        Code.PRODUCER_DUPLICATE: f"repeat an event that was there before{left_out}; the first of them repeats",
+        Code.ID_CONFLICT: "have the id of an earlier event and another payload, and are kept; the first has that of",
+    }
+    findings = [
+        _shard_finding(context, copies, shard, expression, code, tally, message)
+        for shard, of_shard in copies.shards.items()
+        for (code, message), tally in zip(messages.items(), of_shard, strict=True)
+        if tally.records
+    ]
     if copies.doubt:
         message = f"copies of events of the day before may be missing here: {copies.doubt}"
         findings.append(finding(Code.PRODUCER_DUPLICATE, message, severity="unknown"))
@@ -273,7 +288,7 @@ def _groups_before(context: JobContext, collected: CollectedIds, inventory: DayO
 def _named_objects(collected: CollectedIds, shards: Mapping[str, ShardTally]) -> dict[int, RawObject]:
     """Ask for the objects that findings name: the first few of each shard, and what the first of them repeats."""
     numbers_of: dict[int, set[int]] = defaultdict(set)
-    for tally in shards.values():
+    for tally in [kind for shard in shards.values() for kind in shard if kind.records]:
         numbers = {*tally.numbers, *(sample.first.number for sample in tally.samples)}
         for number in {*numbers, tally.samples[0].original.number}:
             is_before = number < collected.first_of_day
@@ -285,8 +300,9 @@ def _named_objects(collected: CollectedIds, shards: Mapping[str, ShardTally]) ->
     return {number: raw_object for objects in by_group.values() for number, raw_object in objects.items()}
 
 
-def _shard_finding(context: JobContext, copies: Copies, shard: str, expression: str, *, left_out: bool) -> Finding:
-    tally = copies.shards[shard]
+def _shard_finding(
+    context: JobContext, copies: Copies, shard: str, expression: str, code: Code, tally: Tally, message: str
+) -> Finding:
     objects = [raw_object for number in tally.numbers if (raw_object := copies.objects.get(number)) is not None]
     minutes = {raw_object.minute for raw_object in objects}
     original, line = "a record of the day before", tally.samples[0].original
@@ -294,10 +310,9 @@ def _shard_finding(context: JobContext, copies: Copies, shard: str, expression: 
     if first is not None:
         positions = _positions(context, first, Drops([line.line]), expression)
         original = f"{first.shard_id}/{positions[0]}" if positions else first.key
-    end = "; they are left out of the Parquet files" if left_out else ""
     return finding(
-        Code.PRODUCER_DUPLICATE,
-        f"{tally.records} record(s) repeat an event that was there before; the first of them repeats {original}{end}",
+        code,
+        f"{tally.records} record(s) {message} {original}",
         severity="warning",
         shard=shard,
         minute=minute_text(minutes.pop()) if len(minutes) == 1 else None,
@@ -307,11 +322,13 @@ def _shard_finding(context: JobContext, copies: Copies, shard: str, expression: 
     )
 
 
-def _sampled_positions(context: JobContext, copies: Copies, tally: ShardTally, expression: str) -> list[Position]:
-    """Return the positions of the first few copies, as far as they lie in the first few objects."""
+def _sampled_positions(context: JobContext, copies: Copies, tally: Tally, expression: str) -> list[Position]:
+    """Return the positions of the first few records of a tally, as far as they lie in the first few objects."""
     chunks: dict[int, list[bytes]] = {}
     for sample in tally.samples:
-        chunks.setdefault(sample.first.number, []).append(pack_drops(sample))
+        chunks.setdefault(sample.first.number, []).append(
+            pack_line(sample.first) if isinstance(sample, IdConflict) else pack_drops(sample)
+        )
     positions: list[Position] = []
     for number in list(chunks)[:_READ_AGAIN]:
         raw_object = copies.objects.get(number)

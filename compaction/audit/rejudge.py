@@ -16,7 +16,7 @@ from compaction.verdict.audit_document import Audit, AuditCheck, Shard, overall_
 from compaction.verdict.findings import Code, Finding, ordered
 
 _BY_READING: Final = frozenset(
-    {*BY_LINES, Code.PRODUCER_DUPLICATE, Code.LATE_MINUTES, Code.UNFIT_PAYLOAD, Code.TABLE_CONFLICT}
+    {*BY_LINES, Code.PRODUCER_DUPLICATE, Code.ID_CONFLICT, Code.LATE_MINUTES, Code.UNFIT_PAYLOAD, Code.TABLE_CONFLICT}
 )
 _BY_BOTH: Final = frozenset({Code.METADATA_MISMATCH, Code.ARRIVAL_STEP_BACK})
 """Codes that names and metadata show, and lines, too: what lines had shown stands beside what names show now."""

@@ -1,7 +1,10 @@
-"""Find the records that repeat an event (producer duplicates). Pure.
+"""Find the records that repeat an event (producer duplicates), and those that only have the id of one. Pure.
 
-The rows of a partition are sorted, and equal digests compared. More rows than a few MiB are partitioned once more,
-into unnamed temporary files. An event has at most two rows in an object, so copies are reported by event and object.
+    id and payload of an earlier record ....... a copy of it
+    its id, and another payload ............... a conflict: another event, which is kept
+
+The rows of a partition are sorted, and equal ids compared. More rows than a few MiB are partitioned once more, into
+unnamed temporary files. An event has at most two rows in an object, so copies are reported by event and object.
 """
 
 import tempfile
@@ -10,7 +13,17 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from typing import IO, Final, NamedTuple
 
-from compaction.event_ids.rows import COUNTED, DIGEST_BYTES, ROW, ROW_BYTES, sorted_rows, stretches
+from compaction.event_ids.rows import (
+    COUNTED,
+    EVENT_BYTES,
+    ID_BYTES,
+    ROW_BYTES,
+    UNCOMPARED,
+    events_of,
+    sorted_rows,
+    stretches,
+    unpack_row,
+)
 
 HELD_BYTES: Final = 32 << 20
 """Bytes of rows that are compared at once; sorting takes about four times as much."""
@@ -74,63 +87,111 @@ class EventCopies(NamedTuple):
         return (self.first.line, self.second)
 
 
-class ShardTally(NamedTuple):
-    """The copies in one shard: their number, the first few, and the first `SAMPLES` + 1 objects with copies."""
+class IdConflict(NamedTuple):
+    """A record with the id of `original`, an earlier one, and with another payload.
+
+    `total`: lines of the object that it stands for; only `first` is named if there are several.
+    """
+
+    first: LineRef
+    total: int
+    original: LineRef
+
+
+Repeated = EventCopies | IdConflict
+
+
+class Tally(NamedTuple):
+    """Records of one shard: their number, the first few, and the first `SAMPLES` + 1 objects that hold any."""
 
     records: int = 0
-    samples: tuple[EventCopies, ...] = ()
+    samples: tuple[Repeated, ...] = ()
     numbers: tuple[int, ...] = ()
 
-    def plus(self, other: "ShardTally") -> "ShardTally":
+    def plus(self, other: "Tally") -> "Tally":
         """Return the sum of two tallies."""
-        return ShardTally(
+        return Tally(
             self.records + other.records,
-            tuple(sorted([*self.samples, *other.samples])[:SAMPLES]),
+            tuple(sorted([*self.samples, *other.samples], key=_order)[:SAMPLES]),
             tuple(sorted({*self.numbers, *other.numbers})[: SAMPLES + 1]),
         )
 
 
+class ShardTally(NamedTuple):
+    """The copies in one shard, and the records that conflict with another one."""
+
+    copies: Tally = Tally()
+    conflicts: Tally = Tally()
+
+    def plus(self, other: "ShardTally") -> "ShardTally":
+        """Return the sum of two tallies."""
+        return ShardTally(self.copies.plus(other.copies), self.conflicts.plus(other.conflicts))
+
+
 class Tallies:
-    """Counts copies by shard (index in `Layout.shards`), and keeps the first few."""
+    """Counts copies and conflicts by shard (index in `Layout.shards`), and keeps the first few."""
 
     def __init__(self, layout: Layout) -> None:
         self._starts = layout.shards
-        self._records: dict[int, int] = {}
-        self._waiting: dict[int, list[EventCopies]] = {}
-        self._shards: dict[int, ShardTally] = {}
+        self._copies: dict[int, _Counting] = {}
+        self._conflicts: dict[int, _Counting] = {}
 
-    def add(self, copies: EventCopies) -> None:
-        """Count the copies of an event in an object."""
-        shard = bisect_right(self._starts, copies.first.number) - 1
-        self._records[shard] = self._records.get(shard, 0) + copies.copies
-        waiting = self._waiting.setdefault(shard, [])
-        waiting.append(copies)
-        if len(waiting) > 100 * SAMPLES:
-            self._settle(shard)
+    def add(self, repeated: Repeated) -> None:
+        """Count the copies of an event in an object, or a conflict."""
+        shard = bisect_right(self._starts, repeated.first.number) - 1
+        if isinstance(repeated, IdConflict):
+            self._conflicts.setdefault(shard, _Counting()).add(repeated, repeated.total)
+        else:
+            self._copies.setdefault(shard, _Counting()).add(repeated, repeated.copies)
 
     def shards(self) -> Iterator[tuple[int, ShardTally]]:
-        """Yield the tally of each shard with copies."""
-        for shard in self._records:
-            self._settle(shard)
-            yield shard, self._shards[shard]._replace(records=self._records[shard])
-
-    def _settle(self, shard: int) -> None:
-        waiting = self._waiting.pop(shard, [])
-        new = ShardTally(0, tuple(waiting), tuple({copies.first.number for copies in waiting}))
-        self._shards[shard] = self._shards.get(shard, ShardTally()).plus(new)
+        """Yield the tally of each shard with copies or conflicts."""
+        for shard in sorted({*self._copies, *self._conflicts}):
+            copies, conflicts = (kind.get(shard, _Counting()) for kind in (self._copies, self._conflicts))
+            yield shard, ShardTally(copies.tally(), conflicts.tally())
 
 
-def find_copies(chunks: Iterable[bytes], layout: Layout, held_bytes: int = HELD_BYTES) -> Iterator[EventCopies]:
-    """Yield the copies among the rows of one partition."""
+class _Counting:
+    """A tally that grows."""
+
+    def __init__(self) -> None:
+        self._records = 0
+        self._waiting: list[Repeated] = []
+        self._few = Tally()
+
+    def add(self, repeated: Repeated, records: int) -> None:
+        """Count records."""
+        self._records += records
+        self._waiting.append(repeated)
+        if len(self._waiting) > 100 * SAMPLES:
+            self._settle()
+
+    def tally(self) -> Tally:
+        """Return the tally."""
+        self._settle()
+        return self._few._replace(records=self._records)
+
+    def _settle(self) -> None:
+        numbers = {repeated.first.number for repeated in self._waiting}
+        self._few = self._few.plus(Tally(0, tuple(self._waiting), tuple(numbers)))
+        self._waiting.clear()
+
+
+def _order(repeated: Repeated) -> tuple[LineRef, LineRef]:
+    return repeated.first, repeated.original
+
+
+def find_copies(chunks: Iterable[bytes], layout: Layout, held_bytes: int = HELD_BYTES) -> Iterator[Repeated]:
+    """Yield the copies and the conflicts among the rows of one partition."""
     for rows in _repartitioned(chunks, held_bytes):
         ordered = sorted_rows(rows)
         view = memoryview(ordered)
-        for begin, end in stretches(ordered):
-            yield from _copies(_Event(view, begin, end, layout))
+        for begin, end in stretches(ordered, ID_BYTES):
+            yield from _of_id(view, begin, end, layout)
 
 
 def _repartitioned(chunks: Iterable[bytes], held_bytes: int) -> Iterator[bytearray | bytes]:
-    """Yield sets of rows, each with all rows of its digests: all at once, or one file after the other."""
+    """Yield sets of rows, each with all rows of its ids: all at once, or one file after the other."""
     rows = bytearray()
     with ExitStack() as stack:
         files: list[IO[bytes]] = []
@@ -151,10 +212,10 @@ def _repartitioned(chunks: Iterable[bytes], held_bytes: int) -> Iterator[bytearr
 
 
 def _spill(rows: bytearray, files: Sequence[IO[bytes]]) -> None:
-    """Write each row to a file by its digest's last byte; partitions are cut by the first bytes."""
+    """Write each row to a file by its id's last byte; partitions are cut by the first bytes."""
     parts = [bytearray() for _ in files]
     for at in range(0, len(rows), ROW_BYTES):
-        parts[rows[at + DIGEST_BYTES - 1] % _FILES] += rows[at : at + ROW_BYTES]
+        parts[rows[at + ID_BYTES - 1] % _FILES] += rows[at : at + ROW_BYTES]
     for part, file in zip(parts, files, strict=True):
         file.write(part)
 
@@ -176,7 +237,8 @@ class _Event:
         self._begin = begin
         self._end = end
         self.layout = layout
-        self.digest = bytes(view[ROW_BYTES * begin : ROW_BYTES * begin + DIGEST_BYTES])
+        self.digest = bytes(view[ROW_BYTES * begin : ROW_BYTES * begin + EVENT_BYTES])
+        self.is_uncompared = self.digest[ID_BYTES:] == UNCOMPARED
 
     def __iter__(self) -> Iterator[_Occurrence]:
         return (lines for lines in self._all() if lines.first.number not in self.layout.excluded)
@@ -184,7 +246,10 @@ class _Event:
     def _all(self) -> Iterator[_Occurrence]:
         lines: _Occurrence | None = None
         for index in range(self._begin, self._end):
-            _, number, line, last = ROW.unpack_from(self._view, ROW_BYTES * index)
+            _, number, line, last = unpack_row(self._view, index)
+            if self.is_uncompared:
+                yield _Occurrence(LineRef(number, line), 0, last ^ COUNTED, None)
+                continue
             if lines is not None and last & COUNTED:
                 lines = lines._replace(total=last ^ COUNTED, second=line)
                 continue
@@ -194,7 +259,7 @@ class _Event:
         if lines is not None:
             yield lines
 
-    def original(self) -> LineRef | None:
+    def original(self) -> _Occurrence | None:
         """Return the record that stays; None if all objects are excluded.
 
         It is any record of the previous day; else, of the records at the lowest position of each shard, the one that
@@ -205,17 +270,39 @@ class _Event:
         shard = -1
         for lines in self:
             if lines.first.number < self.layout.first_of_day:
-                return lines.first
+                return lines
             previous, shard = shard, bisect_right(self.layout.shards, lines.first.number)
             if shard != previous and (best is None or lines.arrival_ms < best.arrival_ms):
                 best = lines
-        return None if best is None else best.first
+        return best
 
 
-def _copies(event: _Event) -> Iterator[EventCopies]:
-    original = event.original()
-    if original is None:
-        return
+def _of_id(view: memoryview, begin: int, end: int, layout: Layout) -> Iterator[Repeated]:
+    """Yield the copies of each event with an id; if there are several events, all but the first are conflicts."""
+    first: tuple[bool, int, LineRef] | None = None
+    several = False
+    for part in events_of(view, begin, end):
+        event = _Event(view, *part, layout)
+        original = None if event.is_uncompared else event.original()
+        if original is not None:
+            yield from _copies(event, original.first)
+            rank = (original.first.number >= layout.first_of_day, original.arrival_ms, original.first)
+            several = several or first is not None
+            first = rank if first is None else min(first, rank)
+    if first is not None and several:
+        for part in events_of(view, begin, end):
+            yield from _conflicts(_Event(view, *part, layout), first[-1])
+
+
+def _conflicts(event: _Event, first: LineRef) -> Iterator[IdConflict]:
+    """Yield the record of an event that conflicts with the first one of its id, if it is of the day."""
+    original = None if event.is_uncompared else event.original()
+    for lines in event if event.is_uncompared else () if original is None else (original,):
+        if lines.first != first and lines.first.number >= event.layout.first_of_day:
+            yield IdConflict(lines.first, lines.total if event.is_uncompared else 1, first)
+
+
+def _copies(event: _Event, original: LineRef) -> Iterator[EventCopies]:
     for lines in event:
         if lines.first.number < event.layout.first_of_day:
             continue

@@ -2,7 +2,7 @@
 
 Drops are packed for the task that reads their objects:
 
-    object, 4 bytes | line, 4 | digest, 16        zeros: drop this line; else all lines of the event but this one
+    object, 4 bytes | line, 4 | event, 18        zeros: drop this line; else all lines of the event but this one
 
 Nearly all are lines by number. If an object holds an event more than twice, the task drops by digest and evaluates
 the ids of that object again.
@@ -18,15 +18,16 @@ from typing import Final, NamedTuple
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from compaction.event_ids.copies import EventCopies
-from compaction.event_ids.rows import DIGEST_BYTES, IdCollector, id_digest
+from compaction.event_ids.copies import EventCopies, LineRef
+from compaction.event_ids.rows import EVENT_BYTES, IdCollector, event_digest
 from compaction.parquet.fetching import local_copy
 from compaction.parquet.rows import ParquetPart
 from minutebook.format.payload import PayloadPath
 from minutebook.store.retrying import RetryingStorage
 
-_DROP: Final = struct.Struct(">II16s")
-_BY_LINE: Final = bytes(DIGEST_BYTES)
+_DROP: Final = struct.Struct(">II18s")
+_BY_LINE: Final = bytes(EVENT_BYTES)
+_DIGEST_BYTES: Final = 16
 _NO_LINE: Final = (1 << 32) - 1
 _ROWS: Final = 10_000
 
@@ -45,7 +46,7 @@ class Drops(NamedTuple):
             if number in lines:
                 return True
             event_id = text(payload)
-            digest = b"" if event_id is None else id_digest(event_id)
+            digest = b"" if event_id is None else event_digest(event_id, payload)
             return digest in self.events and self.events[digest] != number
 
         return is_dropped
@@ -62,7 +63,7 @@ class DroppedLines(NamedTuple):
         """The digest of what is dropped; empty if nothing is."""
         if not self.objects:
             return ""
-        hashed = blake2b(self.expression.encode(), digest_size=DIGEST_BYTES)
+        hashed = blake2b(self.expression.encode(), digest_size=_DIGEST_BYTES)
         for key, drops in sorted(self.objects.items()):
             events = sorted((digest.hex(), -1 if line is None else line) for digest, line in drops.events.items())
             hashed.update(repr((key, list(drops.lines), events)).encode())
@@ -100,11 +101,16 @@ def without(lines: pa.Table, begin: int, dropped: Sequence[int]) -> pa.Table:
     return lines.filter(pa.array(keep))
 
 
+def pack_line(line: LineRef) -> bytes:
+    """Return one line, packed."""
+    return _DROP.pack(line.number, line.line, _BY_LINE)
+
+
 def pack_drops(copies: EventCopies) -> bytes:
     """Return copies packed for the task that writes the object."""
     number = copies.first.number
     if copies.lines is not None:
-        return b"".join(_DROP.pack(number, line, _BY_LINE) for line in copies.lines)
+        return b"".join(pack_line(LineRef(number, line)) for line in copies.lines)
     return _DROP.pack(number, _NO_LINE if copies.kept is None else copies.kept, copies.digest)
 
 

@@ -1,14 +1,19 @@
-"""Event ids of records as rows of 32 bytes, partitioned by digest. Pure.
+"""Events of records as rows of 32 bytes, partitioned by the digest of the id. Pure.
 
-A task evaluates the user's path on each payload, and makes a row. Rows of equal digests go to one partition:
+An event is an id and a payload: a producer that retries sends the same bytes again. A task evaluates the user's path
+on each payload, and makes a row. Rows of equal ids go to one partition:
 
-    digest, 16 bytes | object, 4 | line, 4 | arrival, epoch ms, 8        big-endian: sorted bytes are sorted numbers
+    event, 18 bytes: of the id 10, of the payload 8 | object, 4 | line, 4 | arrival, epoch ms, 6
 
-Raw objects are numbered in the order of day, shard and position, so lines are in the order of the stream. An event
-that an object holds several times makes only two rows, so that an id shared by all records makes two rows an object:
+Numbers are big-endian, so sorted bytes are sorted numbers. Raw objects are numbered in the order of day, shard and
+position, so lines are in the order of the stream. However often an object holds an id, it makes few rows:
 
-    digest, 16 bytes | object, 4 | first line, 4 | its arrival, 8
-    digest, 16 bytes | object, 4 | second line, 4 | 2^63 + how many lines, 8
+    event, 18 bytes                  | object, 4 | first line, 4  | its arrival, 6
+    event, 18 bytes                  | object, 4 | second line, 4 | 2^47 + how many lines, 6     if there are several
+    id, 10 bytes | 8 times 255       | object, 4 | a line, 4      | 2^47 + how many lines, 6     if payloads are left
+
+The last row counts lines whose payloads are not compared: those beyond `MOST_PAYLOADS` of an id in one object. An id
+that so many payloads share is no event's; and one that all records of a day share must not make a row for each.
 """
 
 import struct
@@ -25,18 +30,30 @@ import pyarrow.compute as pc
 from minutebook.errors import SafetyRefusal
 from minutebook.format.payload import PayloadPath
 
-DIGEST_BYTES: Final = 16
-"""With a billion ids, the probability of any collision is below 1 in 10^20."""
-ROW: Final = struct.Struct(">16sIIQ")
+ID_BYTES: Final = 10
+"""With two billion ids, two have one digest with a probability of 2 in 10^6: a conflict is reported, no more."""
+PAYLOAD_BYTES: Final = 8
+EVENT_BYTES: Final = ID_BYTES + PAYLOAD_BYTES
+"""With two billion records, two are taken for one event wrongly with a probability below 1 in 10^24."""
+ROW: Final = struct.Struct(">18sIIHI")
 ROW_BYTES: Final = ROW.size
-COUNTED: Final = 1 << 63
-"""Flag of a second row, whose last field is a count of lines."""
+COUNTED: Final = 1 << 47
+"""Flag in the last field (`pack_row`): it is a count of lines."""
+MOST_PAYLOADS: Final = 4
+"""Different payloads of one id in one object that are compared."""
+UNCOMPARED: Final = b"\xff" * PAYLOAD_BYTES
+"""The payload of a row for the lines that are not compared."""
 NUMBERS: Final = 1 << 32
 """Upper limit of object numbers: four bytes of a row."""
 RUN_BYTES: Final = 16 << 20
 """Bytes of rows that a task holds in memory; more are spilled as sorted runs to an unnamed temporary file."""
 _PREFIX_BITS: Final = 32
 _PREFIX_BYTES: Final = _PREFIX_BITS // 8
+_LOW_BITS: Final = 32
+_LOW: Final = (1 << _LOW_BITS) - 1
+
+
+Rows = bytes | bytearray | memoryview
 
 
 class IdOrder(NamedTuple):
@@ -92,7 +109,7 @@ class IdCollector:
             if event_id is None:
                 missing += 1
                 continue
-            rows += ROW.pack(id_digest(event_id), number, line, max(0, arrival_ms))
+            rows += pack_row(event_digest(event_id, payload), number, line, min(max(0, arrival_ms), COUNTED - 1))
         if missing:
             self._missing[key] = self._missing.get(key, 0) + missing
 
@@ -106,7 +123,7 @@ class IdCollector:
         yield from self._runs.drain(self._rows)
 
     def _end_object(self) -> None:
-        self._rows += first_two(self._of_object)
+        self._rows += shortened(self._of_object)
         self._of_object.clear()
         if len(self._rows) >= self._run_bytes:
             self._runs.spill(self._rows)
@@ -156,9 +173,21 @@ class _Runs:
             begin = end
 
 
-def id_digest(event_id: str) -> bytes:
-    """Return the digest of an id, given as `PayloadPath.text` returns it."""
-    return blake2b(event_id.encode(), digest_size=DIGEST_BYTES).digest()
+def event_digest(event_id: str, payload: bytes) -> bytes:
+    """Return the digest of an event: of its id, given as `PayloadPath.text` returns it, and of its payload."""
+    of_id = blake2b(event_id.encode(), digest_size=ID_BYTES).digest()
+    return of_id + blake2b(payload, digest_size=PAYLOAD_BYTES).digest()
+
+
+def pack_row(event: bytes, number: int, line: int, last: int) -> bytes:
+    """Return a row; `last` has 48 bits."""
+    return ROW.pack(event, number, line, last >> _LOW_BITS, last & _LOW)
+
+
+def unpack_row(rows: Rows, index: int) -> tuple[bytes, int, int, int]:
+    """Return event, object, line and last field of a row."""
+    event, number, line, high, low = ROW.unpack_from(rows, ROW_BYTES * index)
+    return event, number, line, high << _LOW_BITS | low
 
 
 def sorted_rows(rows: bytes | bytearray) -> pa.Buffer:
@@ -167,7 +196,7 @@ def sorted_rows(rows: bytes | bytearray) -> pa.Buffer:
     return unsorted.take(pc.sort_indices(unsorted)).buffers()[1]
 
 
-def stretches(ordered: pa.Buffer, key_bytes: int = DIGEST_BYTES) -> list[tuple[int, int]]:
+def stretches(ordered: pa.Buffer, key_bytes: int) -> list[tuple[int, int]]:
     """Return the ranges [begin, end) of two or more sorted rows that begin with the same bytes."""
     whole = pa.Array.from_buffers(pa.binary(ROW_BYTES), ordered.size // ROW_BYTES, [None, ordered])
     keys = pc.binary_slice(whole, 0, key_bytes)
@@ -180,17 +209,42 @@ def stretches(ordered: pa.Buffer, key_bytes: int = DIGEST_BYTES) -> list[tuple[i
     return groups
 
 
-def first_two(rows: bytearray) -> bytearray | memoryview:
-    """Return the sorted rows of one object, at most two for an event; the second one counts the event's lines."""
+def events_of(rows: Rows, begin: int, end: int) -> Iterator[tuple[int, int]]:
+    """Yield the ranges [begin, end) of sorted rows of one id that have one payload."""
+    while begin < end:
+        at = bisect_left(range(end), 1, lo=begin, key=lambda index: _event_at(rows, index) != _event_at(rows, begin))
+        yield begin, at
+        begin = at
+
+
+def shortened(rows: bytearray) -> Rows:
+    """Return the sorted rows of one object, few for an id (see the module's head)."""
     ordered = sorted_rows(rows)
-    groups = stretches(ordered)
-    if not groups:
+    ids = stretches(ordered, ID_BYTES)
+    if not ids:
         return memoryview(ordered)
-    view, shortened, done = memoryview(ordered), bytearray(), 0
-    for begin, end in groups:
-        shortened += view[ROW_BYTES * done : ROW_BYTES * (begin + 1)]
-        digest, number, line, _ = ROW.unpack_from(view, ROW_BYTES * (begin + 1))
-        shortened += ROW.pack(digest, number, line, COUNTED | (end - begin))
+    view, few, done = memoryview(ordered), bytearray(), 0
+    for begin, end in ids:
+        few += view[ROW_BYTES * done : ROW_BYTES * begin]
+        few += _few_rows(view, begin, end)
         done = end
-    shortened += view[ROW_BYTES * done :]
-    return shortened
+    few += view[ROW_BYTES * done :]
+    return few
+
+
+def _few_rows(view: memoryview, begin: int, end: int) -> bytearray:
+    """Return the rows of one id in one object."""
+    few = bytearray()
+    for payload, (first, behind) in enumerate(events_of(view, begin, end)):
+        if payload == MOST_PAYLOADS:
+            event, number, line, _ = unpack_row(view, first)
+            return few + pack_row(event[:ID_BYTES] + UNCOMPARED, number, line, COUNTED | (end - first))
+        few += view[ROW_BYTES * first : ROW_BYTES * (first + 1)]
+        if behind - first > 1:
+            event, number, line, _ = unpack_row(view, first + 1)
+            few += pack_row(event, number, line, COUNTED | (behind - first))
+    return few
+
+
+def _event_at(rows: Rows, index: int) -> bytes:
+    return bytes(rows[ROW_BYTES * index : ROW_BYTES * index + EVENT_BYTES])

@@ -28,11 +28,12 @@ def generation_of(
 ) -> str:
     """Return the name of a day's generation: the same input gives the same name.
 
-    The rows also depend on typed columns and, without producer duplicates, on the id's path and the day before.
+    The rows also depend on typed columns and, without producer duplicates, on the id's path, the day before, and
+    what makes a record a copy: since version 2 of that rule the payload, too.
     """
     salt: tuple[str, ...] = FORMATS if columns is None else (*FORMATS, columns.digest)
     if options.drop_producer_duplicates and before is not None:
-        salt = (*salt, f"without repeated {options.event_id}", before.digest)
+        salt = (*salt, f"without repeated {options.event_id} and payload", before.digest)
     return objects.digest(*salt)[:16]
 
 

@@ -1,6 +1,6 @@
-r"""Find and drop producer copies with two shuffles: rows by digest, then copies by the task that writes.
+r"""Find and drop producer copies with two shuffles: rows by id, then copies by the task that writes.
 
-    reading tasks --rows of 32 bytes, by digest--> partitions --copies, by object--> tasks that drop them
+    reading tasks --rows of 32 bytes, by id--> partitions --copies, by object--> tasks that drop them
                   \--results--> the driver                    \--tallies, by shard--> the driver
 
 The driver gets only results and a tally of each shard. Spark stores shuffles on the executors' disks and recomputes
@@ -11,7 +11,7 @@ import functools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from compaction.event_ids.copies import Layout, ShardTally, Tallies, find_copies
+from compaction.event_ids.copies import IdConflict, Layout, ShardTally, Tallies, find_copies
 from compaction.event_ids.dropping import pack_drops
 from compaction.spark.failures import Alarm, Failure, TryAgain, configure_task_logging, guarded, unwrapped
 from compaction.tasks.task import Order, TaskResult, leaving_out, run, run_collecting
@@ -128,7 +128,7 @@ def _copies(layout: Layout, first: int, index: int, rows: Iterable[tuple[int, An
     for copies in find_copies(_sound(rows), layout):
         tallies.add(copies)
         writer = layout.writer(copies.first.number)
-        if writer is None:
+        if writer is None or isinstance(copies, IdConflict):
             continue
         packed = pack_drops(copies)
         chunk = drops.setdefault(writer, bytearray())

@@ -39,6 +39,7 @@ class Code(enum.StrEnum):
     ARRIVAL_STEP_BACK = "arrival_step_back"  # arrival times of a shard step back further than proofs assume
     WRONG_MINUTE = "wrong_minute"  # a segment holds records of another minute
     PRODUCER_DUPLICATE = "producer_duplicate"  # the same event has several positions: a producer's retry
+    ID_CONFLICT = "id_conflict"  # two events with one id: the same id, and another payload
     DROPPED_WITHOUT_ORIGINAL = "dropped_without_original"  # a record was dropped as a duplicate of nothing
     MISSING_IN_ARCHIVE = "missing_in_archive"  # the stream holds a record that the archive does not
     NOT_IN_STREAM = "not_in_stream"  # the archive holds a record that the stream does not

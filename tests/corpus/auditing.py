@@ -8,7 +8,7 @@ from email.utils import format_datetime, parsedate_to_datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from compaction.event_ids.copies import Layout, ShardTally, Tallies, find_copies
+from compaction.event_ids.copies import IdConflict, Layout, ShardTally, Tallies, find_copies
 from compaction.event_ids.dropping import pack_drops
 from compaction.inventory.checkpoints import Checkpoints
 from compaction.job.context import Engine, JobContext, Shuffle
@@ -51,6 +51,8 @@ class InProcess(NamedTuple):
         for _, chunks in sorted(self.rows.items()):
             for copies in find_copies(chunks, layout):
                 tallies.add(copies)
+                if isinstance(copies, IdConflict):
+                    continue
                 if (group := layout.writer(copies.first.number)) is not None:
                     drops[group].append(pack_drops(copies))
         return FoundInProcess(dict(tallies.shards()), list(orders.values()), list(drops.values()))

@@ -18,6 +18,8 @@ from tests.corpus.chain_defects import (
 )
 from tests.corpus.event_defects import (
     dropped_without_original,
+    other_event_after_midnight,
+    other_events_with_an_id,
     repeated_after_midnight,
     repeated_event,
     repeated_in_another_shard,
@@ -89,6 +91,8 @@ PRODUCER_DEFECTS: tuple[Defect, ...] = (
     repeated_later,
     repeated_after_midnight,
     repeated_in_another_shard,
+    other_events_with_an_id,
+    other_event_after_midnight,
 )
 """Seen when the audit is told that an event's id stands under `n`."""
 SUCCESSOR_ONLY = frozenset({missing_day})

@@ -47,10 +47,30 @@ def repeated_in_another_shard(corpus: Corpus, shard: Shard, index: int) -> list[
     return [Expected(Code.PRODUCER_DUPLICATE, shard.shard_id, (chosen.key,), 1, "warning", Seen.KEYS)]
 
 
-def _give_event(chosen: Stored, places: Sequence[int], event: str) -> None:
+def other_events_with_an_id(_corpus: Corpus, shard: Shard, index: int) -> list[Expected]:
+    """Let a record have the id of an earlier one and another payload; both come again, a moment later."""
+    chosen = shard.segments[index]
+    _give_event(chosen, (0, 3), f"{shard.shard_id} shared")
+    _give_event(chosen, (1, 4), f"{shard.shard_id} shared", "other")
+    return [
+        Expected(Code.PRODUCER_DUPLICATE, shard.shard_id, (chosen.key,), 2, "warning", Seen.KEYS),
+        Expected(Code.ID_CONFLICT, shard.shard_id, (chosen.key,), 1, "warning", Seen.KEYS),
+    ]
+
+
+def other_event_after_midnight(_corpus: Corpus, shard: Shard, index: int) -> list[Expected]:
+    """Let a record have the id of an event of the day before, and another payload."""
+    chosen, before = shard.segments[index], shard.segments[0]
+    _give_event(before, (4,), f"{shard.shard_id} shared")
+    _give_event(chosen, (2,), f"{shard.shard_id} shared", "other")
+    return [Expected(Code.ID_CONFLICT, shard.shard_id, (chosen.key,), 1, "warning", Seen.KEYS)]
+
+
+def _give_event(chosen: Stored, places: Sequence[int], event: str, rest: str = "") -> None:
     """Let records carry the event of this id."""
+    data = f'{{"n":"{event}","x":"{rest}"}}' if rest else f'{{"n":"{event}"}}'
     for place in places:
-        chosen.records[place] = msgspec.structs.replace(chosen.records[place], data=f'{{"n":"{event}"}}'.encode())
+        chosen.records[place] = msgspec.structs.replace(chosen.records[place], data=data.encode())
     payload = sum(len(record.data) for record in chosen.records)
     chosen.metadata = msgspec.structs.replace(chosen.metadata, payload_bytes=payload)
     chosen.seal()

@@ -1,4 +1,4 @@
-"""Any history with repeated events, any cutting into objects and partitions: of each event the first record stays."""
+"""Any history of repeated ids, any cutting into objects and partitions: of each event the first record stays."""
 
 import itertools
 import random
@@ -9,24 +9,31 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compaction.event_ids.copies import EventCopies, Layout, LineRef, Tallies, find_copies
+from compaction.event_ids.copies import EventCopies, IdConflict, Layout, LineRef, Tallies, find_copies
 from compaction.event_ids.dropping import DroppedLines, pack_drops, unpack_drops
-from compaction.event_ids.rows import ROW_BYTES, IdCollector, IdOrder
+from compaction.event_ids.rows import MOST_PAYLOADS, ROW_BYTES, IdCollector, IdOrder
 from compaction.parquet.line_tables import LINE_SCHEMA
 
 
 class Sent(NamedTuple):
-    """One record: its event (None: it has no id), and its arrival."""
+    """One record: its event, an id (None: it has none) and the rest of the payload, and its arrival."""
 
-    event: int | None
+    event: tuple[int, int] | None
     arrival_ms: int
 
 
 class Copy(NamedTuple):
-    """A record that is left out, and the one that stays."""
+    """A record that is left out, and the one that stays; or one that conflicts with another one."""
 
     ref: LineRef
     original: LineRef
+
+
+class Outcome(NamedTuple):
+    """The copies, and the conflicts."""
+
+    copies: list[Copy]
+    conflicts: list[Copy]
 
 
 class Known(NamedTuple):
@@ -39,7 +46,9 @@ class Known(NamedTuple):
 
 _CHANCE = st.integers(0, 1 << 32).map(random.Random)
 """Seeded, and not Hypothesis' own: that one may stop a history while it is asked, with files open."""
-_RECORD = st.builds(Sent, st.none() | st.integers(0, 5), st.integers(0, 20))
+_RECORD = st.builds(
+    Sent, st.none() | st.tuples(st.integers(0, 4), st.integers(0, MOST_PAYLOADS - 1)), st.integers(0, 20)
+)
 _OBJECT = st.lists(_RECORD, max_size=9)
 _SHARDS = st.lists(st.lists(_OBJECT, min_size=1, max_size=3), max_size=4)
 """A day: objects of shards, each a run of records in the order of positions."""
@@ -51,7 +60,7 @@ def copies_of(
     excluded: frozenset[int],
     partitions: int,
     rng: random.Random,
-) -> list[Copy]:
+) -> Outcome:
     """Collect, compare and leave out as the job does: a task a shard, chunks in any order, little memory."""
     chunks: dict[int, list[bytes]] = {}
     number = 0
@@ -71,17 +80,22 @@ def copies_of(
         number += len(shard)
     objects = [raw_object for shard in [*before, *day] for raw_object in shard]
     layout = Layout(first_of_day, tuple(starts), excluded)
-    found: list[Copy] = []
+    found = Outcome([], [])
     tallies = Tallies(layout)
     for partition in chunks.values():
         rng.shuffle(partition)
         for copies in find_copies(partition, layout, rng.choice([1, 4 * ROW_BYTES, 1 << 20])):
             tallies.add(copies)
+            if isinstance(copies, IdConflict):
+                assert copies.total == 1
+                found.conflicts.append(Copy(copies.first, copies.original))
+                continue
             left_out = lines_of(copies, objects[copies.first.number])
             assert (left_out[0], len(left_out)) == (copies.first.line, copies.copies)
-            found += [Copy(LineRef(copies.first.number, line), copies.original) for line in left_out]
-    assert sum(tally.records for _, tally in tallies.shards()) == len(found)
-    return sorted(found)
+            found.copies.extend(Copy(LineRef(copies.first.number, line), copies.original) for line in left_out)
+    assert sum(tally.copies.records for _, tally in tallies.shards()) == len(found.copies)
+    assert sum(tally.conflicts.records for _, tally in tallies.shards()) == len(found.conflicts)
+    return found
 
 
 def lines_of(copies: EventCopies, raw_object: Sequence[Sent]) -> list[int]:
@@ -95,7 +109,7 @@ def lines_of(copies: EventCopies, raw_object: Sequence[Sent]) -> list[int]:
 
 def payload(sent: Sent) -> bytes:
     """Return the record's payload."""
-    return b"no event" if sent.event is None else f'{{"id":{sent.event}}}'.encode()
+    return b"no event" if sent.event is None else b'{"id":%d,"x":%d}' % sent.event
 
 
 @given(_SHARDS, _SHARDS, st.frozensets(st.integers(0, 11), max_size=3), st.integers(1, 7), _CHANCE)
@@ -107,14 +121,14 @@ def test_of_each_event_exactly_the_first_record_stays(
     rng: random.Random,
 ) -> None:
     """Events of the day before have none left; of the others one stays, and it is the first. Doubt keeps."""
-    copies = copies_of(before, day, excluded, partitions, rng)
+    copies, conflicts = copies_of(before, day, excluded, partitions, rng)
     dropped = {copy.ref for copy in copies}
     assert len(dropped) == len(copies)
     numbers = itertools.count()
     old = {
         sent.event for shard in before for raw_object in shard if next(numbers) not in excluded for sent in raw_object
     }
-    known: dict[int, list[Known]] = {}
+    known: dict[tuple[int, int], list[Known]] = {}
     for index, shard in enumerate(day):
         for raw_object in shard:
             number = next(numbers)
@@ -136,14 +150,27 @@ def test_of_each_event_exactly_the_first_record_stays(
         for other in {record.shard for record in records} - {stays.shard}:
             first = min((record for record in records if record.shard == other), key=lambda record: record.ref)
             assert (stays.arrival_ms, stays.shard) < (first.arrival_ms, other)
+    # Of each id, the event that came first is no conflict; of each other event it is the record that stays.
+    kept = {event: next(record for record in known[event] if record.ref not in dropped) for event in {*known} - old}
+    expected = set()
+    for event, stays in kept.items():
+        rivals = [other for other in {*kept, *old} - {event, None} if other is not None and other[0] == event[0]]
+        if any(rival in old or _came_first(kept[rival], stays) for rival in rivals):
+            expected.add(stays.ref)
+    assert {conflict.ref for conflict in conflicts} == expected
+    assert len(conflicts) == len(expected)
+
+
+def _came_first(one: Known, other: Known) -> bool:
+    return (one.arrival_ms, one.ref) < (other.arrival_ms, other.ref)
 
 
 @given(_SHARDS, _SHARDS, st.integers(1, 7), _CHANCE)
 def test_copies_name_a_record_of_the_same_event_that_stays(
     before: list[list[list[Sent]]], day: list[list[list[Sent]]], partitions: int, rng: random.Random
 ) -> None:
-    """Whoever follows a copy finds its event."""
-    copies = copies_of(before, day, frozenset(), partitions, rng)
+    """Whoever follows a copy finds its event; whoever follows a conflict, an event that only has its id."""
+    copies, conflicts = copies_of(before, day, frozenset(), partitions, rng)
     objects = [raw_object for shard in [*before, *day] for raw_object in shard]
     dropped = {copy.ref for copy in copies}
     for copy in copies:
@@ -151,3 +178,10 @@ def test_copies_name_a_record_of_the_same_event_that_stays(
         assert (
             objects[copy.ref.number][copy.ref.line].event == objects[copy.original.number][copy.original.line].event
         )
+    for ref, original in conflicts:
+        event, other = objects[ref.number][ref.line].event, objects[original.number][original.line].event
+        assert event is not None
+        assert other is not None
+        assert event[0] == other[0]
+        assert event != other
+        assert not dropped & {ref, original}

@@ -113,6 +113,20 @@ VERDICTS: Final = (
         tests=("test_the_same_copies_are_left_out_however_tasks_are_cut",),
     ),
     Mutation(
+        "the id alone says what a copy is",
+        Change(
+            "compaction.event_ids.rows:event_digest",
+            "blake2b(payload, digest_size=PAYLOAD_BYTES).digest()",
+            "bytes(PAYLOAD_BYTES)",
+        ),
+        tests=("test_an_event_with_anothers_id_stays", "test_another_payload_is_another_event"),
+    ),
+    Mutation(
+        "an id that all records share makes a row for each",
+        Change("compaction.event_ids.rows:_few_rows", "payload == MOST_PAYLOADS", "payload is None"),
+        tests=("test_an_id_with_many_payloads_leaves_few_rows",),
+    ),
+    Mutation(
         "a line outside its object's span draws others in",
         Change(
             "compaction.parquet.plan:spans_of",

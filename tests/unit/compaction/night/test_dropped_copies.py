@@ -10,9 +10,15 @@ from compaction.parquet.plan import TaskSizes
 from minutebook.errors import SafetyRefusal
 from minutebook.format.payload import PayloadPath
 from tests.corpus.chain_defects import overlapping_segments
-from tests.corpus.desk import DAY, Mill, expire, published_events, repeated, rows_of
-from tests.corpus.event_defects import drop_records, dropped_without_original, repeated_event
-from tests.corpus.model import Corpus, make_segment
+from tests.corpus.desk import DAY, Mill, Row, expire, published_events, repeated, rows_of
+from tests.corpus.event_defects import (
+    drop_records,
+    dropped_without_original,
+    other_event_after_midnight,
+    other_events_with_an_id,
+    repeated_event,
+)
+from tests.corpus.model import Corpus, Shape, make_segment
 
 
 def test_the_first_position_of_each_event_stays(tmp_path: Path) -> None:
@@ -39,6 +45,62 @@ def test_the_same_copies_are_left_out_however_tasks_are_cut(tmp_path: Path, segm
     done = mill.compact(audit=audit, sizes=TaskSizes(segments=segments, shards=2))
     assert done.manifest is not None
     assert mill.rows(done.manifest) == [row for row in rows_of(corpus) if row not in copies]
+
+
+def shared() -> tuple[Corpus, list[Row]]:
+    """Return an archive in which events share ids, and the rows that must not be published."""
+    corpus = Corpus(DAY, shape=Shape(shards=3))
+    first, second, _ = corpus.shards
+    other_events_with_an_id(corpus, first, 3)
+    other_event_after_midnight(corpus, second, 3)
+    records = first.segments[3].records
+    return corpus, [(first.shard_id, records[place].position, records[place].data) for place in (3, 4)]
+
+
+def test_an_event_with_anothers_id_stays(tmp_path: Path) -> None:
+    """Its payload is another one: it is named, and left out never; a copy of either event is."""
+    corpus, copies = shared()
+    mill = Mill(tmp_path, corpus)
+    done = mill.rewrite()
+    assert done.manifest is not None
+    assert done.result is not None
+    assert (done.state, done.verdict, done.manifest.removed) == ("published", "clean", 2)
+    assert mill.rows(done.manifest) == [row for row in rows_of(corpus) if row not in copies]
+    conflicts = [found for found in done.result.audit.findings if found.code == "id_conflict"]
+    shards = corpus.shards
+    assert [(found.shard, found.count, found.positions) for found in conflicts] == [
+        (shards[0].shard_id, 1, (str(shards[0].segments[3].records[1].position),)),
+        (shards[1].shard_id, 1, (str(shards[1].segments[3].records[2].position),)),
+    ]
+    assert f"{shards[0].shard_id}/{shards[0].segments[3].records[0].position}" in conflicts[0].message
+    assert all("--event-id n" in found.reproduce and "--shard" not in found.reproduce for found in conflicts)
+
+
+def test_without_the_flag_the_same_records_are_reported(tmp_path: Path) -> None:
+    """Copies and conflicts are told apart where nothing is left out, too."""
+    mill = Mill(tmp_path, shared()[0])
+    without, with_flag = mill.rewrite(drop=False), mill.rewrite()
+    counts = [
+        sorted((found.code, found.shard, found.count, found.positions) for found in done.result.audit.findings)
+        for done in (without, with_flag)
+        if done.result is not None
+    ]
+    assert counts[0] == counts[1]
+    assert [code for code, *_ in counts[0]] == ["id_conflict", "id_conflict", "producer_duplicate"]
+
+
+def test_an_expired_day_before_shows_payloads_too(tmp_path: Path) -> None:
+    """They are read from its Parquet files: the same rows and findings as while its raw objects were there."""
+    corpus = shared()[0]
+    mill = Mill(tmp_path, corpus)
+    yesterday = mill.rewrite(None, day=DAY.shift(-1)).manifest
+    assert yesterday is not None
+    expire(mill, yesterday.generation)
+    done = mill.rewrite()
+    assert done.manifest is not None
+    assert done.result is not None
+    assert mill.rows(done.manifest) == [row for row in rows_of(corpus) if row not in shared()[1]]
+    assert sum(found.code == "id_conflict" for found in done.result.audit.findings) == 2
 
 
 def test_without_the_flag_copies_are_reported_and_written(tmp_path: Path) -> None:
@@ -84,7 +146,7 @@ def test_a_path_that_most_records_share_is_refused(tmp_path: Path) -> None:
     corpus = Corpus(DAY)
     mill = Mill(tmp_path, corpus)
     published = mill.manifest(None)
-    with pytest.raises(SafetyRefusal, match=r"repeat an event \(100%; --max-repeats is 0\.2\)") as raised:
+    with pytest.raises(SafetyRefusal, match=r"repeat an id \(100%; --max-repeats is 0\.2\)") as raised:
         mill.rewrite("name")
     assert (raised.value.exit_code, bool(raised.value.next_step)) == (6, True)
     assert mill.publisher().published()[1] == published
