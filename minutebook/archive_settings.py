@@ -16,6 +16,7 @@ from minutebook.owner import StreamOwner, parse_stream_arn
 from minutebook.remote_properties import Fetch, fetch_properties, read_job_properties
 from minutebook.store.places import StorePrefix
 from minutebook.store.storage import Address
+from minutebook.wording import ITEM
 
 _OURS: Final = "minutebook."
 _NAMES: Final = ("bucket", "prefix", "s3Endpoint", *ACCESS_PROPERTIES)
@@ -62,7 +63,7 @@ class SettingsTexts(NamedTuple):
         """Raise SettingsError with all errors at once."""
         if self.errors:
             raise SettingsError(
-                "\n  - ".join([f"{self.source}: {len(self.errors)} error(s) in the settings", *self.errors]),
+                ITEM.join([f"{self.source}: {len(self.errors)} error(s) in the settings", *self.errors]),
                 next_step="correct the names; minutebook doctor checks the whole file",
             )
 

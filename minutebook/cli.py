@@ -17,6 +17,7 @@ import typer
 from minutebook.cat.options import CatOptions
 from minutebook.errors import MinutebookError, SettingsError
 from minutebook.options import command
+from minutebook.wording import printable_message
 
 CONSUMER: Final = import_module("consumer.command_line")
 NIGHTLY: Final = import_module("compaction.commands.command_line")
@@ -102,7 +103,7 @@ def main(words: Callable[[], Sequence[str]] = lambda: sys.argv[1:]) -> None:
     try:
         app(args=complete(words()))
     except MinutebookError as exc:
-        sys.stderr.write(f"minutebook: {exc}\n")
+        sys.stderr.write(f"minutebook: {printable_message(str(exc))}\n")
         if exc.next_step:
-            sys.stderr.write(f"next step: {exc.next_step}\n")
+            sys.stderr.write(f"next step: {printable_message(exc.next_step)}\n")
         sys.exit(exc.exit_code)

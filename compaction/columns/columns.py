@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from compaction.columns.types import ColumnType, is_name
 from minutebook.errors import SettingsError
+from minutebook.wording import ITEM
 
 EVENT_TIME: Final = "event_time"
 """The column of `--event-time`, the last one before `_unfit`."""
@@ -94,7 +95,7 @@ def checked(columns: Sequence[Column], envelope: Sequence[str], source: str) -> 
             errors.append(f"column {column.name!r}: {why}")
     if errors:
         raise SettingsError(
-            "\n  - ".join([f"{source}: {len(errors)} error(s) in the columns", *errors]),
+            ITEM.join([f"{source}: {len(errors)} error(s) in the columns", *errors]),
             next_step='give a column another name in a mapping: [columns.data_2] path = "data", type = "string"',
         )
     return Columns(tuple(columns))

@@ -8,7 +8,6 @@ from functools import partial
 from typing import Final, NamedTuple, Self
 
 import msgspec
-from rich.console import Console
 
 from compaction.audit.audit import audit_day
 from compaction.audit.conclusion import DayResult
@@ -37,7 +36,8 @@ from minutebook.published.generation import DayFolder
 from minutebook.retry import Backoff
 from minutebook.store.places import StorePrefix, open_storage
 from minutebook.store.retrying import RetryingStorage
-from minutebook.wording import some_of
+from minutebook.terminal import TerminalConsole
+from minutebook.wording import printable_json, some_of
 
 _STORE_BUDGET_SECONDS: Final = 120
 _OLDER_NAMED: Final = 10
@@ -246,9 +246,9 @@ def _audit_options(
 def _show_plan(run: DaysRun, day: Day, plan: dry_run.DryRun, _seconds: float) -> DayRow:
     """Print the plan of a single day; several have rows of a table instead."""
     if not run.many and run.as_json:
-        sys.stdout.write(msgspec.json.encode(plan).decode() + "\n")
+        sys.stdout.write(printable_json(msgspec.json.encode(plan).decode()) + "\n")
     elif not run.many:
-        Console().print(f"{day}: {plan.sentence}", highlight=False, soft_wrap=True)
+        TerminalConsole().print(f"{day}: {plan.sentence}", soft_wrap=True)
     return row_of_plan(plan)
 
 
@@ -325,20 +325,19 @@ def _checkpoints(settings: JobSettings) -> Checkpoints:
 
 
 def _show_outcome(done: rewrite.Compacted, folder: DayFolder, out: StorePrefix) -> None:
-    console = Console()
+    console = TerminalConsole()
     if done.manifest is None:
-        console.print(f"{folder.name} is not published: {done.reason}", highlight=False, soft_wrap=True)
+        console.print(f"{folder.name} is not published: {done.reason}", soft_wrap=True)
         return
     words = {"published": "published", "already": "was published before; nothing to do", "held": "is not published"}
     console.print(
         f"{folder.name} {words[done.state]}: {done.manifest.rows:,} rows, {len(done.manifest.files)} file(s), "
         f"verdict {done.verdict}",
-        highlight=False,
         soft_wrap=True,
     )
     address = open_storage(out.address).uri(folder.generation(done.manifest.generation))
-    console.print(address, highlight=False, soft_wrap=True)
+    console.print(address, soft_wrap=True)
     if done.table is not None:
         states = {"committed": "committed", "already": "was there before; nothing to do"}
         state = states.get(done.table.state, f"HELD, the day is not in it: {done.conflicts}")
-        console.print(f"table {done.table.table}: {state}", highlight=False, markup=False, soft_wrap=True)
+        console.print(f"table {done.table.table}: {state}", soft_wrap=True)

@@ -6,7 +6,6 @@ from itertools import islice
 from typing import Final
 
 import pyarrow as pa
-from rich.console import Console
 
 from compaction.columns.columns import Columns
 from compaction.columns.counts import TypedCounts
@@ -29,6 +28,7 @@ from minutebook.owner import read_owned
 from minutebook.published.schema import SCHEMA
 from minutebook.store.parallel import in_parallel
 from minutebook.store.retrying import RetryingStorage
+from minutebook.terminal import TerminalConsole
 
 _OBJECTS: Final = 100
 """Segments of a day that are read, spread over its shards and minutes."""
@@ -83,16 +83,13 @@ def _propose(table: pa.Table) -> Columns:
 
 def _show(columns: Columns, counts: TypedCounts) -> None:
     """Print on stderr how many payloads fit: stdout is the proposed file."""
-    console = Console(stderr=True)
+    console = TerminalConsole(stderr=True)
     console.print(
         f"{counts.rows:,} payloads: {counts.rows - counts.unfit:,} fit {len(columns.columns)} column(s), "
         f"{counts.unfit:,} do not",
-        highlight=False,
     )
     for sample in counts.samples:
         (shard, position), kind = sample.positions[0], sample.kind.replace("_", " ")
         console.print(
             f"  {sample.column}: {kind}, {sample.rows:,} row(s), first {shard} {position}",
-            highlight=False,
-            markup=False,
         )

@@ -5,8 +5,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final, NamedTuple, Protocol
 
-from rich.console import Console
-
 from compaction.audit.conclusion import DayResult
 from compaction.job.context import JobContext
 from compaction.job.settings import JobSettings, check_apart
@@ -20,6 +18,8 @@ from minutebook.format.day import Day
 from minutebook.retry import Backoff
 from minutebook.store.places import StorePrefix, parse_place
 from minutebook.store.retrying import RetryingStorage
+from minutebook.terminal import TerminalConsole
+from minutebook.wording import printable_json
 
 _TREND_BUDGET_SECONDS: Final = 10
 """A report does not wait long for the previous days."""
@@ -80,9 +80,9 @@ class Reporter(NamedTuple):
         """Show an audit. `generation`: what this run published of the day; "": nothing; None: it only audits."""
         body = encode_audit(result.audit)
         if self.as_json and not self.is_quiet:
-            sys.stdout.write(body.decode())
+            sys.stdout.write(printable_json(body.decode()))
         elif not self.as_json:
-            show_audit(result.audit, Console())
+            show_audit(result.audit, TerminalConsole())
         if self.reports is None:
             return
         name = f"audit-{result.audit.scope.day}"
@@ -92,7 +92,7 @@ class Reporter(NamedTuple):
         page = render_page(result, self.trend(Day.parse(result.audit.scope.day)), generation)
         address = self.reports.write(f"{name}.html", page.encode(errors="replace"))
         if not self.as_json:
-            Console().print(f"report: {address}", highlight=False, soft_wrap=True, markup=False)
+            TerminalConsole().print(f"report: {address}", soft_wrap=True)
 
     def measure(self, day: DayMetrics, audit: Audit | None = None) -> None:
         """Write the metrics of a day, if enabled; `audit`: its audit, if the objects were read."""

@@ -6,7 +6,6 @@ from contextlib import contextmanager
 from typing import Final
 
 import structlog
-from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 from rich.text import Text
@@ -15,6 +14,7 @@ from compaction.spark.engine import Progress as Report
 from compaction.verdict.audit_document import Audit, Typed
 from minutebook.clock import Clock
 from minutebook.format.day import Day
+from minutebook.terminal import TerminalConsole
 
 _SHOWN: Final = 20
 _TENTHS: Final = 10
@@ -30,7 +30,7 @@ _VERDICTS: Final = {
 def progress_bar(what: str) -> Iterator[Report]:
     """Show a progress bar on a terminal."""
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+    with Progress(*columns, console=TerminalConsole(stderr=True), transient=True) as bar:
         task = bar.add_task(f"{what}: starting Spark", total=None)
 
         def report(phase: str, done: int, total: int) -> None:
@@ -68,23 +68,22 @@ class ProgressLines:
         self._log.info("night_progress", phase=phase, done=done, total=total, seconds=seconds)
 
 
-def show_audit(audit: Audit, console: Console) -> None:
+def show_audit(audit: Audit, console: TerminalConsole) -> None:
     """Print the verdict, the equation and the findings."""
     scope, equation = audit.scope, audit.equation
     console.print(
         f"{scope.day}  {scope.archive}  level {audit.level}  {scope.objects:,} objects, {scope.bytes:,} bytes",
-        highlight=False,
     )
     if audit.findings:
         console.print(_table(audit))
     for conflict in [finding for finding in audit.findings if finding.conflict is not None][:_SHOWN]:
         at = f": shard {conflict.shard}, {conflict.positions[0]}, {conflict.minute}" if conflict.positions else ""
-        console.print(f"{conflict.message}{at}", highlight=False, markup=False, soft_wrap=True)
+        console.print(f"{conflict.message}{at}", soft_wrap=True)
     for check in audit.checks:
         if check.status == "unknown" and not any(finding.code == check.id for finding in audit.findings):
-            console.print(f"could not check {check.id}: {check.message}", markup=False, highlight=False)
+            console.print(f"could not check {check.id}: {check.message}")
         elif check.id == "stream_sample":
-            console.print(f"a sample: {check.message}", markup=False, highlight=False)
+            console.print(f"a sample: {check.message}")
     rows = "" if equation.compacted is None else f", {equation.compacted:,} rows in Parquet"
     if equation.restored:
         rows += f", {equation.restored:,} of them brought back"
@@ -92,25 +91,21 @@ def show_audit(audit: Audit, console: Console) -> None:
     console.print(
         f"raw {equation.raw:,} = unique {equation.unique:,} + duplicates {equation.duplicates:,}{removed} "
         f"+ rejected {equation.rejected:,}{rows}",
-        highlight=False,
         soft_wrap=True,
     )
     if audit.typed is not None:
         _show_typed(audit.typed, console)
     if scope.until and not scope.until.startswith(str(Day.parse(scope.day).shift(1))):
-        console.print(
-            f"so far: what arrived before {scope.until}; the rest of the day is not judged", highlight=False
-        )
+        console.print(f"so far: what arrived before {scope.until}; the rest of the day is not judged")
     console.print(Text(_VERDICTS[audit.verdict], style="bold"))
 
 
-def _show_typed(typed: Typed, console: Console) -> None:
+def _show_typed(typed: Typed, console: TerminalConsole) -> None:
     """Print the typed columns: a summary, and a line for each column with misfits."""
     console.print(
         f"{typed.rows:,} rows = fitted {typed.fitted:,} + unfit {typed.unfit:,}, "
         f"{len(typed.columns)} typed column(s)"
         f"{'' if typed.balanced else ': THE NUMBERS DO NOT ADD UP'}",
-        highlight=False,
         soft_wrap=True,
     )
     if typed.events is not None:
@@ -118,15 +113,12 @@ def _show_typed(typed: Typed, console: Console) -> None:
         console.print(
             f"events: on time {events.on_time:,} + late {events.late:,} + early {events.early:,} "
             f"+ without {events.without:,}, {len(events.days)} day(s)",
-            highlight=False,
             soft_wrap=True,
         )
     for column in [column for column in typed.columns if column.unfit][:_SHOWN]:
         console.print(
             f"  {column.name} {column.type}: "
             f"filled {column.filled:,}, empty {column.empty:,}, unfit {column.unfit:,}",
-            highlight=False,
-            markup=False,
             soft_wrap=True,
         )
 
@@ -136,14 +128,13 @@ def _table(audit: Audit) -> Table:
     for name in ("finding", "", "shard", "minute", "count", "first key"):
         table.add_column(name, overflow="fold", no_wrap=name == "finding")
     for finding in audit.findings[:_SHOWN]:
-        # Text, not markup: a key may contain anything.
         table.add_row(
             finding.code,
             finding.severity,
             finding.shard or "",
             finding.minute or "",
             f"{finding.count:,}",
-            Text(finding.keys[0] if finding.keys else ""),
+            finding.keys[0] if finding.keys else "",
         )
     if len(audit.findings) > _SHOWN:
         table.add_row(f"and {len(audit.findings) - _SHOWN:,} more", "", "", "", "", "")

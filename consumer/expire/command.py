@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 import structlog
-from rich.console import Console
 from rich.table import Table
 
 from consumer.expire.apply import DayDeleter, delete_all
@@ -36,6 +35,7 @@ from minutebook.store.places import StorePrefix, open_storage, parse_place
 from minutebook.store.retrying import RetryingStorage, RetryingStore
 from minutebook.store.s3_storage import S3Storage
 from minutebook.store.tombstones import read_tombstone
+from minutebook.terminal import TerminalConsole
 
 MARGIN_MS: Final = 86_400_000
 """How much older than the stream's retention a record must be: more than a buffer's age and the clocks' error."""
@@ -107,7 +107,7 @@ def run_expire(request: ExpireRequest, environ: Mapping[str, str]) -> int:
     """
     settings = load_settings(request.file, environ)
     configure_logging(settings.log_level)
-    clock, rng, console = SystemClock(), new_random(), Console()
+    clock, rng, console = SystemClock(), new_random(), TerminalConsole()
     older_than_ms = expiry_age_ms(request.older_than)
     place = published_place(request.published, settings)
     s3 = S3Storage(make_s3_client(settings.region, settings.s3_endpoint, settings.access), settings.bucket)
@@ -138,7 +138,7 @@ def published_place(text: str, settings: Settings) -> StorePrefix:
     return place
 
 
-def expire_days(archive: Archive, older_than_ms: int, console: Console, rate: int | None) -> int:
+def expire_days(archive: Archive, older_than_ms: int, console: TerminalConsole, rate: int | None) -> int:
     """Plan the days, newest first, and expire them at `rate` objects a second; None: only print the plan."""
     record = archive_record(archive)
     cutoff = newest_day(archive, older_than_ms)
@@ -250,7 +250,7 @@ def _expire_day(archive: Archive, plan: ExpiryPlan, begin_ms: int, rate: int | N
     return None
 
 
-def _expire_side_objects(archive: Archive, newest: dt.date, console: Console, rate: int | None) -> None:
+def _expire_side_objects(archive: Archive, newest: dt.date, console: TerminalConsole, rate: int | None) -> None:
     """Delete the objects beside expired segments, also those that earlier runs left."""
     orphans = list(SideObjects(archive.store, archive.prefix).orphans(newest))
     if not orphans:

@@ -17,6 +17,7 @@ from consumer.settings.settings import load_with_kcl
 from consumer.worker.state_folder import boot_id, default_state_folder, draft_of, file_name, write_whole
 from consumer.worker.worker_id import stable_worker_id
 from minutebook.clock import Clock, SystemClock
+from minutebook.wording import printable
 
 UNHEALTHY: Final = 7
 WRITE_SECONDS: Final = 5.0
@@ -100,5 +101,5 @@ def run_health(path: Path | None, environ: Mapping[str, str], state_folder: Path
     worker_id = loaded.kcl.get("workerId") or stable_worker_id(environ)
     state = (state_folder or default_state_folder()) / file_name(loaded.settings.application_name)
     verdict = read_verdict(health_path(state, file_name(worker_id)), SystemClock().monotonic())
-    sys.stdout.write(f"{verdict.sentence}\n")
+    sys.stdout.write(f"{printable(verdict.sentence)}\n")
     return 0 if verdict.is_healthy else UNHEALTHY

@@ -1,24 +1,27 @@
 """`minutebook doctor`: the whole pre-flight, as a table or as JSON."""
 
 import json
+import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Final
 
-from rich.console import Console
+from rich.console import Group
 from rich.table import Table
+from rich.text import Text
 
 from consumer.preflight.check import Check, CheckOutcome
 from consumer.preflight.preflight import failed_checks_code, preflight
 from consumer.settings.settings import load_with_kcl
 from minutebook.clock import SystemClock, new_id, new_random
+from minutebook.terminal import TerminalConsole, styled
 
 _MARKS: Final = {
-    CheckOutcome.OK: "[green]ok[/]",
-    CheckOutcome.WARN: "[yellow]warn[/]",
-    CheckOutcome.FAIL: "[bold red]FAIL[/]",
-    CheckOutcome.UNKNOWN: "[cyan]unknown[/]",
+    CheckOutcome.OK: Text("ok", "green"),
+    CheckOutcome.WARN: Text("warn", "yellow"),
+    CheckOutcome.FAIL: Text("FAIL", "bold red"),
+    CheckOutcome.UNKNOWN: Text("unknown", "cyan"),
 }
 
 
@@ -33,12 +36,12 @@ def run_doctor(path: Path | None, environ: Mapping[str, str], *, as_json: bool) 
 def _print_json(results: Iterator[Check]) -> list[Check]:
     checks = list(results)
     rows = [asdict(check) for check in checks]
-    Console().out(json.dumps({"exit_code": failed_checks_code(checks), "checks": rows}, indent=2), highlight=False)
+    sys.stdout.write(json.dumps({"exit_code": failed_checks_code(checks), "checks": rows}, indent=2) + "\n")
     return checks
 
 
 def _print_table(results: Iterator[Check]) -> list[Check]:
-    console = Console()
+    console = TerminalConsole()
     with console.status("asking Java, Kinesis, S3 and DynamoDB ..."):
         checks = list(results)
     table = Table(box=None, padding=(0, 2, 0, 0), show_header=False)
@@ -46,17 +49,9 @@ def _print_table(results: Iterator[Check]) -> list[Check]:
     table.add_column(no_wrap=True)
     table.add_column(overflow="fold")
     for check in checks:
-        sentence = (
-            f"{_plain(check.sentence)}\n[dim]→ {_plain(check.next_step)}[/]"
-            if check.next_step
-            else _plain(check.sentence)
-        )
-        table.add_row(_MARKS[check.outcome], check.name, sentence)
+        step = [styled(f"→ {check.next_step}", "dim")] if check.next_step else []
+        table.add_row(_MARKS[check.outcome], check.name, Group(check.sentence, *step))
     console.print(table)
     counts = {outcome: sum(check.outcome is outcome for check in checks) for outcome in CheckOutcome}
     console.print(", ".join(f"{count} {outcome}" for outcome, count in counts.items() if count))
     return checks
-
-
-def _plain(text: str) -> str:
-    return text.replace("[", "\\[")

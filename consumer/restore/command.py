@@ -3,9 +3,8 @@
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Final, NamedTuple
 
-from rich.console import Console
+from rich.console import Group
 from rich.table import Table
-from rich.text import Text
 
 from consumer.archived.application import kcl_start
 from consumer.archived.chain_ends import AHEAD_MINUTES, find_ends
@@ -26,6 +25,7 @@ from minutebook.owner import check_stream, read_application
 from minutebook.retry import Backoff
 from minutebook.store.retrying import RetryingStore
 from minutebook.store.s3 import S3Store
+from minutebook.terminal import TerminalConsole, styled
 
 _MARGIN_SECONDS: Final = 1
 _EMPTY: Final = LeaseRows({})
@@ -35,7 +35,7 @@ def run_restore(request: RestoreRequest, environ: Mapping[str, str]) -> int:
     """Print the plan and, unless `dry_run`, carry it out; return the exit code."""
     loaded = load_with_kcl(request.file, environ)
     configure_logging(loaded.settings.log_level)
-    clock, console = SystemClock(), Console()
+    clock, console = SystemClock(), TerminalConsole()
     table = lease_table_of(loaded, clock, new_random())
     as_of_ms = None if request.as_of is None else parse_iso_time(request.as_of)
     parts = Parts(table, lambda: _gather(loaded, clock, as_of_ms), clock, failover_seconds(loaded), console)
@@ -54,7 +54,7 @@ class Parts(NamedTuple):
     gather: Callable[[], RestoreFacts]
     clock: Clock
     failover_seconds: float
-    console: Console
+    console: TerminalConsole
 
 
 def rebuild(parts: Parts, *, dry_run: bool, shard_ids: Collection[str]) -> int:
@@ -184,14 +184,12 @@ def _gather(loaded: LoadedSettings, clock: Clock, as_of_ms: int | None) -> Resto
     )
 
 
-def _print_plan(console: Console, plan: Sequence[PlannedRow]) -> None:
+def _print_plan(console: TerminalConsole, plan: Sequence[PlannedRow]) -> None:
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
     for heading in ("shard", "row", "checkpoint now", "checkpoint", "because"):
         table.add_column(heading, overflow="fold")
     for row in plan:
-        because = Text(row.reason)
-        for warning in row.warnings:
-            because.append(f"\n! {warning}", style="yellow")
+        because = Group(row.reason, *(styled(f"! {warning}", "yellow") for warning in row.warnings))
         now = "-" if row.seen is None else str(row.seen.checkpoint)
         table.add_row(row.lease.shard_id, row.action.value, now, str(row.lease.checkpoint), because)
     console.print(table)

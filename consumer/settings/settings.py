@@ -39,6 +39,7 @@ from minutebook.properties_file import (
     flag,
     read_settings,
 )
+from minutebook.wording import ITEM
 
 _OURS: Final = "minutebook."
 _ENVIRONMENT: Final = "MINUTEBOOK_"
@@ -363,6 +364,6 @@ def _suggestion(name: str, known: Iterable[str], prefix: str) -> str:
 def _settings_error(path: str, errors: list[str]) -> SettingsError:
     count = "1 error" if len(errors) == 1 else f"{len(errors)} errors"
     return SettingsError(
-        "\n  - ".join([f"{path}: {count} in the settings", *errors]),
+        ITEM.join([f"{path}: {count} in the settings", *errors]),
         next_step="correct the lines named; `minutebook init` prints a file that explains every name",
     )

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping
 from typing import Final, NamedTuple
 
 import msgspec
-from rich.console import Console
 from rich.live import Live
 
 from consumer.leases.table import failover_seconds, lease_table_of
@@ -24,6 +23,8 @@ from minutebook.logs import configure_logging
 from minutebook.retry import Backoff
 from minutebook.store.retrying import RetryingStore
 from minutebook.store.s3 import S3Store
+from minutebook.terminal import TerminalConsole
+from minutebook.wording import printable_json
 
 _PATIENCE_SECONDS: Final = 10
 """How long requests to one service are retried."""
@@ -45,7 +46,7 @@ def run_status(request: StatusRequest, environ: Mapping[str, str]) -> int:
             raise SettingsError("--max-behind works for one report only", next_step="leave --watch out")
     loaded = load_with_kcl(request.file, environ)
     configure_logging("error")
-    console, clock = Console(), SystemClock()
+    console, clock = TerminalConsole(), SystemClock()
     reports = iter_reports(_sources(loaded, request.days, request.hours), failover_seconds(loaded))
     try:
         if not request.watch:
@@ -122,13 +123,13 @@ def judge_limit(report: StatusReport, limit: str) -> LimitVerdict:
     return LimitVerdict(0, f"no shard is more than {limit} behind")
 
 
-def _conclude(console: Console, report: StatusReport, max_behind: str | None, *, as_json: bool) -> int:
+def _conclude(console: TerminalConsole, report: StatusReport, max_behind: str | None, *, as_json: bool) -> int:
     """Return the exit code: that of a failed service comes before that of the limit."""
     if max_behind is None:
         return unasked_services_code(report)
     verdict = judge_limit(report, max_behind)
     if not as_json:
-        console.print(verdict.sentence, style="green" if verdict.exit_code == 0 else "bold red", highlight=False)
+        console.print(verdict.sentence, style="green" if verdict.exit_code == 0 else "bold red")
     return unasked_services_code(report) or verdict.exit_code
 
 
@@ -151,9 +152,9 @@ def _sources(loaded: LoadedSettings, days: int, hours: float) -> StatusSources:
     )
 
 
-def _print(console: Console, report: StatusReport, *, as_json: bool) -> None:
+def _print(console: TerminalConsole, report: StatusReport, *, as_json: bool) -> None:
     if as_json:
-        sys.stdout.write(msgspec.json.encode(report).decode() + "\n")
+        sys.stdout.write(printable_json(msgspec.json.encode(report).decode()) + "\n")
         sys.stdout.flush()
     else:
         console.print(render(report))

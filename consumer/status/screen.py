@@ -2,13 +2,14 @@
 
 from collections.abc import Iterator, Mapping
 
-from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
+from rich.console import ConsoleOptions, Group, RenderableType, RenderResult
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
 from consumer.status.coverage import ProvenTime
 from consumer.status.report import ShardStatus, StatusReport
+from minutebook.terminal import styled
 
 _DIGITS = 8
 _WIDE = 132
@@ -22,13 +23,12 @@ _LATE_SECONDS = 180
 def render(report: StatusReport) -> RenderableType:
     """Return the problems, then the coverage, then the shards; positions are cut to their last digits."""
     parts: list[RenderableType] = [
-        Text(f"{report.application}: {report.stream} -> s3://{report.bucket}/{report.prefix}", style="bold")
+        styled(f"{report.application}: {report.stream} -> s3://{report.bucket}/{report.prefix}", "bold")
     ]
     for problem in report.problems:
-        text = Text(f"! {problem.sentence}", style="yellow" if problem.exit_code == 0 else "bold red")
+        parts.append(styled(f"! {problem.sentence}", "yellow" if problem.exit_code == 0 else "bold red"))
         if problem.next_step:
-            text.append(f"\n  → {problem.next_step}", style="dim")
-        parts.append(text)
+            parts.append(styled(f"  → {problem.next_step}", "dim"))
     if report.coverage is not None:
         parts.append(_proven(report.coverage))
     if report.shards:
@@ -43,7 +43,7 @@ class _Shards:
         self._shards = shards
         self._proven = proven
 
-    def __rich_console__(self, _console: Console, options: ConsoleOptions) -> RenderResult:
+    def __rich_console__(self, _console: object, options: ConsoleOptions) -> RenderResult:
         if options.max_width >= _WIDE:
             yield _table(self._shards, self._proven)
         else:
@@ -52,10 +52,10 @@ class _Shards:
 
 def _rows(shards: list[ShardStatus], proven: Mapping[str, str | None]) -> Iterator[RenderableType]:
     """Yield the shards in 80 columns: the most wanted values in a row, the rest indented below it."""
-    yield Text(_row("shard", "state", "archived to", "proven to", "behind"), style="bold")
+    yield styled(_row("shard", "state", "archived to", "proven to", "behind"), "bold")
     for shard in shards:
         cells = (shard.shard, shard.state, _clock(shard.tail_minute or "-"), _clock(proven.get(shard.shard) or "-"))
-        yield Text(_row(*cells, "")) + _behind(shard)
+        yield styled(_row(*cells, "")) + _behind(shard)
         yield Padding(_details(shard), (0, 0, 0, 2))
 
 
@@ -63,31 +63,32 @@ def _row(shard: str, state: str, archived: str, proven: str, behind: str) -> str
     return f"{shard:<20}  {state:<8}  {archived:<16}  {proven:<16}  {behind}"
 
 
-def _details(shard: ShardStatus) -> Text:
+def _details(shard: ShardStatus) -> Group:
     age = "" if shard.lease_age_seconds is None else f" (renewed within {shard.lease_age_seconds:g} s)"
     owner = f" by {shard.owner}{age}" if shard.owner else ""
-    text = Text("lease ", style="dim") + Text(shard.lease, style=_LEASE_STYLES.get(shard.lease, "dim"))
+    text = styled("lease ", "dim") + styled(shard.lease, _LEASE_STYLES.get(shard.lease, "dim"))
     details = [f"checkpoint {short(shard.checkpoint)}", f"end {short(shard.tail)}", *_family(shard)]
-    text.append(f"{owner}; {', '.join(details)}", style="dim")
-    for remark in (*shard.gaps, *shard.notes):
-        text.append(f"\n! {remark}", style="bold red" if remark in shard.gaps else "")
-    return text
+    text += styled(f"{owner}; {', '.join(details)}", "dim")
+    remarks = [styled(f"! {gap}", "bold red") for gap in shard.gaps] + [styled(f"! {note}") for note in shard.notes]
+    return Group(text, *remarks)
 
 
-def _proven(coverage: ProvenTime) -> Text:
+def _proven(coverage: ProvenTime) -> Group:
     """Return up to when everything is proven, and the open times that are overdue."""
     since = f"since {_clock(coverage.since)}"
     if coverage.until is None:
-        text = Text(f"proven: nothing {since}", style="yellow")
+        text = styled(f"proven: nothing {since}", "yellow")
     else:
-        text = Text(f"proven: all that arrived until {_clock(coverage.until)} is archived ({since})", "green")
-        text.append("\n  records archived twice were not looked for: the nightly audit does that", style="dim")
+        text = styled(f"proven: all that arrived until {_clock(coverage.until)} is archived ({since})", "green")
+    lines = [text]
+    if coverage.until is not None:
+        lines.append(styled("  records archived twice were not looked for: the nightly audit does that", "dim"))
     for gap in coverage.unproven[:_MOST_GAPS]:
         what = f"{gap.shard or 'the stream'}, {_clock(gap.begins)} to {_clock(gap.ends)}: {'; '.join(gap.reasons)}"
-        text.append(f"\n  ? {what}", style="yellow")
+        lines.append(styled(f"  ? {what}", "yellow"))
     if len(coverage.unproven) > _MOST_GAPS:
-        text.append(f"\n  and {len(coverage.unproven) - _MOST_GAPS} more: --json names them all", style="dim")
-    return text
+        lines.append(styled(f"  and {len(coverage.unproven) - _MOST_GAPS} more: --json names them all", "dim"))
+    return Group(*lines)
 
 
 def _clock(time: str) -> str:
@@ -101,7 +102,7 @@ def _table(shards: list[ShardStatus], proven: Mapping[str, str | None]) -> Table
     for shard in shards:
         table.add_row(
             shard.shard,
-            "\n".join([shard.state, *_family(shard)]),
+            Group(shard.state, *_family(shard)),
             _lease(shard),
             short(shard.checkpoint),
             _tail(shard),
@@ -128,26 +129,27 @@ def _number(shard_id: str) -> str:
     return shard_id.removeprefix("shardId-").lstrip("0") or "0"
 
 
-def _lease(shard: ShardStatus) -> Text:
-    text = Text(shard.lease, style=_LEASE_STYLES.get(shard.lease, ""))
+def _lease(shard: ShardStatus) -> Group:
+    lines = [styled(shard.lease, _LEASE_STYLES.get(shard.lease, ""))]
     if shard.owner:
         age = "" if shard.lease_age_seconds is None else f", renewed within {shard.lease_age_seconds:g} s"
-        text.append(f"\n{shard.owner}{age}", style="dim")
-    return text
+        lines.append(styled(f"{shard.owner}{age}", "dim"))
+    return Group(*lines)
 
 
-def _tail(shard: ShardStatus) -> str:
-    return f"{shard.tail_minute or ''}\n{short(shard.tail)}".strip() if shard.tail else "-"
+def _tail(shard: ShardStatus) -> Group:
+    lines = [shard.tail_minute, short(shard.tail)] if shard.tail else ["-"]
+    return Group(*filter(None, lines))
 
 
 def _behind(shard: ShardStatus) -> Text:
     if shard.behind_seconds is None:
-        return Text("unknown", style="yellow")
+        return styled("unknown", "yellow")
     if shard.behind_source == "end":
-        return Text("at its end")
-    return Text(f"{shard.behind_seconds:g} s", style="bold red" if shard.behind_seconds > _LATE_SECONDS else "")
+        return styled("at its end")
+    return styled(f"{shard.behind_seconds:g} s", "bold red" if shard.behind_seconds > _LATE_SECONDS else "")
 
 
-def _remarks(shard: ShardStatus) -> Text:
-    text = Text("\n").join([Text(gap, style="bold red") for gap in shard.gaps] + [Text(note) for note in shard.notes])
-    return text if text.plain else Text("-")
+def _remarks(shard: ShardStatus) -> Group:
+    lines = [styled(gap, "bold red") for gap in shard.gaps] + [styled(note) for note in shard.notes]
+    return Group(*lines or [styled("-")])

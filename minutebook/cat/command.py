@@ -12,7 +12,7 @@ from minutebook.archive_settings import load_archive_settings
 from minutebook.cat.bodies import FETCHES, Body, fetch_bodies, read_body
 from minutebook.cat.listing import ListedMinutes, Segments
 from minutebook.cat.merging import Problems, SegmentRecord, merge
-from minutebook.cat.output import RecordOutput, open_output, printable
+from minutebook.cat.output import RecordOutput, open_output
 from minutebook.cat.request import CatRequest, checked_request
 from minutebook.clock import SystemClock
 from minutebook.errors import MinutebookError
@@ -21,6 +21,7 @@ from minutebook.logs import configure_logging
 from minutebook.owner import StreamOwner, read_owned
 from minutebook.store.places import StorePrefix, open_retrying
 from minutebook.store.retrying import RetryingStorage
+from minutebook.wording import printable
 
 if TYPE_CHECKING:
     from minutebook.cat.options import CatOptions

@@ -4,7 +4,6 @@ Producers choose payloads and partition keys. On a terminal, unprintable charact
 move the cursor, hide another one or send input; a file or a pipe gets the bytes unchanged.
 """
 
-import json
 from collections.abc import Callable
 from typing import Any, BinaryIO, Final, Protocol
 
@@ -13,6 +12,7 @@ from minutebook.cat.request import CatRequest
 from minutebook.errors import SettingsError
 from minutebook.format.record import encode_lines
 from minutebook.store.directory_storage import FileSink
+from minutebook.wording import printable, printable_json
 
 _GROUP_BYTES: Final = 16 << 20
 _LEAST_BYTES: Final = 200
@@ -48,11 +48,6 @@ def open_output(request: CatRequest, stdout: BinaryIO) -> RecordOutput:
     return _Lines(_LINES[request.form, False], sink)
 
 
-def printable(text: str) -> str:
-    """Return a text with unprintable characters escaped as in Python's literals."""
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
-
-
 def _payload(row: SegmentRecord) -> bytes:
     return row.record.data + b"\n"
 
@@ -67,8 +62,7 @@ def _line(row: SegmentRecord) -> bytes:
 
 def _printable_line(row: SegmentRecord) -> bytes:
     """Return the line with unprintable characters escaped as in JSON, so that it means the same."""
-    line = _line(row).decode().removesuffix("\n")
-    return "".join(c if c.isprintable() else json.dumps(c)[1:-1] for c in line).encode() + b"\n"
+    return printable_json(_line(row).decode()).encode()
 
 
 _LINES: Final[dict[tuple[str, bool], Callable[[SegmentRecord], bytes]]] = {

@@ -3,13 +3,12 @@
 import datetime as dt
 from collections.abc import Callable, Iterable, Sequence
 
-from rich.console import Console
-
 from consumer.expire.command import Archive, expire_days, expiry_age_ms
 from minutebook.format.minute import MINUTE_MS
 from minutebook.format.tombstone import Tombstone, decode_tombstone, tombstone_key
 from minutebook.published.verdict import RULES
 from minutebook.store.retrying import RetryingStorage
+from minutebook.terminal import TerminalConsole
 from tests.fakes.archive_scene import PREFIX, MemoryScene
 from tests.fakes.clock import START_MS
 from tests.fakes.memory_store import MemoryBucket, MemoryStore
@@ -109,7 +108,7 @@ class ExpireScene(MemoryScene):
 
     def expire(self, *, older_than: str = "30d", rate: int | None = 1000) -> tuple[int, str]:
         """Run the command; returns the exit code and what it printed."""
-        console = Console(width=250)
+        console = TerminalConsole(width=250)
         with console.capture() as capture:
             code = expire_days(self.archive(), expiry_age_ms(older_than), console, rate)
         return code, capture.get()

@@ -3,14 +3,13 @@
 import random
 from pathlib import Path
 
-from rich.console import Console
-
 from consumer.expire.command import Archive, expire_days, expiry_age_ms
 from consumer.stream.port import StreamIdentity
 from minutebook.retry import Backoff
 from minutebook.store.places import StorePrefix, open_storage
 from minutebook.store.retrying import RetryingStorage, RetryingStore
 from minutebook.store.storage import Address
+from minutebook.terminal import TerminalConsole
 from tests.corpus.model import PREFIX, STREAM_ARN
 from tests.fakes.clock import ManualClock
 
@@ -29,7 +28,7 @@ def expire_published(raw: Path, published: StorePrefix, clock: ManualClock) -> s
         clock=clock,
         new_id=lambda: "writer",
     )
-    console = Console(width=200)
+    console = TerminalConsole(width=200)
     with console.capture() as capture:
         expire_days(archive, expiry_age_ms("30d"), console, 1000)
     return capture.get()

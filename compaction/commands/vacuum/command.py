@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import msgspec
 from msgspec.structs import replace
-from rich.console import Console
 
 from compaction.commands.vacuum.day import delete_leftovers, find_all
 from compaction.job.checks import iceberg_table
@@ -25,6 +24,8 @@ from minutebook.published.reading import published_days
 from minutebook.store.places import open_retrying
 from minutebook.store.retrying import RetryingStorage
 from minutebook.store.tombstones import is_expired
+from minutebook.terminal import TerminalConsole
+from minutebook.wording import printable_json
 
 if TYPE_CHECKING:
     from compaction.tables.orphans import TableFile, TableFolders
@@ -174,11 +175,11 @@ def vacuum_table(folders: "TableFolders", before_ms: int, *, dry_run: bool) -> V
 
 def _show(report: VacuumReport, *, as_json: bool) -> None:
     if as_json:
-        sys.stdout.write(msgspec.json.encode(report).decode() + "\n")
+        sys.stdout.write(printable_json(msgspec.json.encode(report).decode()) + "\n")
         return
-    console = Console()
+    console = TerminalConsole()
     for line in _lines(report):
-        console.print(line, markup=False, highlight=False, soft_wrap=True)
+        console.print(line, soft_wrap=True)
 
 
 def _lines(report: VacuumReport) -> Sequence[str]:

@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Final, Literal, NamedTuple, TypeVar
 
 import msgspec
-from rich.console import Console
 
 from compaction.audit.conclusion import DayResult
 from compaction.night.days.side_by_side import DayDone, DayWorkers
@@ -23,6 +22,8 @@ from compaction.verdict.exit_code import DayEnd, FailOn, exit_code, was_read
 from minutebook.errors import CatalogRefused, MinutebookError
 from minutebook.format.day import Day
 from minutebook.published.verdict import CLEAN, Verdict
+from minutebook.terminal import TerminalConsole
+from minutebook.wording import printable_json
 
 T = TypeVar("T")
 FORMAT: Final = 1
@@ -224,7 +225,7 @@ class DaysRun(NamedTuple):
 
 def _show(summary: RunSummary, as_json: bool) -> None:  # noqa: FBT001 - a private step of `run`
     if as_json:
-        sys.stdout.write(msgspec.json.encode(summary).decode() + "\n")
+        sys.stdout.write(printable_json(msgspec.json.encode(summary).decode()) + "\n")
         return
     if summary.older is not msgspec.UNSET:
         head: tuple[str, ...] = ("day", "pointer", "done", "table", "rows", "files", "seconds", "reason")
@@ -233,14 +234,14 @@ def _show(summary: RunSummary, as_json: bool) -> None:  # noqa: FBT001 - a priva
         lines = [("day", "state", "verdict", "rows", "files", "seconds", "reason"), *map(_cells, summary.days)]
     texts = len(lines[0]) - 4
     widths = [max(map(len, column)) for column in list(zip(*lines, strict=True))[:-1]]
-    console = Console()
+    console = TerminalConsole()
     for *cells, reason in lines:
         left = [cell.ljust(width) for cell, width in zip(cells[:texts], widths[:texts], strict=True)]
         right = [cell.rjust(width) for cell, width in zip(cells[texts:], widths[texts:], strict=True)]
         # A reason may name keys, which are no markup, and be longer than a line of the terminal.
-        console.print("  ".join([*left, *right, reason]).rstrip(), markup=False, highlight=False, soft_wrap=True)
+        console.print("  ".join([*left, *right, reason]).rstrip(), soft_wrap=True)
     if summary.older:
-        console.print(summary.older, markup=False, highlight=False, soft_wrap=True)
+        console.print(summary.older, soft_wrap=True)
     if any(row.state == "stopped" for row in summary.days):
         console.print("stopped: run the command again, it finishes what is left")
 

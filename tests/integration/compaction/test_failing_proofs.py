@@ -6,7 +6,6 @@ from email.utils import formatdate
 from typing import Any
 
 import pytest
-from rich.console import Console
 
 from compaction.audit.audit import audit_day
 from compaction.job.context import AuditOptions
@@ -20,6 +19,7 @@ from minutebook.format.metadata import Continuity
 from minutebook.format.read_mark import FOLDER, MarkKind, decode_read_mark, encode_read_mark, read_mark_key
 from minutebook.format.tombstone import decode_tombstone
 from minutebook.store.storage import Address
+from minutebook.terminal import TerminalConsole
 from tests.corpus.desk import DAY, OUT, Desk
 from tests.corpus.model import BEGIN_MS, PREFIX, STREAM_ARN, Corpus, Shape
 from tests.fakes.failing_s3 import CHOSEN, IS_DEEP, IS_FINAL, FailingS3, WriteFault, serve
@@ -208,6 +208,6 @@ def _expire(desk: Desk) -> int:
         new_id=lambda: "writer",
     )
     try:
-        return expire_days(archive, expiry_age_ms("30d"), Console(quiet=True), 1000)
+        return expire_days(archive, expiry_age_ms("30d"), TerminalConsole(quiet=True), 1000)
     except StoreError as exc:
         return exc.exit_code

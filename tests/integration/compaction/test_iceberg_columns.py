@@ -6,7 +6,6 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from rich.console import Console
 
 from compaction.night.rewrite import Compacted
 from compaction.publish.publisher import Publisher
@@ -18,6 +17,7 @@ from minutebook.format.day import Day
 from minutebook.format.minute import minute_of, minute_text
 from minutebook.published.generation import DayFolder
 from minutebook.store.retrying import RetryingStorage
+from minutebook.terminal import TerminalConsole
 from tests.corpus.desk import OUT, Desk
 from tests.corpus.typed_day import payload_day
 from tests.fakes.typed_lines import mapping
@@ -224,7 +224,7 @@ def test_a_column_without_a_value_has_no_first_position(nights: Nights) -> None:
     about = {each.conflict.column: each for each in done.result.audit.findings if each.conflict is not None}
     assert (about["price"].positions, about["price"].shard, about["price"].minute) == ((), None, None)
     assert "no row has a value in it" in about["price"].message
-    console = Console(width=400)
+    console = TerminalConsole(width=400)
     with console.capture() as capture:
         show_audit(done.result.audit, console)
     assert "column n: the table has int, the day string: the day is published" in capture.get()

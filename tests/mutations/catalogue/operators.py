@@ -144,4 +144,14 @@ OPERATORS: Final = (
         ),
         tests=("test_a_tail_is_found_whatever_the_retention_is_now",),
     ),
+    Mutation(
+        "a key is printed as it is",
+        Change("minutebook.terminal:TerminalConsole.render_str", "printable(text)", "text"),
+        tests=("test_the_console_escapes_whatever_it_prints",),
+    ),
+    Mutation(
+        "an error is printed as it is",
+        Change("minutebook.cli:main", "printable_message(str(exc))", "exc"),
+        tests=("test_an_error",),
+    ),
 )

@@ -3,7 +3,6 @@
 from io import StringIO
 
 import pytest
-from rich.console import Console
 
 from consumer.archived.application import KclStart
 from consumer.archived.chain_ends import find_ends
@@ -12,6 +11,7 @@ from consumer.restore.command import Parts, rebuild
 from consumer.restore.plan import RestoreFacts
 from consumer.stream.port import ShardInfo
 from minutebook.errors import SafetyRefusal
+from minutebook.terminal import TerminalConsole
 from tests.fakes.archive_scene import PREFIX
 from tests.fakes.clock import ManualClock
 from tests.fakes.expire_scene import DAY, S0, TODAY, ExpireScene
@@ -46,7 +46,7 @@ def test_a_slow_first_look_does_not_shorten_the_second() -> None:
     clock = ManualClock()
     info = ShardInfo(SHARD, "0", "9", (), (), closed=False)
     facts = RestoreFacts({SHARD: info}, {}, {}, KclStart(None), 0)
-    console = Console(file=StringIO())
+    console = TerminalConsole(file=StringIO())
     with pytest.raises(SafetyRefusal, match="a worker is alive"):
         rebuild(Parts(SlowTable(clock), lambda: facts, clock, FAILOVER_SECONDS, console), dry_run=False, shard_ids=())
 

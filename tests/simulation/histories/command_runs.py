@@ -7,8 +7,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, cast
 
-from rich.console import Console
-
 from consumer.expire.command import Archive, expire_days
 from consumer.expire.coverage import DayProof, DayProver
 from consumer.expire.plan import ExpiryPlan
@@ -18,6 +16,7 @@ from consumer.stream.kinesis import KinesisStream
 from minutebook.retry import Backoff
 from minutebook.store.retrying import RetryingStorage, RetryingStore
 from minutebook.store.s3_storage import S3Storage
+from minutebook.terminal import TerminalConsole
 from tests.simulation.histories.published import Published
 from tests.simulation.promises.bucket_view import one_by_one
 from tests.simulation.promises.commands import judge_expire, judge_restore
@@ -174,8 +173,8 @@ class _Quiet:
         yield
 
 
-def _quiet() -> Console:
-    return cast("Console", _Quiet())
+def _quiet() -> TerminalConsole:
+    return cast("TerminalConsole", _Quiet())
 
 
 class _Believed(DayProof):

@@ -25,7 +25,7 @@ ORDER: Final = {
         "index owner published remote_properties",
         "aws.kinesis codec coverage emf store",
         "aws format",
-        "class_archive compression logs properties_file retry",
+        "class_archive compression logs properties_file retry terminal",
         "clock errors options wording",
     ),
     "consumer": (

@@ -7,7 +7,6 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 import pytest
-from rich.console import Console
 
 from compaction.columns.columns import Columns
 from compaction.columns.counts import StatedCounts
@@ -18,6 +17,7 @@ from compaction.report.screen import show_audit
 from minutebook.errors import SettingsError
 from minutebook.format.day import Day
 from minutebook.published.schema import SCHEMA
+from minutebook.terminal import TerminalConsole
 from tests.corpus.desk import DAY, Desk
 from tests.corpus.typed_day import miscounting, payload_day
 from tests.fakes.typed_lines import lines_of, mapping
@@ -121,7 +121,7 @@ def test_a_day_counts_its_rows_by_event(tmp_path: Path) -> None:
         'placed: "soon" is not timestamp; event_time: "soon" is not timestamp': 6,
         None: 24,
     }
-    console = Console(width=200)
+    console = TerminalConsole(width=200)
     with console.capture() as capture:
         show_audit(done.result.audit, console)
     assert "events: on time 6 + late 6 + early 6 + without 18, 3 day(s)\n" in capture.get()

@@ -7,7 +7,6 @@ import duckdb
 import msgspec
 import pyarrow as pa
 import pytest
-from rich.console import Console
 
 from compaction.columns.counts import First, FirstValues, TypedCounts
 from compaction.night.rewrite import Compacted
@@ -17,6 +16,7 @@ from compaction.report.screen import show_audit
 from compaction.verdict.audit_document import decode_audit, publishable
 from minutebook.format.position import Position
 from minutebook.format.record import Record
+from minutebook.terminal import TerminalConsole
 from tests.corpus.desk import DAY, Desk
 from tests.corpus.typed_day import COLUMNS, MISFITS, miscounting, typed_day
 from tests.fakes.typed_lines import mapping
@@ -99,7 +99,7 @@ def test_the_audit_adds_up_and_names_no_value(night: Night) -> None:
 def test_screen_and_report_show_the_numbers(night: Night) -> None:
     """All rows in one line, the columns that something does not fit, and each kind of misfit in the page."""
     assert night.done.result is not None
-    console = Console(width=200)
+    console = TerminalConsole(width=200)
     with console.capture() as capture:
         show_audit(night.done.result.audit, console)
     assert "1,008 rows = fitted 907 + unfit 101, 11 typed column(s)\n" in capture.get()

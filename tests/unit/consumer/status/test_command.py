@@ -4,7 +4,6 @@ import itertools
 
 import msgspec
 import pytest
-from rich.console import Console
 
 from consumer.leases.rows import Lease
 from consumer.status.command import iter_reports, unasked_services_code
@@ -16,6 +15,7 @@ from minutebook.format.metadata import Continuity
 from minutebook.format.minute import minute_text
 from minutebook.format.position import Position
 from minutebook.format.tombstone import FOLDER
+from minutebook.terminal import TerminalConsole
 from tests.fakes.archive_scene import PREFIX
 from tests.fakes.clock import START_MS
 from tests.fakes.memory_store import EndlessFault, Fault
@@ -191,7 +191,7 @@ def test_the_screen_shortens_positions(position: str | None, text: str) -> None:
 def test_the_screen_shows_problems_and_rows() -> None:
     """With the next step."""
     scene = StatusScene(LEASE)
-    console = Console(width=160)
+    console = TerminalConsole(width=160)
     with console.capture() as capture:
         console.print(render(scene.report()))
     text = capture.get()

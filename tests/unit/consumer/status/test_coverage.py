@@ -2,8 +2,6 @@
 
 import io
 
-from rich.console import Console
-
 from consumer.status.coverage import CoverageWatch, known_stream, proven_time
 from consumer.status.screen import render
 from minutebook.coverage.chain import Doubt, Reason
@@ -13,6 +11,7 @@ from minutebook.coverage.verdict import ShardVerdict, State, Verdict
 from minutebook.format.metadata import Continuity
 from minutebook.format.minute import MINUTE_MS, iso_time
 from minutebook.owner import read_application
+from minutebook.terminal import TerminalConsole
 from tests.fakes.archive_scene import PREFIX, two_records
 from tests.fakes.status_scene import LEASE, NOW, S0, S1, StatusScene
 
@@ -97,7 +96,7 @@ def test_an_archive_is_proven_as_far_as_its_evidence() -> None:
     report = scene.report()
     assert report.coverage is not None
     assert (report.coverage.until, report.coverage.unproven) == (at(90), [])
-    screen = Console(width=200, color_system=None, record=True, file=io.StringIO())
+    screen = TerminalConsole(width=200, color_system=None, record=True, file=io.StringIO())
     screen.print(render(report))
     assert "proven: all that arrived until 2026-11-21 09:46 is archived (since" in screen.export_text()
 
@@ -113,7 +112,7 @@ def test_beside_doubled_records_nothing_is_called_archived_once() -> None:
     report = scene.report()
     assert report.coverage is not None
     assert report.coverage.until == at(90)
-    screen = Console(width=200, color_system=None, record=True, file=io.StringIO())
+    screen = TerminalConsole(width=200, color_system=None, record=True, file=io.StringIO())
     screen.print(render(report))
     text = screen.export_text()
     assert "records archived twice were not looked for: the nightly audit does that" in text
@@ -128,7 +127,7 @@ def test_an_archive_from_before_the_evidence_is_proven_nowhere() -> None:
     assert report.coverage is not None
     assert report.coverage.until is None
     assert "unproven" in report.coverage.unproven[0].reasons[0]
-    screen = Console(width=200, color_system=None, record=True, file=io.StringIO())
+    screen = TerminalConsole(width=200, color_system=None, record=True, file=io.StringIO())
     screen.print(render(report))
     assert "proven: nothing since 2026-11-21 08:16" in screen.export_text()
 

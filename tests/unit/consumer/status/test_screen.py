@@ -3,13 +3,13 @@
 from typing import Any
 
 import pytest
-from rich.console import Console
 
 from consumer.status.command import judge_limit, parse_span
 from consumer.status.coverage import ProvenTime
 from consumer.status.report import ShardStatus, StatusReport, unread
 from consumer.status.screen import render
 from minutebook.errors import SettingsError
+from minutebook.terminal import TerminalConsole
 
 _POSITION = "49680458451850689392835739103872079364584924912174497810:0"
 _OWNER = "1f0c2b3a4d5e6f708192a3b4c5d6e7f8"
@@ -53,7 +53,7 @@ def _report(*shards: ShardStatus) -> StatusReport:
 
 
 def _lines(report: StatusReport, width: int) -> list[str]:
-    console = Console(width=width, record=True, file=None, quiet=False, force_terminal=False)
+    console = TerminalConsole(width=width, record=True, file=None, quiet=False, force_terminal=False)
     with console.capture() as captured:
         console.print(render(report))
     return captured.get().splitlines()
