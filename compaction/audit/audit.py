@@ -104,7 +104,14 @@ def examine(
     read = read_objects(context, view.inventory, options, write, before)
     published, lookback_days = _published_ends(context, options.published), options.lookback_days
     auditor = DayAuditor(
-        context, view, read.objects, expired, published, lookback_days=lookback_days, writes=write is not None
+        context,
+        view,
+        read.objects,
+        expired,
+        published,
+        lookback_days=lookback_days,
+        writes=write is not None,
+        numbers=options.numbers,
     )
     judgement = auditor.judge()
     while True:

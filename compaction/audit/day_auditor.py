@@ -33,6 +33,7 @@ from minutebook.coverage.condensed import hidden
 from minutebook.coverage.evidence import EvidenceLink
 from minutebook.coverage.shard_coverage import ShardFacts
 from minutebook.format.minute import MINUTE_MS
+from minutebook.format.payload import NumberPaths
 from minutebook.format.position import Position
 from minutebook.index.last_segments import LastSegment, LastSegments
 from minutebook.proof.statements import StoredMark
@@ -128,6 +129,7 @@ class DayAuditor:
         *,
         lookback_days: int,
         writes: bool,
+        numbers: NumberPaths | None = None,
     ) -> None:
         driver_values(objects)  # Spark reads the objects here, once
         self._archive = context.archive
@@ -148,6 +150,7 @@ class DayAuditor:
             inventory.compression,
             inventory.grouping,
             writes,
+            numbers,
         )
         self.groups: dict[int, GroupContext] = {}
         """What the day's groups are judged by, once they are."""

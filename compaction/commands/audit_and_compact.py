@@ -238,6 +238,7 @@ def _audit_options(
         application=settings.application_name,
         command=settings.audit_command,
         event_id=event_id,
+        numbers=settings.numbers,
         published=published,
         so_far_ms=so_far_ms,
     )

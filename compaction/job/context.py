@@ -15,6 +15,7 @@ from compaction.tasks.task import Order, TaskResult
 from compaction.verdict.audit_document import AuditLevel
 from minutebook.clock import Clock, IdSource
 from minutebook.format.minute import iso_time
+from minutebook.format.payload import NumberPaths
 from minutebook.owner import StreamOwner
 from minutebook.store.places import StorePrefix, open_storage
 from minutebook.store.retrying import RetryingStorage
@@ -106,6 +107,7 @@ class AuditOptions(NamedTuple):
     """The options of an audit. `command` is the command line that a finding repeats.
 
     `event_id` is the path of the id that producers give an event; None: producer duplicates are not looked for.
+    `numbers`: by what watermarks dropped records; None: these are not compared with the records that were kept.
     `published` is where days are published: the ids of an expired day before are read there. A rewrite leaves
     duplicates out with `drop_producer_duplicates`, and refuses if they exceed the share `max_repeats` of the records
     that have an id. `so_far_ms` ends the scope within a day (epoch milliseconds); None: the whole day.
@@ -119,6 +121,7 @@ class AuditOptions(NamedTuple):
     application: str = ""
     command: str = "minutebook audit FILE.properties"
     event_id: str | None = None
+    numbers: NumberPaths | None = None
     published: StorePrefix | None = None
     drop_producer_duplicates: bool = False
     max_repeats: float = MAX_REPEATS

@@ -7,14 +7,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+import jmespath
+
 from compaction.stream.kinesis import StreamAddress
 from minutebook.archive_settings import ArchiveSettings, read_archive_settings, read_texts
 from minutebook.errors import SettingsError
+from minutebook.format.payload import NumberPaths, ProducerNumbers
 from minutebook.remote_properties import Fetch, fetch_properties
 from minutebook.store.places import StorePrefix, parse_place
 
 _FOLDER: Final = "_parquet"
-_NAMES: Final = ("metrics", "columns", "eventTime", "eventWindow")
+_NAMES: Final = ("metrics", "columns", "eventTime", "eventWindow", "producerSequence", "producerKey")
 _YEAR: Final = re.compile(r"[0-9]{4}/")
 
 
@@ -32,6 +35,8 @@ class JobSettings(ArchiveSettings):
     """The path of an event's time in its payload."""
     event_window: int | None = None
     """How many days before its arrival an event may lie."""
+    numbers: NumberPaths | None = None
+    """By what the consumer's watermarks know a producer's records."""
     metrics: str | None = None
     """`emf`: write each day's verdict to the log for CloudWatch, too."""
 
@@ -79,12 +84,19 @@ def load_job_settings(
         texts.errors.append(f"minutebook.metrics must be emf, not {ours['metrics']!r}")
     if not ours.get("eventWindow", "0").isdecimal():
         texts.errors.append(f"minutebook.eventWindow must be a number of days, not {ours['eventWindow']!r}")
+    numbers = NumberPaths(ours["producerSequence"], ours.get("producerKey")) if ours.get("producerSequence") else None
+    try:
+        ProducerNumbers(numbers or NumberPaths("a"))
+    except (jmespath.exceptions.JMESPathError, RecursionError) as exc:
+        reason = " ".join(str(exc).split())
+        texts.errors.append(f"minutebook.producerSequence, producerKey: not JMESPath expressions: {reason}")
     texts.check()
     return JobSettings(
         **vars(archive),
         kinesis_endpoint=texts.values.get("kinesisEndpoint"),
         dynamodb_endpoint=texts.values.get("dynamoDBEndpoint"),
         path=None if file is None else str(file),
+        numbers=numbers,
         metrics=ours.get("metrics"),
         columns=Path(ours["columns"]) if ours.get("columns") else None,
         event_time=ours.get("eventTime") or None,

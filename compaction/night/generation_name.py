@@ -29,11 +29,13 @@ def generation_of(
     """Return the name of a day's generation: the same input gives the same name.
 
     The rows also depend on typed columns and, without producer duplicates, on the id's path, the day before, and
-    what makes a record a copy: since version 2 of that rule the payload, too.
+    what makes a record a copy; and on the paths of producers' numbers, because lines come back by them.
     """
     salt: tuple[str, ...] = FORMATS if columns is None else (*FORMATS, columns.digest)
     if options.drop_producer_duplicates and before is not None:
         salt = (*salt, f"without repeated {options.event_id} and payload", before.digest)
+    if options.numbers is not None:
+        salt = (*salt, f"with other events of the numbers under {options.numbers}")
     return objects.digest(*salt)[:16]
 
 

@@ -19,8 +19,8 @@ from consumer.dedupe.watermarks import Watermarks
 from minutebook.clock import Clock
 from minutebook.errors import OutcomeUnknown
 from minutebook.format.metadata import SegmentMetadata
-from minutebook.format.payload import PayloadPath
-from minutebook.format.record import Record
+from minutebook.format.payload import PayloadPath, ProducerNumbers
+from minutebook.format.record import Record, numbered
 from minutebook.retry import Backoff, until_known
 
 DAY_SECONDS = 86_400
@@ -213,10 +213,9 @@ class Claims:
 
 
 class WatermarkPaths(NamedTuple):
-    """Where payloads hold the producer's sequence number and, if several producers share a shard, its key."""
+    """Where payloads hold the producer's number, and whether the producer guarantees its order."""
 
-    sequence: PayloadPath
-    key: PayloadPath | None
+    numbers: ProducerNumbers
     ordered: bool
 
 
@@ -243,14 +242,13 @@ class WatermarkDedupe:
         verdicts: list[str | None] = []
         missing = 0
         for record in records:
-            number = self._paths.sequence.number(record.data)
-            producer = "" if self._paths.key is None else self._paths.key.text(record.data)
-            if number is None or producer is None:
+            known = self._paths.numbers.of(record.data)
+            if known is None:
                 missing += 1
                 verdicts.append(None)
                 continue
-            new = self._state.take(producer, number, ordered=self._paths.ordered)
-            verdicts.append(None if new else f"producer {producer} number {number}")
+            new = self._state.take(*known, ordered=self._paths.ordered)
+            verdicts.append(None if new else numbered(*known))
         if missing:
             self._log.info("no_producer_sequence", records=missing)
         return verdicts

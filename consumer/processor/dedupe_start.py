@@ -20,7 +20,7 @@ from minutebook.format.day import day_of_ms
 from minutebook.format.keys import end_marker_key, segment_key
 from minutebook.format.markers import EndMarker
 from minutebook.format.metadata import Predecessor, SegmentMetadata
-from minutebook.format.payload import PayloadPath
+from minutebook.format.payload import NumberPaths, PayloadPath, ProducerNumbers
 from minutebook.format.position import Position
 from minutebook.index.names import ArchiveIndex
 from minutebook.retry import until_known
@@ -91,8 +91,9 @@ class DedupeStarter:
                 map_claims=self._map_claims,
             )
         paths = WatermarkPaths(
-            PayloadPath(_required(settings.producer_sequence, "producerSequence")),
-            None if settings.producer_key is None else PayloadPath(settings.producer_key),
+            ProducerNumbers(
+                NumberPaths(_required(settings.producer_sequence, "producerSequence"), settings.producer_key)
+            ),
             settings.producer_ordered,
         )
         shard_id = self._shard_id

@@ -8,7 +8,7 @@ import functools
 import hashlib
 import json
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import jmespath
 import msgspec
@@ -66,6 +66,27 @@ class PayloadPath:
         if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 10**38:
             return value
         return None
+
+
+class NumberPaths(NamedTuple):
+    """The paths of a producer's sequence number and, if several producers share a shard, of the producer's key."""
+
+    sequence: str
+    key: str | None = None
+
+
+class ProducerNumbers:
+    """Reads by which number of which producer a payload is known."""
+
+    def __init__(self, paths: NumberPaths) -> None:
+        self._sequence = PayloadPath(paths.sequence)
+        self._key = None if paths.key is None else PayloadPath(paths.key)
+
+    def of(self, payload: bytes) -> tuple[str, int] | None:
+        """Return the producer, empty if there is only one, and the number; None if either is missing."""
+        number = self._sequence.number(payload)
+        producer = "" if self._key is None else self._key.text(payload)
+        return None if number is None or producer is None else (producer, number)
 
 
 def names_of(node: dict[str, Any]) -> list[str] | None:

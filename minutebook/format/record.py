@@ -213,11 +213,16 @@ def _checked(parsed: Line) -> tuple[str, Record]:
     )
 
 
+def numbered(producer: str, number: int) -> str:
+    """Return what mode `watermark` writes into `duplicate_of`."""
+    return f"producer {producer} number {number}"
+
+
 def original_of(duplicate_of: str) -> tuple[str, Position] | None:
     """Return the shard and position of the original of a dropped duplicate; raises FormatError for a wrong position.
 
-    Mode `claims` writes `<stream>/<shard>/<position>` into `duplicate_of`. None for mode `watermark`, which writes
-    `producer <key> number <n>`: the archive alone does not tell whether that number was archived.
+    Mode `claims` writes `<stream>/<shard>/<position>` into `duplicate_of`. None for mode `watermark`, which names a
+    producer's number (`numbered`): the archive alone does not tell whether that number was archived.
     """
     match = _PLACE.fullmatch(duplicate_of)
     return None if match is None else (match["shard"], Position.parse(match["position"]))

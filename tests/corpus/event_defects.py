@@ -8,6 +8,7 @@ from compaction.verdict.findings import Code
 from minutebook.compression import compression_of
 from minutebook.coverage.evidence import run_of
 from minutebook.format.keys import duplicates_key
+from minutebook.format.record import numbered
 from minutebook.format.segment import SegmentWriter
 from tests.corpus.model import PREFIX, Corpus, Expected, Seen, Shard, Stored
 
@@ -81,6 +82,16 @@ def dropped_without_original(corpus: Corpus, shard: Shard, index: int) -> list[E
     gap = f"corpus/{shard.shard_id}/{shard.segments[index - 1].metadata.last.sequence}:1"
     drop_records(corpus, shard, index, {0: gap, -1: gap})
     return [Expected(Code.DROPPED_WITHOUT_ORIGINAL, shard.shard_id, (shard.segments[index].key,), 2, seen=Seen.KEYS)]
+
+
+def dropped_by_number(corpus: Corpus, shard: Shard, index: int, earlier: int = 0) -> list[Expected]:
+    """Drop three records by the number of one that lies `earlier` segments before: two events, and a copy of it."""
+    chosen = shard.segments[index]
+    _give_event(shard.segments[index - earlier], (0,), "7")
+    _give_event(chosen, (3,), "7")
+    _give_event(chosen, (2, 4), "7", "other")
+    drop_records(corpus, shard, index, dict.fromkeys((2, 3, 4), numbered("", 7)))
+    return [Expected(Code.ID_CONFLICT, shard.shard_id, (chosen.key,), 2, "warning", Seen.KEYS)]
 
 
 def drop_records(corpus: Corpus, shard: Shard, index: int, originals: Mapping[int, str]) -> None:

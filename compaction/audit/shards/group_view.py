@@ -22,7 +22,7 @@ from compaction.audit.rules.chain import (
     neighbour_query,
     shard_row,
 )
-from compaction.audit.rules.dropped import UnresolvedRecords, read_dropped_records
+from compaction.audit.rules.dropped import UnresolvedRecords, read_dropped_records, with_conflicts
 from compaction.audit.rules.lines import Counts, check_lines, count
 from compaction.audit.rules.originals import ArchivedSpan, Original, SpanMap, span_of
 from compaction.audit.rules.step_back import between_segments, inside_segments, step_back_findings
@@ -43,6 +43,7 @@ from minutebook.coverage.condensed import condense
 from minutebook.coverage.evidence import EvidenceLink, segment_link
 from minutebook.coverage.intervals import Interval
 from minutebook.format.day import Day
+from minutebook.format.payload import NumberPaths
 from minutebook.format.position import Position, SequenceRange
 from minutebook.store.retrying import RetryingStorage
 from minutebook.store.storage import Address
@@ -63,6 +64,7 @@ class GroupScope(NamedTuple):
     compression: Compression | None
     grouping: ShardGrouping
     writes: bool
+    numbers: NumberPaths | None = None
 
 
 class GroupContext(NamedTuple):
@@ -259,7 +261,10 @@ class GroupView:
         if not self.has_lines or not segments:
             return [], []
         scope = self._group.scope
-        dropped, findings = read_dropped_records(scope.storage or open_in_task(scope.archive), scope.prefix, segments)
+        storage = scope.storage or open_in_task(scope.archive)
+        dropped, findings = read_dropped_records(storage, scope.prefix, segments)
+        if scope.numbers is not None:
+            dropped = with_conflicts(storage, dropped, self.members, scope.numbers)
         maps: dict[str, SpanMap] = {}
         unresolved = []
         for segment, records in dropped:
@@ -267,6 +272,7 @@ class GroupView:
             for record in records:
                 shard, position = record.original or ("", None)
                 if position is None:
+                    left += [record] if record.conflict is not None else []
                     continue
                 spans = maps.setdefault(shard, SpanMap(self.spans(shard)))
                 if spans.fate(position) != "archived":

@@ -113,6 +113,11 @@ VERDICTS: Final = (
         tests=("test_the_same_copies_are_left_out_however_tasks_are_cut",),
     ),
     Mutation(
+        "a number says enough of a dropped record",
+        Change("compaction.audit.rules.dropped:_KeptNumbers.compare", "record.digest in before.values()", "True"),
+        tests=("test_another_event_that_was_dropped_by_a_producers_number_comes_back",),
+    ),
+    Mutation(
         "the id alone says what a copy is",
         Change(
             "compaction.event_ids.rows:event_digest",

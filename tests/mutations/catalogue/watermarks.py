@@ -55,8 +55,8 @@ _WATERMARK: Final = in_mode(
     Mutation(
         "all producers are one",
         Change(
-            "consumer.dedupe.deduplicator:WatermarkDedupe.judge",
-            "'' if self._paths.key is None else self._paths.key.text(record.data)",
+            "minutebook.format.payload:ProducerNumbers.of",
+            "'' if self._key is None else self._key.text(payload)",
             "''",
         ),
     ),

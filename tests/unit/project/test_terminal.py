@@ -226,9 +226,8 @@ def test_doctor(printed: Printed, *, as_json: bool) -> None:
 
 def test_an_error(printed: Printed, tmp_path: Path) -> None:
     """Of any command: on stderr, one line for it and one for what to do."""
-    file = tmp_path / "my.properties"
-    escaped = "".join(f"\\u{ord(character):04x}" for character in HOSTILE)  # as Java reads properties
-    file.write_text(f"streamName = s\nminutebook.bucket = {escaped}\n")
+    file = tmp_path / HOSTILE
+    file.write_text("minutebook.bucket = b\n")
     with pytest.raises(SystemExit) as ended:
         main(lambda: ["status", str(file)])
     assert ended.value.code == 2

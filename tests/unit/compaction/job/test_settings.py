@@ -9,6 +9,7 @@ from compaction.job.settings import JobSettings, check_apart, load_job_settings
 from consumer.settings.settings import load_settings
 from minutebook.aws.access import Access
 from minutebook.errors import SettingsError
+from minutebook.format.payload import NumberPaths
 from minutebook.remote_properties import fetch_properties
 from minutebook.store.places import StorePrefix, parse_place
 from minutebook.store.storage import Address
@@ -141,3 +142,13 @@ def test_a_path_is_a_path(tmp_path: Path) -> None:
     (tmp_path / "p").write_bytes(BODY)
     settings, asked = load(None, str(tmp_path / "p"))
     assert (settings.bucket, asked) == ("b", [])
+
+
+def test_the_paths_of_numbers_are_the_consumers() -> None:
+    """By them the night compares what watermarks dropped; wrong ones are named with the other errors."""
+    assert load(BODY)[0].numbers is None
+    one = BODY + b"minutebook.producerSequence = seq\n"
+    assert load(one)[0].numbers == NumberPaths("seq")
+    assert load(one + b"minutebook.producerKey = a.b\n")[0].numbers == NumberPaths("seq", "a.b")
+    with pytest.raises(SettingsError, match=r"(?s)metrics must be emf.*producerKey: not JMESPath"):
+        load(one + b"minutebook.metrics = x\nminutebook.producerKey = [[\n")

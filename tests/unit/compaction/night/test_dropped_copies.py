@@ -5,14 +5,19 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from compaction.audit.audit import audit_day
 from compaction.job.context import AuditOptions
 from compaction.parquet.plan import TaskSizes
 from minutebook.errors import SafetyRefusal
-from minutebook.format.payload import PayloadPath
+from minutebook.format.payload import NumberPaths, PayloadPath
+from minutebook.store.places import open_storage
+from minutebook.store.storage import Address
+from tests.corpus.auditing import job_context
 from tests.corpus.chain_defects import overlapping_segments
 from tests.corpus.desk import DAY, Mill, Row, expire, published_events, repeated, rows_of
 from tests.corpus.event_defects import (
     drop_records,
+    dropped_by_number,
     dropped_without_original,
     other_event_after_midnight,
     other_events_with_an_id,
@@ -241,6 +246,63 @@ def test_a_line_that_was_dropped_as_a_copy_of_nothing_comes_back(tmp_path: Path)
         True,
     )
     assert done.result.audit.equation.balanced
+
+
+@pytest.mark.parametrize("earlier", [0, 2])
+def test_another_event_that_was_dropped_by_a_producers_number_comes_back(tmp_path: Path, earlier: int) -> None:
+    """Once; a copy stays dropped, with the same number and the same payload. The finding names the records."""
+    corpus = Corpus(DAY)
+    shard = corpus.shards[1]
+    positions = [record.position for record in shard.segments[4].records]
+    first = shard.segments[4 - earlier].records[0].position
+    (expected,) = dropped_by_number(corpus, shard, 4, earlier)
+    done = Mill(tmp_path, corpus).compact(audit=AuditOptions(numbers=NumberPaths("n")))
+    assert done.manifest is not None
+    assert done.result is not None
+    back = (shard.shard_id, positions[2], b'{"n":"7","x":"other"}')
+    assert Mill(tmp_path, corpus).rows(done.manifest) == sorted([*rows_of(corpus), back])
+    assert (done.state, done.verdict, done.manifest.restored) == ("published", "clean", 1)
+    assert done.result.audit.equation.balanced
+    (found,) = done.result.audit.findings
+    assert (found.code, found.severity, found.count, found.repaired) == ("id_conflict", "warning", 2, True)
+    assert found.positions == (str(positions[2]), str(positions[4]))
+    assert found.keys[0] == expected.keys[0]
+    assert f"{shard.shard_id}/{first}" in found.message
+
+
+@pytest.mark.parametrize(("numbers", "earlier"), [(None, 0), (NumberPaths("other"), 0), (NumberPaths("n"), 4)])
+def test_a_number_whose_record_is_not_seen_decides_nothing(
+    tmp_path: Path, numbers: NumberPaths | None, earlier: int
+) -> None:
+    """Without the paths, with wrong ones, and where that record is of the day before: dropped stays dropped."""
+    corpus = Corpus(DAY)
+    shard = corpus.shards[1]
+    assert shard.segments[0].metadata.minute not in DAY
+    dropped_by_number(corpus, shard, 4, earlier)
+    mill = Mill(tmp_path, corpus)
+    done = mill.compact(audit=AuditOptions(numbers=numbers))
+    assert done.manifest is not None
+    assert (mill.rows(done.manifest), done.verdict) == (rows_of(corpus), "clean")
+
+
+def test_the_paths_of_numbers_are_part_of_a_generations_name(tmp_path: Path) -> None:
+    """Rows come back by them: a day that was published without them is published anew."""
+    mill = Mill(tmp_path, Corpus(DAY))
+    names = [
+        mill.compact(audit=AuditOptions(numbers=numbers)).manifest.generation  # type: ignore[union-attr]  # published
+        for numbers in (None, NumberPaths("n"), NumberPaths("n", "key"))
+    ]
+    assert len(set(names)) == 3
+
+
+def test_an_audit_names_what_was_dropped_by_a_number(tmp_path: Path) -> None:
+    """It brings nothing back, and repairs nothing."""
+    corpus = Corpus(DAY)
+    dropped_by_number(corpus, corpus.shards[1], 4)
+    corpus.write(open_storage(Address(None, str(tmp_path))))
+    context = job_context(tmp_path, corpus.checkpoints)
+    (found,) = audit_day(context, DAY, AuditOptions(numbers=NumberPaths("n"))).audit.findings
+    assert (found.code, found.severity, found.count, found.repaired) == ("id_conflict", "warning", 2, False)
 
 
 def test_a_segment_whose_lines_were_all_dropped_gets_one_back(tmp_path: Path) -> None:
