@@ -19,7 +19,7 @@ Reason = Literal["minute", "size", "stored_range", "near_retention", "flush", "a
 
 
 class Buffer:
-    """Records of one minute. `since` and `last_arrival`: when the first and the last came, on the monotonic clock.
+    """Records of one minute. `since` and `last_arrival`: when the first and the last came, in monotonic seconds.
 
     `oldest_ms` is when the first of them arrived at the stream.
     """
@@ -100,5 +100,6 @@ class Buffer:
             raise BufferTooOld(
                 f"the buffer of {segment.shard_id} is {age:.0f} s old, older than maxSegmentAgeSeconds "
                 f"({self._settings.max_segment_age_seconds:g}); {segment.records} buffered records were thrown away",
-                next_step="nothing is lost, they will be delivered again; look for pauses of this process or host",
+                next_step="nothing is lost, they will be delivered again; look for pauses of this process or host, "
+                "and for a wall clock that was stepped forward",
             )

@@ -31,7 +31,7 @@ from consumer.processor.shard_start import ShardStarter
 from consumer.services import Services
 from consumer.settings.settings import Settings
 from consumer.stream.port import StreamPort
-from minutebook.clock import Clock, IdSource, numbered_ids
+from minutebook.clock import Clock, IdSource, PauseCountingClock, numbered_ids
 from minutebook.errors import DeliveryDoubt, LeaseLost
 from minutebook.format.keys import check_shard_id
 from minutebook.store.objects import ObjectStore
@@ -118,7 +118,8 @@ class ShardProcessor:
         self._dedupe_table = dedupe_table
         self._map_claims = map_claims
         # A process serves one shard once: readers of a segment compare its writer id with that of its predecessor.
-        self._services = Services(settings, store, stream, clock, rng, numbered_ids(new_id()))
+        # Every age, budget and interval of a processor counts pauses of its machine.
+        self._services = Services(settings, store, stream, PauseCountingClock(clock), rng, numbered_ids(new_id()))
         self._shard: _Shard | None = None
         self._silent = False
 

@@ -57,6 +57,7 @@ class World:
 
     `troubles` are the careless producers of the history, if it has any. `next_compression` tells the setting of the
     next writer; the seed decides it apart from all else. `compression` is that of the archive, once it is begun.
+    `refuses_skew`: the services refuse whoever is a quarter of an hour off.
     """
 
     def __init__(self, rng: random.Random, now: float, tally: Counter[str], *, traced: bool, seed: int = 2) -> None:
@@ -68,6 +69,7 @@ class World:
         self.tally = tally
         self.trace: list[str] | None = [] if traced else None
         self.stamps = STAMPS
+        self.refuses_skew = False
         self.requests = 0
         self.max_requests = MAX_REQUESTS
         self.troubles: Troubles | None = None
@@ -133,8 +135,9 @@ class Task:
 class Host:
     """One processor's machine: its clock (`minutebook.clock.Clock`), its luck, and the places where it is held up.
 
-    `skew` is what its wall clock is off by, in seconds. `holdup` is the probability of being held up at a point;
-    `fault_rate` that of a failing request.
+    `skew` is what its wall clock is off by, in seconds; `unset_seconds` of that are a pause after which nobody has
+    set it yet, `ahead_seconds` its steps ahead for no reason. `holdup` is the probability of being held up at a
+    point; `fault_rate` that of a failing request.
     """
 
     def __init__(self, world: World, name: str, *, skew: float, holdup: float, fault_rate: float) -> None:
@@ -144,7 +147,10 @@ class Host:
         self.holdup = holdup
         self.fault_rate = fault_rate
         self.table_fault_rate = 0.0
-        self.paused = 0.0
+        self._paused = 0.0
+        self._pause: tuple[float, bool] | None = None
+        self.unset_seconds = 0.0
+        self.ahead_seconds = 0.0
         self.task: Task | None = None
         self.wake = 0.0
         self.opened = False
@@ -158,7 +164,31 @@ class Host:
 
     def monotonic(self) -> float:
         """Return seconds that count suspends and never jump; a pause of a virtual machine they do not count."""
-        return self.world.now - self.paused
+        return self.world.now - self._paused
+
+    @property
+    def is_paused(self) -> bool:
+        """Tell whether this virtual machine stands still."""
+        return self._pause is not None
+
+    def pause(self, *, sets_clock: bool) -> None:
+        """Pause this virtual machine until it works on; then its wall clock is set at once, or not yet."""
+        self._pause = (self.world.now, sets_clock)
+
+    def end_pause(self) -> None:
+        """Work on, if it is paused: the monotonic clock has stood still."""
+        if self._pause is not None:
+            (began, sets_clock), self._pause = self._pause, None
+            seconds = self.world.now - began
+            self._paused += seconds
+            if not sets_clock:
+                self.skew -= seconds
+                self.unset_seconds += seconds
+
+    def set_clock(self) -> None:
+        """Set the wall clock after a pause."""
+        self.skew += self.unset_seconds
+        self.unset_seconds = 0.0
 
     def sleep(self, seconds: float) -> None:
         """Wait; others may work meanwhile."""

@@ -163,6 +163,11 @@ _PLAIN: Final = in_mode(
         tests=("test_a_buffer_that_is_too_old_is_thrown_away",),
     ),
     Mutation(
+        "count no pause that the monotonic clock misses",
+        Change("minutebook.clock:PauseCountingClock.monotonic", "now + self._missed", "now"),
+        tests=("test_a_virtual_machine_that_was_paused_never_commits_an_old_buffer",),
+    ),
+    Mutation(
         "count a buffer's age from its append",
         Change(f"{_ARCHIVER}._open_buffer", "self._fresh_at", "self._services.clock.monotonic()"),
         tests=("test_a_processor_that_sleeps_in_a_list_commits_nothing_that_is_stale",),
@@ -189,6 +194,16 @@ COMMIT: Final = (
         "a document that is missed once is gone",
         Change("minutebook.store.retrying:RetryingStore.read", "stored is None and must_exist", "False"),
         tests=("test_a_listed_document_that_is_read_short_or_missed_once_is_no_damage",),
+    ),
+    Mutation(
+        "measure a pause from the start, not from the last look",
+        Change("minutebook.clock:PauseCountingClock.monotonic", "min(self._lead, lead)", "self._lead"),
+        tests=("test_a_virtual_machine_that_was_paused_never_commits_an_old_buffer",),
+    ),
+    Mutation(
+        "take trembling clocks for pauses",
+        Change("minutebook.clock:PauseCountingClock.monotonic", "_JITTER_SECONDS", "0"),
+        tests=("test_a_wall_clock_that_trembles_or_steps_back_changes_nothing",),
     ),
     Mutation(
         "let botocore repeat requests",

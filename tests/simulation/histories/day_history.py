@@ -52,7 +52,6 @@ class DayHistory(ShardedHistory):
         self.ends_at = (self.world.now // DAY + rng.randint(*self.scenario.days)) * DAY + 1300
         self.audit = NightlyAudit(self, self.shard_sites)
         self.clean: set[Day] = set()
-        self.bucket.refuses_skew = self.scenario.pauses
         self.world.max_requests = 200_000
 
     def _sites(self) -> list[Site]:
@@ -60,7 +59,6 @@ class DayHistory(ShardedHistory):
         rng, first = self.rng, self.shard_sites[0].stream
         hours = rng.choice(self.scenario.retentions)
         first.knows_filters, first.names_dates = rng.random() < 0.95, rng.random() < 0.97
-        first.refuses_skew = self.scenario.pauses
         # Every other stream is older than its retention.
         created = self.world.now - hours * HOUR * rng.uniform(1.1, 3) if rng.random() < 0.5 else first.created
         for site in self.shard_sites:
@@ -146,8 +144,9 @@ class DayHistory(ShardedHistory):
 
     def _serve(self) -> None:
         """Let everybody who can read on."""
-        for consumer in list(self.consumers):
-            if consumer.idle is False and consumer in self.consumers and not self._is_asleep(consumer):
+        for consumer in [consumer for consumer in self.consumers if not self._is_asleep(consumer)]:
+            consumer.host.end_pause()
+            if consumer.idle is False and consumer in self.consumers:
                 self.go_on(consumer)
         for site in list(self.shard_sites):
             if self.away_until.get(site.number, 0) > self.world.now or site.lease.checkpoint == SHARD_END:

@@ -18,9 +18,8 @@ class DayScenario(ShardedScenario):
 
     `acts` are what may happen in a step, each with its share of the steps. `means` are the mean hours between two
     records of a shard (`QUIET`: none ever come); `redeploys` the minutes between two deployments. `resharded` streams
-    had been split before the application began; `pauses` says that virtual machines are paused without their knowing,
-    and that services refuse who is a quarter of an hour off. `calm`: each day must be clean in its night, and a shard
-    gets at most 25 read marks a day. A history has at most `max_shards`.
+    had been split before the application began. `calm`: each day must be clean in its night, and a shard gets at most
+    25 read marks a day. A history has at most `max_shards`.
     """
 
     _: KW_ONLY
@@ -31,7 +30,6 @@ class DayScenario(ShardedScenario):
     redeploys: tuple[int | None, ...] = (None, 50, 400)
     retentions: tuple[int, ...] = (24, 24, 48, 168)
     resharded: float = 0.3
-    pauses: bool = False
     calm: bool = False
 
     @property
@@ -79,7 +77,14 @@ DAY_SCENARIOS: Final = deal(
             acts=_FAULTY | {"freeze": 0.1, "outage": 0.02, "dip": 0.02},
             holdups=(0.0, 0.1, 0.3),
         ),
-        _days("days, paused machines", 4, acts=_FAULTY | {"pause": 0.1, "outage": 0.02}, pauses=True, skew=60),
+        _days(
+            "days, paused machines",
+            4,
+            acts=_FAULTY | {"pause": 0.1, "outage": 0.02},
+            holdups=(0.0, 0.1, 0.3),
+            pauses=True,
+            skew=60,
+        ),
         _days("days, wrong clocks", 3, acts=_FAULTY | {"jump": 0.2, "outage": 0.03}, skew=86_400.0 * 2),
         _days(
             "days, faults",

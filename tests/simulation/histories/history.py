@@ -42,6 +42,7 @@ class History:
         now = DAY_MS + rng.choice(_BEGINNINGS)
         self.world = World(rng, now, tally, traced=traced, seed=seed)
         self.world.troubles = Troubles.draw(self._chance(" of aggregates"), may_differ=not self.scenario.is_calm)
+        self.world.refuses_skew = self.scenario.pauses
         self.world.stamps = self.choices_of_stamps[seed // 7 % len(self.choices_of_stamps)]
         self.bucket = Bucket(self.world, self._created, self._deleted)
         self.consumers: list[Consumer] = []
@@ -122,8 +123,9 @@ class History:
         return self.sites[0] if len(self.sites) == 1 or self.rng.random() < 0.6 else self.sites[1]
 
     def pick(self, *, idle: bool | None = None) -> Consumer | None:
-        """Return a living consumer, idle or held up as asked; None when there is none."""
-        found = [consumer for consumer in self.consumers if idle is None or consumer.idle == idle]
+        """Return a living consumer, idle or held up as asked; None when there is none. No paused one is."""
+        living = [consumer for consumer in self.consumers if not consumer.host.is_paused]
+        found = [consumer for consumer in living if idle is None or consumer.idle == idle]
         return self.rng.choice(found) if found else None
 
     def start(self, site: Site, *, settings: Settings | None = None, healthy: bool = False) -> Consumer | None:

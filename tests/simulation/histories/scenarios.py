@@ -29,7 +29,8 @@ _FAULTY: Final = _BASE | {"kill": 3, "orphan": 1, "faults": 3, "throttle": 2, "l
 class Scenario:
     """What happens in some histories: events by name, each as often as its number says.
 
-    `skew` and `jumps` are seconds of wall clocks; `trims` says that records may be trimmed.
+    `skew` and `jumps` are seconds of wall clocks; `trims` says that records may be trimmed, `pauses` that virtual
+    machines are paused without their knowing, and that services refuse whoever is a quarter of an hour off.
     `starts` are the ways in which the application may be started: "plain" is a processor without `consume`.
     `prologue` is the share of histories that begin with an archive of some segments.
     """
@@ -44,6 +45,7 @@ class Scenario:
     skew: float = 150
     jumps: tuple[float, ...] = (-200, -20, 20, 200)
     trims: bool = False
+    pauses: bool = False
     old_stream: bool = False
     healthy: bool = False
     sites: int = 1
@@ -131,6 +133,17 @@ SCENARIOS: Final = (
         holdups=(0.3, 0.5, 0.7),
         trims=True,
         old_stream=True,
+    ),
+    Scenario(
+        "paused machines",
+        7,
+        _FAULTY | {"pause": 10, "days": 8, "expire": 4, "start": 10, "kill": 1},
+        first=("put", "start", "deliver", "pause", "start", "deliver", "put", "minute", "deliver"),
+        errors=SERVICES | {SafetyRefusal, ObjectVanished},
+        faults=(0.0, 0.1),
+        holdups=(0.0, 0.1, 0.3),
+        trims=True,
+        pauses=True,
     ),
     Scenario(
         "shard ends",

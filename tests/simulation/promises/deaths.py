@@ -41,5 +41,6 @@ def _has_cause(history: "History", error: MinutebookError, consumer: "Consumer",
         return history.may_have_lost_table(consumer)
     if healthy or type(error) not in scenario.errors:
         return False
-    max_age = consumer.settings.max_segment_age_seconds
-    return not isinstance(error, BufferTooOld) or history.world.now - consumer.began_at > max_age
+    # A wall clock that steps ahead looks like a pause.
+    most_seconds = history.world.now - consumer.began_at + consumer.host.ahead_seconds
+    return not isinstance(error, BufferTooOld) or most_seconds > consumer.settings.max_segment_age_seconds

@@ -53,7 +53,6 @@ class Bucket:
         self.objects: dict[str, Stored] = {}
         self.gone: dict[str, Stored] = {}
         self.flying: list[_Flying] = []
-        self.refuses_skew = False
         self._world = world
         self._on_created = on_created
         self._on_deleted = on_deleted
@@ -197,7 +196,7 @@ class S3Client:
         host.request(verb)
         host.note(f"{verb} {key[-50:]}")
         host.point(f"before {verb} is applied")
-        if self._bucket.refuses_skew and abs(host.skew) > SIGNATURE_SECONDS:
+        if world.refuses_skew and abs(host.skew) > SIGNATURE_SECONDS:
             raise _client_error(403, "RequestTimeTooSkewed")
         if not world.chance(host.fault_rate):
             return None

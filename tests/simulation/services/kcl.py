@@ -94,8 +94,8 @@ class Consumer(DaemonDouble):
 
     @property
     def ready(self) -> bool:
-        """Tell whether it can be given work: it is open, and does not stop."""
-        return self.idle and self.opened and not self.leaving
+        """Tell whether it can be given work: it is open, and neither stops nor is paused."""
+        return self.idle and self.opened and not self.leaving and not self.host.is_paused
 
     def give(self, what: str, message: Message) -> None:
         """Send a message and let the processor work until it is idle, held up or dead."""
@@ -108,6 +108,7 @@ class Consumer(DaemonDouble):
 
     def go_on(self) -> None:
         """Let the processor work on."""
+        self.host.end_pause()
         self.task.resume()
         if self.idle:
             if self.pending_message == "initialize":
@@ -118,6 +119,7 @@ class Consumer(DaemonDouble):
         """The daemon is killed: its child meets the end of its input when it looks next."""
         self.orphan = True
         if self.idle:
+            self.host.end_pause()
             self.task.resume()
 
     def waiting(self) -> list[UserRecord]:

@@ -137,7 +137,6 @@ class SimStream:
         self.names_dates = not world.chance(0.1)
         self.refuses_trimmed = world.chance(0.5)
         self.fault_rate = 0.0
-        self.refuses_skew = False
         self.closed_at: float | None = None
         self.shards: list[SimStream] = [self]
         """One value of this class for each shard of the stream, this one included."""
@@ -237,7 +236,7 @@ class KinesisClient:
         self._host.request("Kinesis")
         self._host.counts[what] += 1
         self._host.point("before a request to Kinesis")
-        if self._stream.shards[0].refuses_skew and abs(self._host.skew) > SIGNATURE_SECONDS:
+        if self._host.world.refuses_skew and abs(self._host.skew) > SIGNATURE_SECONDS:
             raise _error("InvalidSignatureException")
         if self._host.world.chance(self._stream.fault_rate):
             self._host.world.happened("Kinesis: throttled", self._host.name)

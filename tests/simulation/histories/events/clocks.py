@@ -7,6 +7,7 @@ from tests.simulation.services.kinesis import HOUR
 
 if TYPE_CHECKING:
     from tests.simulation.histories.history import History
+    from tests.simulation.services.kcl import Consumer
 
 
 def time(history: "History") -> None:
@@ -63,8 +64,40 @@ def jump(history: "History") -> None:
     """A wall clock steps."""
     consumer = history.pick()
     if consumer is not None:
-        consumer.host.skew += history.rng.choice(history.scenario.jumps)
+        seconds = history.rng.choice(history.scenario.jumps)
+        consumer.host.skew += seconds
+        consumer.host.ahead_seconds += max(0, seconds)
         history.world.happened("clock: a wall clock jumps", consumer.host.name)
+
+
+def pause(history: "History") -> None:
+    """A virtual machine is paused, or works on, or its wall clock is set at last."""
+    paused = [consumer for consumer in history.consumers if consumer.host.is_paused]
+    if paused and history.rng.random() < 0.3:
+        history.rng.choice(paused).host.end_pause()
+    else:
+        pause_machine(history)
+
+
+def pause_machine(history: "History") -> "Consumer | None":
+    """Pause a virtual machine, whatever it does; return its consumer, None when there is none.
+
+    No clock of it counts the pause, until its wall clock is set: at once when it works on, or before its next pause.
+    """
+    consumer = history.pick()
+    if consumer is None:
+        return None
+    consumer.host.set_clock()
+    consumer.host.pause(sets_clock=history.rng.random() < 0.7)
+    what = "inside a call" if not consumer.idle else "with records held" if _holds(history, consumer) else "idle"
+    history.world.happened(f"clock: a machine is paused, {what}", consumer.host.name)
+    return consumer
+
+
+def _holds(history: "History", consumer: "Consumer") -> bool:
+    """Tell whether a consumer was delivered records that nobody has archived."""
+    last = consumer.shard.index.get(consumer.cursor) if consumer.cursor else None
+    return last is not None and last not in history.site_of(consumer).ledger.committed
 
 
 def pass_time(history: "History", seconds: float) -> None:
@@ -77,4 +110,4 @@ def pass_time(history: "History", seconds: float) -> None:
                 history.world.happened("stream: retention trims", f"{trimmed} records")
 
 
-EVENTS: Final = (time, minute, suspend, days, trim, edge, jump)
+EVENTS: Final = (time, minute, suspend, days, trim, edge, jump, pause)

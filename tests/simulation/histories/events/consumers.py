@@ -92,7 +92,7 @@ def end(history: "History") -> None:
     found = [
         consumer
         for consumer in history.consumers
-        if consumer.idle and consumer.opened and consumer.shard.closed and not consumer.waiting()
+        if consumer.ready and consumer.shard.closed and not consumer.waiting()
     ]
     if found and not history.sites[0].recreated:
         consumer = history.rng.choice(found)

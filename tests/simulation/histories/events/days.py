@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Final
 
+from tests.simulation.histories.events import clocks
 from tests.simulation.histories.events.sharded import lose_leases as lose_all_leases
 from tests.simulation.services.kinesis import HOUR
 
@@ -67,16 +68,10 @@ def freeze(history: "DayHistory") -> None:
 
 
 def pause(history: "DayHistory") -> None:
-    """A virtual machine is paused: no clock of it counts that, until its wall clock is set; or it never is."""
-    consumer = history.pick(idle=True)
-    if consumer is None:
-        return
-    hours = history.rng.choice(_OUTAGES)
-    history.asleep[consumer] = history.world.now + hours * HOUR
-    consumer.host.paused += hours * HOUR
-    if history.rng.random() < 0.3:
-        consumer.host.skew -= hours * HOUR
-    history.world.happened("clock: a machine is paused", consumer.host.name)
+    """A virtual machine is paused, whatever it does, for as long as an outage."""
+    consumer = clocks.pause_machine(history)
+    if consumer is not None:
+        history.asleep[consumer] = history.world.now + history.rng.choice(_OUTAGES) * HOUR
 
 
 def dip(history: "DayHistory") -> None:

@@ -3,6 +3,7 @@
 import pytest
 
 from minutebook.coverage.evidence import run_of
+from minutebook.errors import DeliveryDoubt
 from minutebook.format.coverage_markers import FirstShard, FirstShards, encode_coverage_marker, first_shards_key
 from minutebook.format.metadata import Continuity
 from minutebook.format.read_mark import BIRTH
@@ -149,18 +150,22 @@ def test_a_service_that_names_no_time_leaves_what_is_held(world: World) -> None:
 
 
 def test_a_batch_after_the_machine_was_paused_is_not_proven_by_what_was_seen_before(world: World) -> None:
-    """No clock of a virtual machine counts its pause but the wall's, once that is set: two records came and went."""
+    """No clock of a virtual machine counts its pause but the wall's, once that is set: two records came and went.
+
+    The processor stops, and the next one marks the gap.
+    """
     world.stream.created_ms -= 9 * DAY_MS
     world.archive_all()
     world.lease.wipe()
-    worker = world.started()
+    worker = world.started(checkpoint_interval_seconds=0)
     worker.daemon.deliver()  # the archived ones, once more
     for record in world.put(2):
         world.shard.trim_through(record.position)
     world.clock.jump_wall(2 * DAY)
     world.put()
-    worker.daemon.deliver()
-    worker.daemon.request_shutdown()
+    with pytest.raises(DeliveryDoubt):
+        worker.daemon.deliver()
+    world.archive_all()
     assert claims(world)[1] == (UNPROVEN, None)
 
 
