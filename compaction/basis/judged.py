@@ -38,8 +38,7 @@ def basis_of(
     basis = Basis(
         judged_from=iso_time(view.judged_from_ms),
         generation=generation,
-        event_id=options.event_id,
-        drops_copies=options.drop_producer_duplicates,
+        settings=options.judged_by,
         folders=inventory.folders,
         day_before=day_before,
         originals=_originals(context, examined.outside_hours),

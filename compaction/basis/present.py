@@ -79,8 +79,7 @@ def present_bases(context: JobContext, days: Sequence[PublishedBasis], options: 
         known, query = each.basis, queries[each.day]
         basis = msgspec.structs.replace(
             known,
-            event_id=options.event_id,
-            drops_copies=options.drop_producer_duplicates,
+            settings=options.judged_by,
             folders=tuple(listed.folders(each.day)),
             day_before=tuple(listed.whole_day(each.day.shift(-1))) if known.day_before else (),
             originals=tuple(listed.folder(folder.folder) for folder in known.originals),

@@ -128,6 +128,14 @@ class AuditOptions(NamedTuple):
     so_far_ms: int | None = None
     sample_minutes: int | None = None
 
+    @property
+    def judged_by(self) -> str:
+        """What of these options a verdict and its rows depend on, as text; empty: nothing."""
+        ids = [] if self.event_id is None else [f"event id {self.event_id}"]
+        left_out = ["copies left out"] if self.drop_producer_duplicates else []
+        numbers = [] if self.numbers is None else [f"producers' numbers {self.numbers}"]
+        return ", ".join([*ids, *left_out, *numbers])
+
 
 def partitions_for(size: int) -> int:
     """Return how many partitions the ids of `size` compressed bytes take."""

@@ -268,12 +268,13 @@ class _Run:
 
     def _keep_expired(self) -> Compacted:
         """Leave an expired day as it was published, but commit it to the table: its raw objects are gone."""
-        if self._context.table is None or self._publisher.replaceable().pointer is None:
+        kept = self.settle()
+        if kept.state == "already" and (self._context.table is None or kept.manifest is None):
             raise SafetyRefusal(
                 f"the raw objects of {self._day} were expired: the published Parquet is all there is of them",
                 next_step="read the published day; it must not be rewritten from what is left",
             )
-        return self.settle()
+        return kept
 
     def settle(self) -> Compacted:
         """Do what follows the pointer, and judge nothing."""
@@ -281,15 +282,15 @@ class _Run:
             pointer, manifest = self._publisher.published()
         except FormatError as exc:
             return _unproven(str(exc))
-        if pointer is not None and manifest is None:
+        if pointer is None:
+            return Compacted("already", None, None, "unknown", reason="it was never published")
+        if manifest is None:
             return _unproven(f"{pointer.manifest} is missing")
-        if manifest is not None and not self._publisher.is_whole(manifest):
+        if not self._publisher.is_whole(manifest):
             raise SafetyRefusal(
                 f"files of {self._day} were published and are gone, and so are the raw objects",
                 next_step="restore the files from versions of them: nothing else holds these records",
             )
-        if pointer is None or manifest is None:
-            return Compacted("already", None, None, "unknown", reason="it was never published")
         if why := self._publisher.damage(pointer, manifest):
             return _unproven(why)
         self._publisher.write_symlinks()

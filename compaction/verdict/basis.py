@@ -56,7 +56,8 @@ class ShardBasis(msgspec.Struct, frozen=True, kw_only=True):
 class Basis(msgspec.Struct, frozen=True, kw_only=True):
     """What the verdict rests on. `judged_from` is the service's time before the first LIST.
 
-    `generation` is the name that the day's objects and settings gave. `day_before` are the folders of the day before,
+    `generation` is the name that the day's objects and settings gave, `settings` those of event ids and producers'
+    numbers, as text. `day_before` are the folders of the day before,
     where event ids are compared with it, and `originals` those outside of the day that hold originals of dropped
     records. `strangers` are the objects beside the scope's edges of shards that nothing else names. The digests of
     `marks`, `markers`, `skips` and `duplicates` are of the evidence that concerns the scope. `changed_meanwhile`: it
@@ -65,8 +66,7 @@ class Basis(msgspec.Struct, frozen=True, kw_only=True):
 
     judged_from: str
     generation: str
-    event_id: str | None
-    drops_copies: bool
+    settings: str
     folders: tuple[FolderBasis, ...]
     day_before: tuple[FolderBasis, ...] = ()
     originals: tuple[FolderBasis, ...] = ()
@@ -97,8 +97,8 @@ def differences(before: Basis, now: Basis) -> Iterator[str]:
     """Yield what is not as it was, in words; nothing: the verdict stands."""
     if before.changed_meanwhile or now.changed_meanwhile:
         yield "it changed while it was judged"
-    if (before.event_id, before.drops_copies) != (now.event_id, now.drops_copies):
-        yield "the settings of event ids are others"
+    if before.settings != now.settings:
+        yield f"the settings were {before.settings or 'without event ids'}"
     for name in ("folders", "day_before", "originals"):
         yield from _of_folders(name.replace("_", " "), getattr(before, name), getattr(now, name))
     for name in ("marks", "markers", "skips", "duplicates", "strangers"):

@@ -8,7 +8,6 @@ import pytest
 from compaction.audit.audit import audit_day
 from compaction.inventory.checkpoints import Checkpoints
 from compaction.job.context import AuditOptions
-from compaction.job.context import AuditOptions
 from compaction.night.due import find_due
 from compaction.verdict.audit_document import Audit
 from consumer.stream.port import StreamIdentity

@@ -63,4 +63,4 @@ def test_a_day_that_is_not_clean_is_due_each_night(tmp_path: Path) -> None:
 
 def test_another_event_id_makes_a_day_due(desk: Desk) -> None:
     """Findings about copies are by the path."""
-    assert due(desk, AuditOptions(event_id="id")).why == "the settings of event ids are others"
+    assert due(desk, AuditOptions(event_id="id")).why == "the settings were without event ids"

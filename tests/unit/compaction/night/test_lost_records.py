@@ -4,7 +4,7 @@ from pathlib import Path
 
 from compaction.audit.audit import audit_day
 from compaction.job.context import AuditOptions
-from compaction.night.recheck import days_to_recheck
+from compaction.night.due import find_due
 from compaction.verdict.audit_document import Audit, decode_audit
 from minutebook.format.position import Position
 from minutebook.format.record import Record
@@ -44,7 +44,9 @@ def test_a_loss_that_level_stream_sees_withdraws_the_day_for_good(tmp_path: Path
     found = compare(desk, lost=lost)
     assert ("missing_in_archive", "defect") in {(about.code, about.severity) for about in found.findings}
     assert verdict(desk) == "clean"
-    assert DAY in days_to_recheck(desk.context(), desk.out, 14)
+    desk.clock.advance(86_400)
+    due = find_due(desk.context(), desk.out, AuditOptions(), 14)
+    assert {each.day: each.why for each in due.days}[DAY] == "its marks are others"
     for _ in range(3):
         desk.clock.advance(86_400)
         done = desk.compact(engine=no_engine)
