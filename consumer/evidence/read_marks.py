@@ -2,8 +2,8 @@
 
 A walk continues from tick to tick, with one GetRecords request in each. The daemon sends the next message only after
 the answer to the last, so a batch may wait on the pipe for that request, or for the few that begin a walk or write
-the mark. Each is sent once, without pauses. An error costs the mark and nothing else; the next attempt comes after
-five minutes.
+the mark. Each is sent once, without pauses. An error costs the mark and nothing else; the next attempt comes after a
+minute.
 """
 
 from typing import Final
@@ -62,7 +62,7 @@ class ReadMarks:
             self._log.warning(
                 "read_mark_failed",
                 error=str(exc),
-                next_step="nothing is lost, it is tried again in five minutes; until one is written the audit may "
+                next_step="nothing is lost, it is tried again in a minute; until one is written the audit may "
                 "answer unknown for this shard",
             )
 

@@ -26,10 +26,11 @@ from minutebook.format.position import Position
 from minutebook.format.read_mark import BIRTH
 
 HOUR_MS: Final = 60 * MINUTE_MS
-RETRY_MS: Final = 5 * MINUTE_MS
+RETRY_MS: Final = MINUTE_MS
 SPREAD_MS: Final = 10 * MINUTE_MS
-AFTER_MIDNIGHT_MS: Final = MINUTE_MS + 5_000
-_DAY_MS: Final = 24 * HOUR_MS
+AFTER_HOUR_MS: Final = 2 * MINUTE_MS + 10_000
+"""How long after a full hour a mark is due. Sooner, a shard with a record every three minutes would pay eight marks a
+day, although its next segment proves the hour."""
 
 
 class Base(NamedTuple):
@@ -108,6 +109,9 @@ def must_state(base: Base, answered_ms: int, *, follows_own_segment: bool) -> bo
 def is_mark_due(shard_id: str, last_until_ms: int | None, service_ms: int, last_attempt_ms: int | None) -> bool:
     """Return whether a quiet shard needs a read mark now.
 
+    It needs one for each full hour that its evidence does not reach, some time after that hour: at twenty past, every
+    shard that is read is covered up to the hour.
+
     `last_until_ms` is the `until` of the shard's last durable evidence (None: none yet, as at a sentinel start),
     `service_ms` the service's time, `last_attempt_ms` the last attempt that wrote none. The rule depends on state
     alone, so a redeploy or a wrong clock cannot skip a mark.
@@ -116,11 +120,8 @@ def is_mark_due(shard_id: str, last_until_ms: int | None, service_ms: int, last_
         return False
     if last_until_ms is None:
         return True
-    spread_ms = spread_of(shard_id)
-    midnight_ms = service_ms // _DAY_MS * _DAY_MS
-    is_old = service_ms - last_until_ms > HOUR_MS + spread_ms
-    is_before_midnight = last_until_ms < midnight_ms and service_ms >= midnight_ms + AFTER_MIDNIGHT_MS + spread_ms
-    return is_old or is_before_midnight
+    due_hour_ms = (service_ms - AFTER_HOUR_MS - spread_of(shard_id)) // HOUR_MS * HOUR_MS
+    return last_until_ms < due_hour_ms
 
 
 def spread_of(shard_id: str) -> int:

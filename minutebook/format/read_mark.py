@@ -2,7 +2,7 @@
 
     _read/<date>/<shardId>/<from>-<until>-<position>-<kind>-<continuity>-<writer>.json
 
-Busy shards write none, because their segments prove the time; quiet shards write about one an hour. The key has
+Busy shards write none, because their segments prove the time; quiet shards write one an hour. The key has
 everything that a proof needs, so one LIST of a date reads all marks; the body repeats it and adds the records that
 KCL did not deliver. A mark is stored under every date that its interval touches, with the same name: judging a day
 takes one LIST of its folder. The name contains the writer, so two writers never share a key.

@@ -9,7 +9,7 @@ from collections.abc import Generator
 from typing import TYPE_CHECKING
 
 from minutebook.coverage.continuity import (
-    AFTER_MIDNIGHT_MS,
+    AFTER_HOUR_MS,
     RETRY_MS,
     Base,
     Held,
@@ -26,7 +26,7 @@ from minutebook.coverage.evidence import EvidenceLink, Kind
 from minutebook.format.metadata import ChainStart, Continuity
 from minutebook.format.read_mark import BIRTH, MarkKind, ReadMark
 from tests.property.coverage_archive import ShardArchive
-from tests.property.coverage_stream import DAY, HOUR, MINUTE, Stream, StreamRecord, StreamShard
+from tests.property.coverage_stream import HOUR, MINUTE, Stream, StreamRecord, StreamShard
 
 if TYPE_CHECKING:
     from minutebook.format.position import Position
@@ -98,7 +98,7 @@ class Reader:
         return self._rng.randrange(50, 3000)
 
     def _until_next_poll(self, time: int) -> int:
-        after_midnight = (AFTER_MIDNIGHT_MS + spread_of(self._shard.shard_id) - time) % DAY
+        after_hour = (AFTER_HOUR_MS + spread_of(self._shard.shard_id) - time) % HOUR
         index = self._shard.arrived(time)
         wait = self._rng.randrange(10_000, 40 * MINUTE)
         if self._buffer:
@@ -108,7 +108,7 @@ class Reader:
             wait = min(wait, self._shard.records[index].at - time + self._rng.randrange(100, near))
         if is_mark_due(self._shard.shard_id, self._last_until, time, None):
             wait = min(wait, self._rng.randrange(20_000, RETRY_MS))
-        return max(100, min(wait, after_midnight)) + self._moment()
+        return max(100, min(wait, after_hour)) + self._moment()
 
     def _resume(self) -> None:
         """Go on from a checkpoint: the end of a segment, not always the last one's."""

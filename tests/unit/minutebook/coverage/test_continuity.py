@@ -122,23 +122,27 @@ def test_the_spread_is_the_same_everywhere_and_below_ten_minutes() -> None:
     [
         (None, at(9), True),
         (at(9), at(9, 30), False),
-        (at(9), at(10) + SPREAD, False),
-        (at(9), at(10) + SPREAD + 1, True),
-        (at(-1, 50), at(0, 1) + SPREAD, False),
-        (at(-1, 50), at(0, 1) + 5000 + SPREAD, True),
-        (at(0), at(0, 1) + 5000 + SPREAD, False),
+        (at(9) - 1, at(9, 30), True),
+        (at(9), at(10, 2) + 9999 + SPREAD, False),
+        (at(9), at(10, 2) + 10_000 + SPREAD, True),
+        (at(10), at(10, 2) + 10_000 + SPREAD, False),
+        (at(-1, 50), at(0, 2) + SPREAD, False),
+        (at(-1, 50), at(0, 2) + 10_000 + SPREAD, True),
+        (at(0), at(0, 59), False),
         (at(-30), at(0), True),
     ],
 )
-def test_a_mark_is_due_where_evidence_is_old_or_ends_before_midnight(
+def test_a_mark_is_due_for_each_full_hour_that_evidence_does_not_reach(
     *, last: int | None, now: int, due: bool
 ) -> None:
-    """And at once where there is none."""
+    """Some minutes behind it, midnight as any other; and at once where there is none, or where it is missed."""
     assert is_mark_due(SHARD, last, now, None) == due
 
 
-@pytest.mark.parametrize(("attempt", "due"), [(None, True), (at(8, 56), False), (at(8, 55), True), (at(9, 1), True)])
-def test_an_attempt_is_repeated_after_five_minutes(*, attempt: int | None, due: bool) -> None:
+@pytest.mark.parametrize(
+    ("attempt", "due"), [(None, True), (at(9) - 59_999, False), (at(8, 59), True), (at(9, 1), True)]
+)
+def test_an_attempt_is_repeated_after_a_minute(*, attempt: int | None, due: bool) -> None:
     """A time that lies ahead is nobody's attempt."""
     assert is_mark_due(SHARD, None, at(9), attempt) == due
 
