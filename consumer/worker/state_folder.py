@@ -43,10 +43,17 @@ def prepare_state(folder: Path, application: str) -> Path:
 
     Raises SettingsError if another user could replace its files, or it cannot be created.
     """
+    folder = folder.absolute()
     state = folder / file_name(application)
     try:
+        for path in reversed(folder.parents):
+            path.mkdir(mode=0o755, exist_ok=True)
+        # A parent may be a link: the link must stay where it is, and so must each folder on the way to its target.
+        target = folder.parent.resolve()
+        for path in (*folder.parents, target, *target.parents):
+            _refuse_movable(path)
         for path in (folder, state):
-            path.mkdir(mode=0o700, parents=True, exist_ok=True)
+            path.mkdir(mode=0o700, exist_ok=True)
             _refuse_exchangeable(path)
         state.chmod(0o700)
     except OSError as exc:
@@ -60,13 +67,29 @@ def _refuse_exchangeable(path: Path) -> None:
     A world-writable folder such as /tmp passes with the sticky bit: only owners can rename there.
     """
     info = path.lstat()
-    reason = None
-    if stat.S_ISLNK(info.st_mode):
-        reason = "is a symbolic link"
-    elif info.st_uid not in {os.getuid(), 0}:
-        reason = "belongs to somebody else"
-    elif info.st_mode & stat.S_IWOTH and not info.st_mode & stat.S_ISVTX:
-        reason = "can be written to by everybody"
+    _refuse(path, "is a symbolic link" if stat.S_ISLNK(info.st_mode) else _weakness(info))
+
+
+def _refuse_movable(parent: Path) -> None:
+    """Refuse a parent in which others can move our folder away and put theirs in its place.
+
+    A mount passes: a container's volume is often writable to everybody (an emptyDir of Kubernetes), or belongs to a
+    user that the container does not know, and nobody else is in there.
+    """
+    is_mount = parent.is_mount() and not parent.is_symlink()
+    _refuse(parent, None if is_mount else _weakness(parent.lstat()))
+
+
+def _weakness(info: os.stat_result) -> str | None:
+    if info.st_uid not in {os.getuid(), 0}:
+        return "belongs to somebody else"
+    # The bits of a link mean nothing.
+    if info.st_mode & stat.S_IWOTH and not info.st_mode & stat.S_ISVTX and not stat.S_ISLNK(info.st_mode):
+        return "can be written to by everybody"
+    return None
+
+
+def _refuse(path: Path, reason: str | None) -> None:
     if reason is not None:
         raise SettingsError(f"{path} {reason}", next_step="name another folder with --state-dir")
 

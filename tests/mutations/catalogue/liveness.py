@@ -6,6 +6,11 @@ from tests.mutations.mutation import Change, Mutation
 
 LIVENESS: Final = (
     Mutation(
+        "others can move the state folder away",
+        Change("consumer.worker.state_folder:prepare_state", "_refuse_movable(path)", "pass"),
+        tests=("test_a_parent_that_everybody_may_write_to_is_refused",),
+    ),
+    Mutation(
         "wait for who failed at a stop until the grace is over",
         Change(
             "consumer.child_logs.processor_log:ProcessorWatch.only_failed_remain",

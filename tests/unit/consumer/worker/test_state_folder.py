@@ -56,6 +56,58 @@ def test_a_folder_that_everybody_may_write_to_is_refused(tmp_path: Path) -> None
     assert prepare_state(state, "app") == state / "app"
 
 
+@pytest.mark.parametrize("below", ["", "of/mine"])
+def test_a_parent_that_everybody_may_write_to_is_refused(tmp_path: Path, below: str) -> None:
+    """Anybody could move our folder away and put theirs in its place; not so in a folder like /tmp."""
+    parent = tmp_path / "shared"
+    parent.mkdir()
+    parent.chmod(0o777)
+    with pytest.raises(SettingsError, match="shared can be written to by everybody") as caught:
+        prepare_state(parent / below / "state", "app")
+    assert "--state-dir" in caught.value.next_step
+    parent.chmod(0o1777)
+    assert prepare_state(parent / below / "state", "app") == parent / below / "state" / "app"
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can give a folder away")
+def test_a_parent_of_somebody_else_is_refused(tmp_path: Path) -> None:
+    """Its owner can move what is ours."""
+    parent = tmp_path / "theirs"
+    parent.mkdir()
+    os.chown(parent, 12345, 12345)
+    with pytest.raises(SettingsError, match="theirs belongs to somebody else"):
+        prepare_state(parent / "state", "app")
+
+
+def test_a_parent_behind_a_link_is_looked_at(tmp_path: Path) -> None:
+    """The link is ours, and stays; on the way to its target somebody else may move things."""
+    shared = tmp_path / "shared"
+    (shared / "target").mkdir(parents=True)
+    (tmp_path / "link").symlink_to(shared / "target")
+    assert prepare_state(tmp_path / "link" / "state", "app").is_dir()
+    shared.chmod(0o777)
+    with pytest.raises(SettingsError, match="shared can be written to by everybody"):
+        prepare_state(tmp_path / "link" / "state", "app")
+
+
+def test_a_volume_of_a_container_may_be_writable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Kubernetes makes an emptyDir for everybody, and puts nobody else there."""
+    tmp_path.chmod(0o777)
+    monkeypatch.setattr(Path, "is_mount", lambda path: path == tmp_path)
+    assert prepare_state(tmp_path / "minutebook-10001", "app").is_dir()
+
+
+@pytest.mark.parametrize("umask", [0o000, 0o077])
+def test_parents_that_are_made_are_writable_to_their_owner_alone(tmp_path: Path, umask: int) -> None:
+    """Whatever the umask."""
+    before = os.umask(umask)
+    try:
+        state = prepare_state(tmp_path / "a" / "b" / "state", "app")
+    finally:
+        os.umask(before)
+    assert all(not stat.S_IMODE(path.stat().st_mode) & 0o022 for path in (state, *state.parents[:3]))
+
+
 def test_a_disk_that_takes_no_file_is_one_sentence(tmp_path: Path) -> None:
     """Full, read-only, or the folder is gone: a settings error with a way out, no traceback."""
     with pytest.raises(SettingsError, match=r"w\.lock: No such file") as caught:
