@@ -25,10 +25,11 @@ from typing import Final
 
 import structlog
 
-from compaction.publish.sweep import Retained, TableMarks, sweep
+from compaction.publish.sweep import Retained, TableMarks, put_back_ms, sweep
 from minutebook.errors import ForeignObject, FormatError, OutcomeUnknown, StoreUnavailable
 from minutebook.format.document import encode_document
 from minutebook.format.markers import JSON_TYPE
+from minutebook.format.minute import iso_time
 from minutebook.published.generation import (
     FORMAT,
     Current,
@@ -123,17 +124,22 @@ class Publisher(PublishedReader):
     ) -> bool:
         """Point readers at a generation, if the pointer is still `current`.
 
-        `judged` is a newer verdict; None: the manifest's.
+        `judged` is a newer verdict; None: the manifest's. Where a person had put the pointer back, readers see its
+        files since then, whatever `written_at` says.
 
         PUT If-Match its etag    200 ........ True
                                  412 ........ another run published meanwhile: False
                                  unknown .... read the pointer: True if `writer` is ours; send again if unchanged
         """
+        key = self.folder.manifest(manifest.generation, manifest.writer)
+        if current.pointer is not None and current.pointer.manifest == key:
+            put_ms = put_back_ms(self.storage, self.folder, current.pointer)
+            written_at = iso_time(put_ms) if put_ms else written_at
         pointer = Pointer(
             format=FORMAT,
             day=self.folder.name,
             generation=manifest.generation,
-            manifest=self.folder.manifest(manifest.generation, manifest.writer),
+            manifest=key,
             rows=manifest.rows,
             verdict=judged.verdict if judged else manifest.verdict,
             writer=writer,

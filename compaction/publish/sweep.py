@@ -8,12 +8,15 @@ current snapshot names or that another run is about to commit.
 """
 
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
-from minutebook.published.generation import GENERATIONS, DayFolder, Pointer, is_audit, is_manifest
+from minutebook.published.generation import GENERATIONS, DayFolder, Pointer, audit_key, is_audit, is_manifest
 from minutebook.published.reading import written_ms
 from minutebook.store.objects import ListedObject
 from minutebook.store.retrying import RetryingStorage
+
+_SWAP_MS: Final = 3_600_000
+"""Longer than a run takes from storing an audit to the swap of the pointer."""
 
 
 class TableMarks:
@@ -79,11 +82,11 @@ def leftovers(storage: RetryingStorage, folder: DayFolder, retained: Retained) -
     names that no run writes .............................. stay
 
     A generation was replaced when that of the pointer was published: when its manifest was stored, or at the time
-    `written_at` in the pointer, if that is later. A new verdict changes neither. But a person may have put an earlier
-    pointer back: while the pointer's object is young, a generation whose manifest is newer than the pointer's stays.
+    `written_at` in the pointer, or when a person put the pointer back, whichever is the latest. A new verdict changes
+    none of them (`Publisher.swap_pointer`).
     """
     symlinked, pointer, before_ms = _symlinked(storage, folder), retained.pointer, retained.before_ms
-    head = None if pointer is None else storage.head(folder.pointer)
+    put_ms = 0 if pointer is None else put_back_ms(storage, folder, pointer)
     files = [
         (folder.generation_of(row.key), row)
         for begin in GENERATIONS
@@ -98,15 +101,8 @@ def leftovers(storage: RetryingStorage, folder: DayFolder, retained: Retained) -
     }
     if pointer is not None:
         stored_ms = (row.last_modified_ms for _, row in beside if row.key == pointer.manifest)
-        published_ms = max([written_ms(pointer), *stored_ms])
-        if published_ms >= before_ms:
+        if max(written_ms(pointer), put_ms, *stored_ms) >= before_ms:
             return Leftovers((), (), all_files)
-        if head is not None and head.last_modified_ms >= before_ms:
-            young |= {
-                generation
-                for generation, row in beside
-                if is_manifest(row.key) and row.key != pointer.manifest and row.last_modified_ms >= published_ms
-            }
     stay, current = {*retained.generations, *young}, {*retained.current, *symlinked}
 
     def old(rows: Iterable[tuple[str, ListedObject]]) -> tuple[ListedObject, ...]:
@@ -121,6 +117,14 @@ def leftovers(storage: RetryingStorage, folder: DayFolder, retained: Retained) -
         )
 
     return Leftovers(old(files), old(beside), all_files)
+
+
+def put_back_ms(storage: RetryingStorage, folder: DayFolder, pointer: Pointer) -> int:
+    """Return when a person put a pointer back, in epoch milliseconds; 0: a run wrote it, just after its audit."""
+    head, audit = storage.head(folder.pointer), storage.head(audit_key(pointer))
+    if head is None or (audit is not None and audit.last_modified_ms >= head.last_modified_ms - _SWAP_MS):
+        return 0
+    return head.last_modified_ms
 
 
 def _symlinked(storage: RetryingStorage, folder: DayFolder) -> frozenset[str]:

@@ -3,6 +3,7 @@
     view       load the table's current snapshot: the day's files in it, and the last commit of the day
     pointer    read `_current.json`: what the table should hold
     mark       dt=D/_tables/<generation>.<table>.<run>.json   a table may name this generation's files
+    pointer    read it again: a generation that was replaced before the mark may be swept already
     commit     one snapshot, on condition that the snapshot of the view is still the current one
     pointer    read it again; if another run has published meanwhile, start over
     unmark     delete marks older than the grace, of generations that the table left longer than the grace ago
@@ -190,14 +191,19 @@ class TableCommitter:
             ROWS_PROPERTY: str(manifest.rows),
             MANIFEST_PROPERTY: self._publisher.address(pointer.manifest),
         }
-        if not view.replace(change, {uri: rows[uri] for uri in change.add}, properties, manifest.columns):
+        sizes = {uri: rows[uri] for uri in change.add}
+        if not self._is_current(pointer) or not view.replace(change, sizes, properties, manifest.columns):
             return None
         counts = {"added": len(change.add), "removed": len(change.remove)}
         self._log.info("table_committed", generation=generation, rows=manifest.rows, **counts)
-        current = self._publisher.current().pointer
-        if current is None or current.manifest != pointer.manifest:
+        if not self._is_current(pointer):
             return None
         return TableCommit(self._table.name, "committed", generation, manifest.rows)
+
+    def _is_current(self, pointer: Pointer) -> bool:
+        """Return whether the day still has the manifest of this pointer."""
+        current = self._publisher.current().pointer
+        return current is not None and current.manifest == pointer.manifest
 
     def _is_there(self, view: PublishedView, manifest: Manifest) -> bool:
         """Return whether the table has the generation, in files by event whose names are not known yet.

@@ -73,16 +73,43 @@ PUBLISHING: Final = (
     Mutation(
         "count the grace from the pointer's last verdict",
         Change(
-            "compaction.publish.sweep:leftovers",
-            "[written_ms(pointer), *stored_ms]",
-            "[written_ms(pointer), *stored_ms, 0 if head is None else head.last_modified_ms]",
+            "compaction.publish.sweep:put_back_ms",
+            "audit is not None and audit.last_modified_ms >= head.last_modified_ms - _SWAP_MS",
+            "False",
         ),
         tests=("test_a_day_that_is_judged_each_night_is_swept",),
     ),
     Mutation(
         "sweep what a pointer that was put back has replaced",
-        Change("compaction.publish.sweep:leftovers", "row.last_modified_ms >= published_ms", "False"),
+        Change(
+            "compaction.publish.sweep:put_back_ms",
+            "audit is not None and audit.last_modified_ms >= head.last_modified_ms - _SWAP_MS",
+            "audit is not None",
+        ),
         tests=("test_a_pointer_that_was_put_back_is_young",),
+    ),
+    Mutation(
+        "commit a generation that was replaced before its mark",
+        Change(
+            "compaction.tables.commit:TableCommitter._step",
+            "not self._is_current(pointer) or not view.replace(change, sizes, properties, manifest.columns)",
+            "not view.replace(change, sizes, properties, manifest.columns)",
+        ),
+        tests=("test_a_generation_that_was_swept_before_its_mark_is_not_committed",),
+    ),
+    Mutation(
+        "sweep what only a table may name",
+        Change("compaction.publish.sweep:leftovers", "{*retained.generations, *young}", "{*young}"),
+        tests=("test_nothing_that_a_table_names_is_deleted_while_its_catalog_is_away",),
+    ),
+    Mutation(
+        "forget with the next verdict that a pointer was put back",
+        Change(
+            "compaction.publish.publisher:Publisher.swap_pointer",
+            "iso_time(put_ms) if put_ms else written_at",
+            "written_at",
+        ),
+        tests=("test_nothing_that_a_table_names_is_deleted_while_its_catalog_is_away",),
     ),
     Mutation(
         "sweep the facts that the next night reads",
