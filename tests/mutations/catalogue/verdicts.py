@@ -24,7 +24,7 @@ VERDICTS: Final = (
             "(pointer.verdict, pointer.audit) != judged",
             "pointer.verdict != 'clean'",
         ),
-        tests=("test_a_clean_verdict_is_withdrawn_when_a_gap_shows",),
+        tests=("test_a_loss_that_level_stream_sees_withdraws_the_day_for_good",),
     ),
     Mutation(
         "believe that a shard is its own parent",
