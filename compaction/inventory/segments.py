@@ -4,6 +4,7 @@ Objects that cannot be part of a chain (foreign objects, copies, metadata that d
 left out of all later checks, so that each defect is reported once.
 """
 
+import enum
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
@@ -24,14 +25,47 @@ UserMetadata = Mapping[str, str] | None
 """The user metadata of an object; None when the object is gone."""
 
 
+class Alteration(enum.IntEnum):
+    """What became of an object since its day was published; the greatest that was ever seen stays with its key."""
+
+    NONE = 0
+    REPLACED = 1  # it was stored again with the same content
+    NO_FIRST_DIGEST = 2  # it changed before this version held a digest of its content
+    ALTERED = 3  # its content is not the first one
+
+
+class History(NamedTuple):
+    """What earlier readings hold of a key: the digest of its first content (empty: none), and its alteration.
+
+    `is_replaced`: no reading was of the object that is listed now, by its size, ETag and LastModified.
+    """
+
+    first_digest: str = ""
+    altered: Alteration = Alteration.NONE
+    is_replaced: bool = False
+
+
+class Known(NamedTuple):
+    """What earlier readings say of a listed object.
+
+    `facts` are those of this very object; None: it must be read. `written` are the digests of the contents that the
+    published generation was made of; empty: not known. `history` None: its day is not published, or it came later.
+    """
+
+    facts: "SegmentFacts | None"
+    history: History | None = None
+    written: tuple[str, ...] = ()
+
+
 class ListedSegment(NamedTuple):
-    """One object of the day. `parsed` is None when the key is not a segment's."""
+    """One object of the day. `parsed` is None when the key is not a segment's; `known`: what was read before."""
 
     key: str
     size: int
     etag: str
     last_modified_ms: int
     parsed: SegmentKey | None
+    known: Known | None = None
 
     @property
     def listed(self) -> ListedObject:
@@ -81,6 +115,9 @@ class SegmentFacts(NamedTuple):
     when there is no line. Arrival times are epoch milliseconds, and `step_back_ms` is their greatest step back in the
     order of lines. `problem` is empty when every line was read.
     `changed`: the object is no longer the one that was listed.
+
+    `digest` is that of the stored bytes and the user metadata; `first_digest` is that of the first content under this
+    key since its day was published, empty while there is no other one.
     """
 
     key: str
@@ -100,11 +137,27 @@ class SegmentFacts(NamedTuple):
     wrong_shard: int = 0
     problem: str = ""
     changed: bool = False
+    digest: str = ""
+    first_digest: str = ""
+    altered: Alteration = Alteration.NONE
 
     @property
     def is_sorted(self) -> bool:
         """Return whether the lines are in the shard's order, each once."""
         return not (self.disorder.stepped_back or self.disorder.repeated)
+
+
+def with_history(read: SegmentFacts, history: History | None) -> SegmentFacts:
+    """Return the facts of an object, compared with what earlier readings hold of its key."""
+    if history is None:
+        return read
+    altered = history.altered
+    if read.digest and history.first_digest:
+        if read.digest != history.first_digest:
+            altered = Alteration.ALTERED
+        elif history.is_replaced:
+            altered = max(altered, Alteration.REPLACED)
+    return read._replace(first_digest=history.first_digest, altered=altered)
 
 
 class ClassifiedObjects(NamedTuple):

@@ -4,9 +4,11 @@ Every function retries until the outcome is known, and raises StoreUnavailable o
 """
 
 import functools
+import hashlib
+import json
 import tempfile
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import IO, Final, NamedTuple
@@ -16,6 +18,7 @@ from minutebook.retry import until_known
 from minutebook.store.retrying import RetryingStorage
 from minutebook.store.storage import ObjectChanged, Storage
 
+_DIGITS: Final = 32
 FETCHES: Final = 8
 """Concurrent requests."""
 _AHEAD_BYTES: Final = 6 << 20
@@ -23,10 +26,11 @@ _AHEAD_BYTES: Final = 6 << 20
 
 
 class FetchedBody(NamedTuple):
-    """An object's user metadata and its bytes, which are released as they are read."""
+    """An object's user metadata and its bytes, which are released as they are read, and the digest of both."""
 
     metadata: Mapping[str, str]
     chunks: deque[bytes]
+    digest: str = ""
 
     def drain(self) -> Iterator[bytes]:
         """Yield the bytes, once."""
@@ -73,11 +77,24 @@ def fetch(storage: RetryingStorage, raw_object: RawObject) -> FetchedBody | None
     def attempt() -> FetchedBody | None:
         try:
             body = storage.storage.open_read(raw_object.key, raw_object.etag)
-            return FetchedBody(body.metadata, deque(body.chunks))
+            chunks = deque(body.chunks)
+            return FetchedBody(body.metadata, chunks, content_digest(body.metadata, chunks))
         except ObjectChanged:
             return None
 
     return until_known(attempt, storage.new_backoff(), f"GET {raw_object.key}")
+
+
+def content_digest(metadata: Mapping[str, str], chunks: Iterable[bytes]) -> str:
+    """Return the digest of an object's user metadata and of its bytes as they are stored.
+
+    All fields count, in the order of their names, also those that this version does not know: else a later one would
+    take the same object for another.
+    """
+    digest = hashlib.sha256(json.dumps(sorted(metadata.items())).encode())
+    for chunk in chunks:
+        digest.update(chunk)
+    return digest.hexdigest()[:_DIGITS]
 
 
 @contextmanager

@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
-from compaction.inventory.segments import ClassifiedObjects, ListedSegment, SegmentFacts
+from compaction.inventory.segments import ClassifiedObjects, History, ListedSegment, SegmentFacts
 from minutebook.format.position import Position
 
 
@@ -36,7 +36,7 @@ SIZES: Final = TaskSizes()
 
 
 class RawObject(NamedTuple):
-    """One object to read. `modified_ms` is LastModified of its listing; 0: unknown."""
+    """One object to read. `modified_ms` is LastModified of its listing; 0: unknown. `history`: what its key held."""
 
     key: str
     etag: str
@@ -45,6 +45,7 @@ class RawObject(NamedTuple):
     minute: int
     first: Position
     modified_ms: int = 0
+    history: History | None = None
 
 
 class RestoredLines(NamedTuple):
@@ -122,6 +123,7 @@ def raw_objects(rows: Iterable[ListedSegment]) -> list[RawObject]:
             row.parsed.minute,
             row.parsed.first,
             row.last_modified_ms,
+            None if row.known is None else row.known.history,
         )
         for row in rows
         if row.parsed is not None

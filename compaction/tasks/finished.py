@@ -1,13 +1,15 @@
-"""Facts that a finished task stores beside its part, so that a later run can reuse it.
+"""Facts that a finished task stores beside its part, so that a later run can reuse it or judge the day without lines.
 
     dt=D/_gen-G/_facts/<fingerprint>-<digest>.parquet   one row per object of the task; the footer names the part
 
+After a rewrite each object of the day has a row; a task that only reads stores facts without a part.
 A killed run leaves parts that no manifest names. The next run of the generation cuts the same tasks, finds their
 facts by fingerprint, reuses whole parts and reads the rest. All of this must hold to reuse a part:
 
     the facts' digest is that in their name ... no byte was lost or changed
     their footer has the task's fingerprint,
-    and their rows are the task's objects ..... in order: key, ETag, size
+    and their rows are the task's objects ..... in order: key, ETag, size, LastModified, and what is
+                                                known of the object's first content
     they left out the lines to be left out .... producer copies, by their digest; mostly none
     the part that they name ................... lies in the generation's folder, has the stated size, ETag and rows,
                                                 and as many rows as its objects have lines
@@ -27,7 +29,7 @@ import pyarrow.parquet as pq
 
 from compaction.columns.arrow_columns import long_column, text_column, with_gaps
 from compaction.columns.counts import StatedCounts, TypedCounts
-from compaction.inventory.segments import Disorder, SegmentFacts
+from compaction.inventory.segments import Alteration, Disorder, SegmentFacts, with_history
 from compaction.parquet.plan import RawObject, Task
 from compaction.parquet.rows import PARQUET_TYPE, read_footer
 from minutebook.errors import FormatError
@@ -40,8 +42,8 @@ FACTS_FOLDER: Final = "_facts/"
 YOUNG_MS: Final = 24 * 3_600_000
 """Maximum age of facts to be reused. The sweep deletes parts after three days, so a run that reuses one has two days
 left before another run's sweep could delete it."""
-_FORMAT: Final = "facts-3"
-"""2: with the ETag of the part. 3: with `step_back_ms`."""
+_FORMAT: Final = "facts-4"
+"""3: with `step_back_ms`. 4: with the digests of contents. Files of earlier formats are not read."""
 _FOOTER_KEY: Final = b"minutebook"
 _DIGITS: Final = 32
 _POSITIONS: Final = ("first", "last", "low", "high")
@@ -55,8 +57,9 @@ _COUNTS: Final = (
     "wrong_minute",
     "wrong_shard",
 )
-_TEXTS: Final = ("key", "etag", "metadata", *_POSITIONS, "samples")
-_NUMBERS: Final = ("size", "stepped_back", "repeated", *_COUNTS)
+_WORDS: Final = ("problem", "digest", "first_digest")
+_TEXTS: Final = ("key", "etag", "metadata", *_POSITIONS, "samples", *_WORDS)
+_NUMBERS: Final = ("size", "modified_ms", "stepped_back", "repeated", "changed", "altered", *_COUNTS)
 _SCHEMA: Final = pa.schema([*((name, pa.string()) for name in _TEXTS), *((name, pa.int64()) for name in _NUMBERS)])
 
 
@@ -72,15 +75,35 @@ class Part(NamedTuple):
 
 
 class FinishedTask(NamedTuple):
-    """The facts of a task, and its part. `left_out`: digest of the lines that the part lacks; empty: none."""
+    """The facts of a task, and its part; None: it only read. `left_out`: digest of the lines that the part lacks.
 
-    part: Part
+    `is_later`: the objects were read when the generation was written already; it does not hold what was read.
+    """
+
+    part: Part | None
     facts: tuple[SegmentFacts, ...]
     left_out: str = ""
+    is_later: bool = False
+
+
+class Reading(NamedTuple):
+    """What was read of an object of one size, ETag and LastModified."""
+
+    etag: str
+    size: int
+    modified_ms: int
+    facts: SegmentFacts
+
+
+class StoredFacts(NamedTuple):
+    """A file of facts."""
+
+    readings: tuple[Reading, ...]
+    is_later: bool
 
 
 class _Footer(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """The task of these facts, and its part. Earlier versions do not know `left_out`."""
+    """The task of these facts, and its part; `part` is empty where there is none."""
 
     format: str
     task: str
@@ -90,6 +113,7 @@ class _Footer(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defa
     etag: str
     typed: StatedCounts | None
     left_out: str = ""
+    is_later: bool = False
 
 
 def fingerprint(task: Task) -> str:
@@ -113,12 +137,7 @@ def find_facts(out: RetryingStorage, folder: str, since_ms: int) -> dict[str, tu
 
 
 def keep_facts(out: RetryingStorage, folder: str, task: Task, finished: FinishedTask) -> None:
-    """Store the facts of a task, in one PUT, after its part exists.
-
-    Nothing is stored if an object could not be read to its end: a retry may find it whole.
-    """
-    if any(read.problem for read in finished.facts):
-        return
+    """Store the facts of a task, in one PUT, after its part exists."""
     name = fingerprint(task)
     body = encode_facts(name, task.objects, finished)
     key = f"{folder}{FACTS_FOLDER}{name}-{_digest(body)}.parquet"
@@ -130,21 +149,43 @@ def reuse(
 ) -> FinishedTask | None:
     """Return what an earlier run of the task left, if it is whole; None: the task must run.
 
-    `left_out`: digest of the lines to be left out.
+    It must run, too, where an object could not be read to its end: a retry may find it whole. `left_out`: digest of
+    the lines to be left out.
     """
     name = fingerprint(task)
     for key in keys:
-        stored = out.get(key)
-        if stored is None or not key.endswith(f"-{_digest(stored.body)}.parquet"):
+        decoded = _get(out, key)
+        if decoded is None or decoded[0].task != name:
             continue
-        finished = _decoded(stored.body, name, task.objects)
-        if finished is not None and finished.left_out == left_out and _is_whole(out, folder, finished):
-            return finished
+        footer, readings = decoded
+        expected = [(each.key, each.etag, each.size, each.modified_ms) for each in task.objects]
+        if [(each.facts.key, each.etag, each.size, each.modified_ms) for each in readings] != expected:
+            continue
+        facts = tuple(each.facts for each in readings)
+        part = Part(
+            footer.part,
+            footer.rows,
+            footer.size,
+            len(facts),
+            None if footer.typed is None else footer.typed.counts(),
+            footer.etag,
+        )
+        is_same = all(
+            not read.problem and read == with_history(read, each.history)
+            for read, each in zip(facts, task.objects, strict=True)
+        )
+        if is_same and footer.left_out == left_out and _is_whole(out, folder, part, facts, left_out):
+            return FinishedTask(part, facts, left_out)
     return None
 
 
-def _is_whole(out: RetryingStorage, folder: str, finished: FinishedTask) -> bool:
-    part, facts, left_out = finished.part, finished.facts, finished.left_out
+def read_facts(out: RetryingStorage, key: str) -> StoredFacts | None:
+    """Read a file of facts; None if it is gone, damaged or of another format."""
+    decoded = _get(out, key)
+    return None if decoded is None else StoredFacts(decoded[1], decoded[0].is_later)
+
+
+def _is_whole(out: RetryingStorage, folder: str, part: Part, facts: Sequence[SegmentFacts], left_out: str) -> bool:
     name = part.key.removeprefix(folder)
     is_ours = part.key.startswith(folder) and "/" not in name and name.startswith("part-")
     lines = sum(read.lines for read in facts)
@@ -188,10 +229,12 @@ def _unfit(stored: pq.FileMetaData) -> int:
 
 def encode_facts(name: str, objects: Sequence[RawObject], finished: FinishedTask) -> bytes:
     """Return the file of facts: one row per object, in the task's order."""
-    part, facts, left_out = finished.part, finished.facts, finished.left_out
+    part = finished.part or Part("", 0, 0, 0)
     typed = None if part.typed is None else StatedCounts.of(part.typed)
-    footer = _Footer(_FORMAT, name, part.key, part.rows, part.size, part.etag, typed, left_out)
-    rows = [_row(raw_object, read) for raw_object, read in zip(objects, facts, strict=True)]
+    footer = _Footer(
+        _FORMAT, name, part.key, part.rows, part.size, part.etag, typed, finished.left_out, finished.is_later
+    )
+    rows = [_row(raw_object, read) for raw_object, read in zip(objects, finished.facts, strict=True)]
     columns = [_texts([row[field] for row in rows]) for field in _TEXTS]
     columns += [long_column(row[field] for row in rows) for field in _NUMBERS]
     schema = _SCHEMA.with_metadata({_FOOTER_KEY: msgspec.json.encode(footer)})
@@ -200,21 +243,18 @@ def encode_facts(name: str, objects: Sequence[RawObject], finished: FinishedTask
     return sink.getvalue()
 
 
-def _decoded(body: bytes, name: str, objects: Sequence[RawObject]) -> FinishedTask | None:
-    """Read a file of facts; None if it is invalid or belongs to another task."""
+def _get(out: RetryingStorage, key: str) -> tuple[_Footer, tuple[Reading, ...]] | None:
+    """Read a file of facts; None if it is gone, damaged or of another format."""
+    stored = out.get(key)
+    if stored is None or not key.endswith(f"-{_digest(stored.body)}.parquet"):
+        return None
     try:
-        table = pq.ParquetFile(pa.BufferReader(body)).read()
+        table = pq.ParquetFile(pa.BufferReader(stored.body)).read()
         footer = msgspec.json.decode((table.schema.metadata or {}).get(_FOOTER_KEY, b""), type=_Footer)
-        if (footer.format, footer.task) != (_FORMAT, name) or not table.schema.equals(_SCHEMA):
+        if footer.format != _FORMAT or not table.schema.equals(_SCHEMA):
             return None
-        rows = table.to_pylist()
-        expected = [(raw_object.key, raw_object.etag, raw_object.size) for raw_object in objects]
-        if [(row["key"], row["etag"], row["size"]) for row in rows] != expected:
-            return None
-        typed = None if footer.typed is None else footer.typed.counts()
-        part = Part(footer.part, footer.rows, footer.size, len(rows), typed, footer.etag)
-        return FinishedTask(part, tuple(map(_facts, rows)), footer.left_out)
-    except (pa.ArrowException, OSError, msgspec.MsgspecError, FormatError):
+        return footer, tuple(map(_reading, table.to_pylist()))
+    except (pa.ArrowException, OSError, ValueError, msgspec.MsgspecError, FormatError):
         return None
 
 
@@ -229,19 +269,25 @@ def _row(raw_object: RawObject, read: SegmentFacts) -> dict[str, Any]:
         "metadata": msgspec.json.encode(read.metadata).decode(),
         **{name: None if (at := getattr(read, name)) is None else str(at) for name in _POSITIONS},
         "samples": " ".join(read.disorder.samples),
+        **{name: getattr(read, name) for name in _WORDS},
         "size": raw_object.size,
+        "modified_ms": raw_object.modified_ms,
+        "changed": int(read.changed),
+        "altered": int(read.altered),
         "stepped_back": read.disorder.stepped_back,
         "repeated": read.disorder.repeated,
         **{name: getattr(read, name) for name in _COUNTS},
     }
 
 
-def _facts(row: Mapping[str, Any]) -> SegmentFacts:
-    fields = {name: row[name] for name in _COUNTS}
+def _reading(row: Mapping[str, Any]) -> Reading:
+    fields = {name: row[name] for name in (*_COUNTS, *_WORDS)}
     fields |= {name: None if row[name] is None else Position.parse(row[name]) for name in _POSITIONS}
-    metadata = msgspec.json.decode(row["metadata"], type=dict[str, str])
+    fields |= {"changed": bool(row["changed"]), "altered": Alteration(row["altered"])}
+    metadata = msgspec.json.decode(row["metadata"], type=dict[str, str] | None)
     disorder = Disorder(row["stepped_back"], row["repeated"], tuple(row["samples"].split()))
-    return SegmentFacts(row["key"], metadata, disorder=disorder, **fields)
+    facts = SegmentFacts(row["key"], metadata, disorder=disorder, **fields)
+    return Reading(row["etag"], row["size"], row["modified_ms"], facts)
 
 
 def _texts(values: Sequence[Any]) -> pa.Array:

@@ -4,7 +4,7 @@ Plain Python; Spark only carries orders and results. A task that runs twice (ret
 different names, and only the one that the returned result names counts, so no row is doubled.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import NamedTuple
@@ -14,10 +14,10 @@ import pyarrow as pa
 from compaction.columns.columns import Columns
 from compaction.event_ids.dropping import DroppedLines, LineFilter, read_published_ids, unpack_drops
 from compaction.event_ids.rows import IdCollector, IdOrder
-from compaction.inventory.segments import SegmentFacts
+from compaction.inventory.segments import SegmentFacts, with_history
 from compaction.parquet.fetching import FETCHES, FetchedBody, fetch, fetch_ahead
 from compaction.parquet.line_tables import table_of_records
-from compaction.parquet.plan import MergeGroup, RawObject, RestoredLines, Task
+from compaction.parquet.plan import MergeGroup, RawObject, RestoredLines, Task, single_groups
 from compaction.parquet.reading import SegmentReader
 from compaction.parquet.rows import PARQUET_TYPE, ZSTD_LEVEL, NotSorted, ParquetPart
 from compaction.parquet.sorting import sorted_tables
@@ -39,8 +39,9 @@ class Order(NamedTuple):
     `ids`: collect the event ids of all lines. `dropped`: lines that are not written. `numbers`: the numbers of the
     task's objects among all whose ids were collected, if copies are left out. `published`: Parquet files in `archive`
     to read for their ids instead of objects. `is_sorted` False: the file declares no sort order. `columns`: typed
-    columns. `keeps`: store facts beside the part (`compaction.tasks.finished`). `earlier`: keys of facts of earlier
-    runs of the task. `is_again`: its objects were read before, so a changed object is an error.
+    columns. `keeps`: store facts (`compaction.tasks.finished`), and with `writes` False nothing else. `earlier`: keys
+    of facts of earlier runs of the task. `published_folder`: that of the generation that readers see, where what is
+    found to be altered is stored, too. `is_again`: its objects were read before, so a changed object is an error.
     """
 
     task: Task
@@ -55,7 +56,9 @@ class Order(NamedTuple):
     is_sorted: bool = True
     columns: Columns | None = None
     keeps: bool = False
+    writes: bool = True
     earlier: tuple[str, ...] = ()
+    published_folder: str = ""
     is_again: bool = False
 
 
@@ -121,6 +124,10 @@ def _run(order: Order, ids: IdCollector | None) -> TaskResult:
     if order.out is None:
         return _read_for_ids(order, storage, ids)
     out = open_in_task(order.out)
+    if not order.writes:
+        result = _read_for_ids(order, storage, ids)
+        _keep_facts(order, out, FinishedTask(None, result.facts))
+        return result
     done = reuse(out, order.folder, order.task, order.earlier, order.dropped.digest) if order.keeps else None
     if done is not None:
         return _reused(order, storage, done, ids)
@@ -142,8 +149,27 @@ def _write(order: Order, storage: RetryingStorage, out: RetryingStorage, ids: Id
     written = Part(key, part.rows, part.size, len(order.task.objects), part.typed)
     written = written._replace(etag=check_footer(out, written))
     if order.keeps:
-        keep_facts(out, order.folder, order.task, FinishedTask(written, result.facts, order.dropped.digest))
+        _keep_facts(order, out, FinishedTask(written, result.facts, order.dropped.digest))
     return result._replace(part=written)
+
+
+def _keep_facts(order: Order, out: RetryingStorage, finished: FinishedTask) -> None:
+    """Store facts beside the part; what is newly altered beside the published generation, too.
+
+    The day may be held, and its next generation must know of it.
+    """
+    keep_facts(out, order.folder, order.task, finished)
+    if order.published_folder in {"", order.folder}:
+        return
+    altered = [
+        (raw_object, read)
+        for raw_object, read in zip(order.task.objects, finished.facts, strict=True)
+        if raw_object.history is not None and read.altered > raw_object.history.altered
+    ]
+    if altered:
+        task = Task(order.task.number, tuple(single_groups(raw_object for raw_object, _ in altered)))
+        facts = tuple(read for _, read in altered)
+        keep_facts(out, order.published_folder, task, FinishedTask(None, facts, is_later=True))
 
 
 def _reused(order: Order, storage: RetryingStorage, done: FinishedTask, ids: IdCollector | None) -> TaskResult:
@@ -177,14 +203,22 @@ def _read_groups(order: Order, storage: RetryingStorage, part: ParquetPart | Lin
     return TaskResult(order.task.number, tuple(facts), tuple(repeats), None)
 
 
+def read_objects_whole(storage: RetryingStorage, objects: Sequence[RawObject]) -> list[SegmentFacts]:
+    """Read every line of objects, and return the facts alone."""
+    with ThreadPoolExecutor(max_workers=FETCHES, thread_name_prefix="fetch") as pool:
+        return [_read(raw_object, body, None) for raw_object, body in fetch_ahead(pool, storage, objects)]
+
+
 def _read(raw_object: RawObject, stored: FetchedBody | None, part: ParquetPart | LineFilter | None) -> SegmentFacts:
     if stored is None:
-        return SegmentFacts(raw_object.key, None, problem="it is not the object that was listed", changed=True)
+        gone = SegmentFacts(raw_object.key, None, problem="it is not the object that was listed", changed=True)
+        return with_history(gone, raw_object.history)
     reader = SegmentReader(raw_object)
     for table in reader.tables(stored.drain()):
         if part is not None:
             part.add(table, raw_object.key)
-    return reader.facts(dict(stored.metadata))
+    facts = reader.facts(dict(stored.metadata))._replace(digest=stored.digest)
+    return with_history(facts, raw_object.history)
 
 
 def merge_sources(storage: RetryingStorage, group: MergeGroup, dropped: DroppedLines) -> list[MergeSource]:

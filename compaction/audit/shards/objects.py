@@ -12,7 +12,7 @@ from itertools import groupby
 from typing import NamedTuple, Self
 
 from compaction.inventory.day_objects import check_mark
-from compaction.inventory.segments import ListedSegment, SegmentFacts, UserMetadata, head_rows
+from compaction.inventory.segments import Known, ListedSegment, SegmentFacts, UserMetadata, head_rows
 from compaction.parquet import plan
 from compaction.shard_groups.grouping import ShardGrouping
 from compaction.shard_groups.opened import open_in_task
@@ -92,7 +92,7 @@ class OrderArgument(NamedTuple):
 
 def ask_heads(values: Values, argument: HeadArgument) -> Iterator[GroupValue]:
     """Ask for the metadata of a group's objects."""
-    rows = _rows_before(values, argument.end)
+    rows = rows_before(values, argument.end)
     metadata = head_rows(argument.storage or open_in_task(argument.address), rows)
     yield argument.group, [ObjectFacts(row, metadata[row.key]) for row in rows]
 
@@ -115,7 +115,7 @@ def _cut_tasks(values: Values, argument: CutArgument) -> list[plan.Task]:
 
     Objects are numbered by where they come among these: of other rows than were listed, ids would name others.
     """
-    rows = _rows_before(values, argument.end)
+    rows = rows_before(values, argument.end)
     check_mark(rows, argument.mark)
     groups = plan.single_groups(plan.raw_objects(rows))
     return plan.plan_tasks(
@@ -123,7 +123,8 @@ def _cut_tasks(values: Values, argument: CutArgument) -> list[plan.Task]:
     )
 
 
-def _rows_before(values: Values, end: int | None) -> list[ListedSegment]:
+def rows_before(values: Values, end: int | None) -> list[ListedSegment]:
+    """Return a group's rows before a minute."""
     return [
         row for rows in values for row in rows if end is None or (row.parsed is not None and row.parsed.minute < end)
     ]
@@ -210,7 +211,8 @@ def _starts(order: Order) -> Iterator[tuple[str, int]]:
 
 def _row(raw_object: plan.RawObject) -> ListedSegment:
     key = SegmentKey(raw_object.minute, raw_object.shard_id, raw_object.first, compression_of(raw_object.key))
-    return ListedSegment(raw_object.key, raw_object.size, raw_object.etag, raw_object.modified_ms, key)
+    known = None if raw_object.history is None else Known(None, raw_object.history)
+    return ListedSegment(raw_object.key, raw_object.size, raw_object.etag, raw_object.modified_ms, key, known)
 
 
 def all_objects(values: Values) -> list[ObjectFacts]:
