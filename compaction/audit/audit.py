@@ -9,7 +9,7 @@ from compaction.audit.conclusion import DayResult, Examined, WorkDone
 from compaction.audit.coverage import judge_coverage
 from compaction.audit.day_auditor import DayAuditor
 from compaction.audit.day_view import DayView, list_into_groups, view_day
-from compaction.audit.reading import DayRead, Writing, order_argument, orders_again, read_objects
+from compaction.audit.reading import DayRead, Writing, order_argument, orders_again, read_known, read_objects
 from compaction.audit.rules.dropped import DroppedRecords
 from compaction.audit.stream.level import ComparisonRequest, StreamResult, compare_with_stream, store_stream_marks
 from compaction.inventory.memory import collector_paused
@@ -17,6 +17,7 @@ from compaction.inventory.tombstones import expired_before
 from compaction.job.context import AuditOptions, JobContext
 from compaction.job.scope import judged_scope, scope_end
 from compaction.publish.ends import PublishedEnds
+from compaction.shard_groups.port import driver_values
 from compaction.verdict.audit_document import AuditCheck
 from compaction.verdict.findings import Code
 from minutebook.errors import StoreError
@@ -100,8 +101,38 @@ def examine(
     Suspicious segments (touching spans, unsorted lines) are read a second time and merged; tasks that held one of
     them are written again, and their first files count no more. `before` is the day before, where it is known.
     """
-    expired = expired_before(context.archive, context.place.prefix, view.inventory.day)
     read = read_objects(context, view.inventory, options, write, before)
+    examined = _judge(context, view, options, read, writes=write is not None)
+    if options.level == "inventory":
+        return examined
+    dropped = examined.auditor.dropped(examined.judgement)
+    examined = _with_dropped(examined, dropped)
+    if read.collected is not None and write is not None and options.drop_producer_duplicates:
+        return _write_without_copies(context, examined, read.collected, dropped, options, write)
+    return _merge(context, examined, read, dropped, write)
+
+
+@collector_paused()
+def examine_known(context: JobContext, view: DayView, options: AuditOptions) -> Examined:
+    """Examine a published day, or one that was held, by what is known of its objects (`known.with_known`).
+
+    Only objects that are not known are read. Lines are not compared with each other, and nothing but facts is
+    written: the findings are those of `examine`, without records that several objects hold.
+    """
+    read = read_known(context, view)
+    examined = _judge(context, view, options, read, writes=True)
+    dropped = examined.auditor.dropped(examined.judgement)
+    read_again = sum(driver_values(read.objects))
+    return _with_dropped(examined, dropped)._replace(read_again=read_again)
+
+
+def _with_dropped(examined: Examined, dropped: DroppedRecords) -> Examined:
+    return examined._replace(dropped=dropped.findings, restored=dropped.restored, outside_hours=dropped.outside)
+
+
+def _judge(context: JobContext, view: DayView, options: AuditOptions, read: DayRead, *, writes: bool) -> Examined:
+    """Judge what was read, as closely as coverage turns out to need it. `writes`: dropped lines may come back."""
+    expired = expired_before(context.archive, context.place.prefix, view.inventory.day)
     published, lookback_days = _published_ends(context, options.published), options.lookback_days
     auditor = DayAuditor(
         context,
@@ -110,7 +141,7 @@ def examine(
         expired,
         published,
         lookback_days=lookback_days,
-        writes=write is not None,
+        writes=writes,
         numbers=options.numbers,
     )
     judgement = auditor.judge()
@@ -120,14 +151,7 @@ def examine(
         if not hidden:
             break
         judgement = auditor.judge_closer(judgement, hidden)
-    examined = Examined(view, auditor, judgement, coverage, WorkDone.of(read.results))
-    if options.level == "inventory":
-        return examined
-    dropped = auditor.dropped(judgement)
-    examined = examined._replace(dropped=dropped.findings, restored=dropped.restored, outside_hours=dropped.outside)
-    if read.collected is not None and write is not None and options.drop_producer_duplicates:
-        return _write_without_copies(context, examined, read.collected, dropped, options, write)
-    return _merge(context, examined, read, dropped, write)
+    return Examined(view, auditor, judgement, coverage, WorkDone.of(read.results))
 
 
 def _published_ends(context: JobContext, place: StorePrefix | None) -> LastSegments:

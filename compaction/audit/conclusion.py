@@ -51,9 +51,10 @@ BY_LINES: Final = frozenset(
         Code.DROPPED_WITHOUT_ORIGINAL,
     }
 )
-"""Codes that only reading lines can find: not asked at level inventory, and kept when a day is judged again."""
+"""Codes that only reading lines can find: not asked at level inventory."""
 _BY_EVENT_ID: Final = frozenset({Code.PRODUCER_DUPLICATE, Code.ID_CONFLICT})
 _BY_STREAM: Final = frozenset({Code.MISSING_IN_ARCHIVE, Code.NOT_IN_STREAM})
+_BY_HISTORY: Final = frozenset({Code.ALTERED_OBJECT, Code.REPLACED})
 _ELSEWHERE: Final = frozenset({Code.LATE_MINUTES, Code.EXPIRED_DAY, Code.UNFIT_PAYLOAD, Code.TABLE_CONFLICT})
 _STATUS: Final[dict[Severity, CheckStatus]] = {"defect": "fail", "unknown": "unknown", "warning": "warning"}
 """What the worst finding makes of a check, the worst first."""
@@ -82,7 +83,8 @@ class Examined(NamedTuple):
     """A day that was examined.
 
     `outside_hours` hold originals of dropped records. `is_in_motion`: its objects changed each time while they were
-    read, so what is missing may not be.
+    read, so what is missing may not be. `read_again`: how many objects were read to judge the day by what is known of
+    the others.
     """
 
     view: DayView
@@ -97,6 +99,7 @@ class Examined(NamedTuple):
     restored: int = 0
     outside_hours: frozenset[str] = frozenset()
     is_in_motion: bool = False
+    read_again: int = 0
 
     @property
     def inventory(self) -> DayObjects:
@@ -290,6 +293,7 @@ def _checks(
             (code in BY_LINES and level == "inventory")
             or (code in _BY_STREAM and not was_compared)
             or (code in _BY_EVENT_ID and not examined.producers.checks)
+            or (code in _BY_HISTORY and (level == "inventory" or examined.view.known is None))
             or code in _ELSEWHERE
         )
         checks.append(_check(code, hits, is_asked=is_asked))

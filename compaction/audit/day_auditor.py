@@ -81,6 +81,11 @@ class Judgement(NamedTuple):
         return counts
 
     @property
+    def unwritten(self) -> list[str]:
+        """Objects that the published generation was not made of, a few of them."""
+        return [key for group in self.groups.values() for key in group.unwritten]
+
+    @property
     def redo_tasks(self) -> frozenset[int]:
         """The tasks whose part must not be published as it is."""
         return frozenset[int]().union(*(group.redo_tasks for group in self.groups.values()))

@@ -7,7 +7,7 @@
 What is committed meanwhile may be listed or not: a day whose chain looks broken is viewed again.
 """
 
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 from compaction.inventory.checkpoints import Checkpoints
 from compaction.inventory.day_objects import DayListing, DayObjects, list_objects
@@ -19,13 +19,42 @@ from minutebook.errors import StreamRefused, StreamUnavailable
 from minutebook.format.day import Day, day_of_ms
 from minutebook.format.minute import MINUTE_MS
 from minutebook.proof.sources import Stream
+from minutebook.published.generation import DayFolder, Pointer, inventory_beside
+from minutebook.store.places import StorePrefix
+
+
+class KnownPlaces(NamedTuple):
+    """Where a day's readings are stored: the folder of the published generation, and that of the present one.
+
+    `inventory` is the key of the published inventory. Both `published` and `inventory` are empty before the day is
+    published.
+    """
+
+    out: StorePrefix
+    present: str
+    published: str = ""
+    inventory: str = ""
+
+    @classmethod
+    def of(cls, out: StorePrefix, folder: DayFolder, generation: str, pointer: Pointer | None) -> Self:
+        """Return those of a day; `generation` is the one that its objects make now."""
+        present = folder.generation(generation)
+        if pointer is None:
+            return cls(out, present)
+        return cls(out, present, folder.generation(pointer.generation), inventory_beside(pointer.manifest))
+
+    @property
+    def stored(self) -> str:
+        """The folder where what is read to judge the day again is stored."""
+        return self.published or self.present
 
 
 class DayView(NamedTuple):
     """The view. `judged_from_ms` is the service's time before it was taken.
 
     `duplicates` is the digest of the dropped duplicates that are kept of the scope. `stream` are the shards that
-    ListShards and KCL's table name; `checks` say what could not be asked.
+    ListShards and KCL's table name; `checks` say what could not be asked. `known` is where earlier readings of the
+    objects were looked for; None: they were not.
     """
 
     checkpoints: Checkpoints
@@ -35,6 +64,7 @@ class DayView(NamedTuple):
     duplicates: str
     stream: Stream = Stream()
     checks: tuple[AuditCheck, ...] = ()
+    known: KnownPlaces | None = None
 
 
 def view_day(context: JobContext, day: Day, until_ms: int | None, shard: str | None = None) -> DayView:

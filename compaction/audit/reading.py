@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from compaction.audit.collecting import CollectedIds, DayBefore, collect_ids, look_back
+from compaction.audit.day_view import DayView
+from compaction.audit.shards.known import ReadArgument, read_unknown
 from compaction.audit.shards.objects import (
     CutArgument,
     DistributeObjects,
@@ -27,12 +29,16 @@ from minutebook.store.places import StorePrefix
 
 
 class Writing(NamedTuple):
-    """Where a rewrite writes: keys of its files begin with `folder`, `columns` come beside the envelope."""
+    """Where a rewrite writes: keys of its files begin with `folder`, `columns` come beside the envelope.
+
+    `published_folder` is that of the generation that readers see; empty: there is none.
+    """
 
     out: StorePrefix
     folder: str
     zstd_level: int = ZSTD_LEVEL
     columns: Columns | None = None
+    published_folder: str = ""
 
 
 class DayRead(NamedTuple):
@@ -60,8 +66,10 @@ def read_objects(
     measured = inventory.rows.collect(measure_tasks, cuts)
     numbers, count = number_tasks(measured, context.sizes, inventory.size)
     cuts = {number: cuts[number]._replace(first_number=first) for number, first in numbers.items()}
-    # Which copies are left out is known when all lines are read: nothing is written before that.
-    argument = order_argument(context, None if options.drop_producer_duplicates else write)
+    argument = order_argument(context, write)
+    if options.drop_producer_duplicates:
+        # Which copies are left out is known when all lines are read: only facts are stored before that.
+        argument = OrderArgument(argument.order._replace(writes=False), None if write is None else {})
     orders = {number: argument.numbered(number) for number in range(count)}
     if options.event_id is not None:
         before = before or look_back(context, inventory.day, grouping, options.published, inventory.shard)
@@ -70,6 +78,26 @@ def read_objects(
     groups = inventory.rows.repartition(distribute_tasks, cuts, max(1, count))
     objects = groups.read(make_order, DistributeObjects(grouping), orders, grouping.total)
     return DayRead(objects, sorted(driver_values(objects), key=lambda result: result.number))
+
+
+def read_known(context: JobContext, view: DayView) -> DayRead:
+    """Return a day's objects with what is known of them; those that are not known are read."""
+    inventory, places = view.inventory, view.known
+    if places is None:
+        raise ValueError("nothing is known of a view before `with_known`")
+    arguments = {
+        number: ReadArgument(
+            number,
+            context.place.address,
+            inventory.storage,
+            inventory.end_minute,
+            inventory.marks.get(number, 0),
+            places.out.address,
+            places.stored,
+        )
+        for number in inventory.grouping.numbers
+    }
+    return DayRead(inventory.rows.repartition(read_unknown, arguments, inventory.grouping.total))
 
 
 def order_argument(context: JobContext, write: Writing | None) -> OrderArgument:
@@ -97,5 +125,9 @@ def _order(context: JobContext, write: Writing | None) -> Order:
     if write is None:
         return order
     return order._replace(
-        out=write.out.address, folder=write.folder, zstd_level=write.zstd_level, columns=write.columns
+        out=write.out.address,
+        folder=write.folder,
+        zstd_level=write.zstd_level,
+        columns=write.columns,
+        published_folder=write.published_folder,
     )

@@ -1,43 +1,58 @@
-"""What changes an audit after its day was read: newer evidence.
+"""A day judged again: names, markers and marks as they are now, and its objects by what is known of them.
 
-Lines say the same as long as their objects do, so findings about them stand. Names, metadata, markers and marks are
-read anew: tomorrow's evidence proves today's end, and may show as well that something is missing.
+Objects that were read before are the same while their ETag, size and LastModified are; others are read again, and
+only they. So all findings are made anew but those that facts do not show: of records that several objects hold, of
+copies of events, of columns and tables. They stand as they were while the contents do.
 """
 
 from typing import Final, NamedTuple
 
 import msgspec
 
-from compaction.audit.audit import examine
-from compaction.audit.conclusion import BY_LINES, Examined, conclude
+from compaction.audit.audit import examine_known
+from compaction.audit.conclusion import Examined, conclude
 from compaction.audit.day_view import DayView
 from compaction.job.context import AuditOptions, JobContext
-from compaction.verdict.audit_document import Audit, AuditCheck, Shard, overall_verdict
+from compaction.verdict.audit_document import Audit, AuditCheck, overall_verdict
 from compaction.verdict.findings import Code, Finding, ordered
 
-_BY_READING: Final = frozenset(
-    {*BY_LINES, Code.PRODUCER_DUPLICATE, Code.ID_CONFLICT, Code.LATE_MINUTES, Code.UNFIT_PAYLOAD, Code.TABLE_CONFLICT}
+_CARRIED: Final = frozenset(
+    code.value
+    for code in (
+        Code.DUPLICATE_RECORD,
+        Code.PRODUCER_DUPLICATE,
+        Code.ID_CONFLICT,
+        Code.LATE_MINUTES,
+        Code.UNFIT_PAYLOAD,
+        Code.TABLE_CONFLICT,
+        Code.ALTERED_OBJECT,
+    )
 )
-_BY_BOTH: Final = frozenset({Code.METADATA_MISMATCH, Code.ARRIVAL_STEP_BACK})
-"""Codes that names and metadata show, and lines, too: what lines had shown stands beside what names show now."""
+"""Codes that facts do not show; of altered objects those whose facts are gone."""
 _OF_A_REWRITE: Final = ("event_ids", "typed_columns")
-"""Checks that a judgement by names and metadata does not have."""
+"""Checks that a judgement by facts does not have."""
 
 
 class Rejudged(NamedTuple):
-    """A day that was judged again."""
+    """A day that was judged again. `stale` says why its Parquet files do not hold its rows; empty: they do."""
 
     audit: Audit
     examined: Examined
+    stale: str = ""
 
 
-def rejudge(context: JobContext, view: DayView, options: AuditOptions, before: Audit) -> Rejudged:
-    """Judge by names, metadata and evidence as they are now, and by the findings of `before` about lines."""
-    by_names = options._replace(level="inventory")
-    examined = examine(context, view, by_names, None)
-    now = conclude(context, examined, by_names, None)
-    findings = ordered([*now.findings, *_line_findings(before, now)])
-    checks = _checks(before, now)
+def rejudge(context: JobContext, view: DayView, options: AuditOptions, before: Audit | None) -> Rejudged:
+    """Judge by evidence and objects as they are now, and by what `before` says that facts do not show.
+
+    `view` is one of `known.with_known`. `before` None: the day is not published, and was held.
+    """
+    by_lines = options._replace(level="keys")
+    examined = examine_known(context, view, by_lines)
+    now = conclude(context, examined, by_lines, None)
+    if before is None:
+        return Rejudged(now, examined)
+    findings = ordered([*now.findings, *_carried(before, now)])
+    checks = _checks(before, now, findings)
     audit = msgspec.structs.replace(
         now,
         level=before.level,
@@ -46,36 +61,47 @@ def rejudge(context: JobContext, view: DayView, options: AuditOptions, before: A
         checks=checks,
         verdict=overall_verdict(findings, checks),
         typed=before.typed,
-        shards=_with_steps(before, now),
     )
-    return Rejudged(audit, examined)
+    return Rejudged(audit, examined, _stale(examined, before))
 
 
-def _line_findings(before: Audit, now: Audit) -> list[Finding]:
-    codes = {code.value for code in _BY_READING | _BY_BOTH}
-    reported = {(about.code, about.keys) for about in now.findings}
-    return [about for about in before.findings if about.code in codes and (about.code, about.keys) not in reported]
+def _stale(examined: Examined, before: Audit) -> str:
+    unwritten = examined.judgement.unwritten
+    if unwritten:
+        return f"{unwritten[0]} is not as it was when the Parquet files were written"
+    if examined.restored != before.equation.restored:
+        return (
+            f"{examined.restored} dropped records have no original now; {before.equation.restored} were brought back"
+        )
+    return ""
 
 
-def _with_steps(before: Audit, now: Audit) -> tuple[Shard, ...]:
-    """Return the shards of now, with the steps back that reading lines had shown."""
-    earlier = {row.shard: row.arrival_step_back_ms for row in before.shards}
-    return tuple(
-        msgspec.structs.replace(row, arrival_step_back_ms=max(row.arrival_step_back_ms or 0, known))
-        if (known := earlier.get(row.shard)) is not None
-        else row
-        for row in now.shards
-    )
+def _carried(before: Audit, now: Audit) -> list[Finding]:
+    """Return the earlier findings that facts do not show."""
+    reported = {(about.code, about.severity, key) for about in now.findings for key in about.keys}
+    many = {(about.code, about.severity, about.shard) for about in now.findings if about.count > len(about.keys)}
+    return [
+        about
+        for about in before.findings
+        if about.code in _CARRIED
+        and (about.code, about.severity, about.shard) not in many
+        and not (
+            about.keys
+            and all(
+                {(about.code, severity, key) for severity in ("defect", about.severity)} & reported
+                for key in about.keys
+            )
+        )
+    ]
 
 
-def _checks(before: Audit, now: Audit) -> tuple[AuditCheck, ...]:
-    """Return the checks of now; those that were not asked again, or have nothing new to say, stand as they were."""
-    codes = {code.value for code in _BY_READING}
-    both = {code.value for code in _BY_BOTH}
+def _checks(before: Audit, now: Audit, findings: list[Finding]) -> tuple[AuditCheck, ...]:
+    """Return the checks of now; those of what was carried over stand as they were."""
+    codes = {about.code for about in findings} & _CARRIED
     earlier = {check.id: check for check in before.checks}
     checks = [
         earlier.get(check.id, check)
-        if check.status == "not_asked" or check.id in codes or (check.id in both and check.status == "pass")
+        if check.status == "not_asked" or (check.id in codes and check.status == "pass")
         else check
         for check in now.checks
     ]

@@ -97,7 +97,7 @@ class DayObjects(NamedTuple):
     `storage` None: tasks run in other processes and open their own.
     `until_ms` ends the scope within the day (None: the whole day); `has_later`: `rows` include later minutes, which
     are not counted.
-    `compression` is the prefix's, by its application record; None: unknown.
+    `compression` is the prefix's, by its application record; None: unknown. `groups`: how many there are of `rows`.
     """
 
     day: Day
@@ -113,6 +113,7 @@ class DayObjects(NamedTuple):
     has_later: bool = False
     shard: str | None = None
     compression: Compression | None = None
+    groups: int = 0
 
     @property
     def objects(self) -> int:
@@ -194,6 +195,7 @@ def list_objects(
         until_ms=until_ms,
         has_later=any(piece.is_more for piece in listed),
         shard=shard,
+        groups=grouping.total + len(pieces),
     )
 
 

@@ -8,6 +8,7 @@ in a basis: KCL's checkpoint may name more than is archived.
 """
 
 import hashlib
+from collections.abc import Iterable
 from typing import Final
 
 import msgspec
@@ -18,6 +19,7 @@ from compaction.columns.columns import Columns
 from compaction.inventory.day_objects import DayObjects
 from compaction.job.context import AuditOptions
 from compaction.verdict.audit_document import Audit
+from minutebook.published.inventory import PublishedRow, inventory_digest
 from minutebook.published.schema import SCHEMA_VERSION
 
 FORMATS: Final = ("archive-1", f"parquet-{SCHEMA_VERSION}")
@@ -26,17 +28,29 @@ FORMATS: Final = ("archive-1", f"parquet-{SCHEMA_VERSION}")
 def generation_of(
     objects: DayObjects, options: AuditOptions, before: DayBefore | None, columns: Columns | None
 ) -> str:
-    """Return the name of a day's generation: the same input gives the same name.
+    """Return the name of a day's generation: the same input gives the same name."""
+    return objects.digest(*_salt(options, before, columns))[:16]
 
-    The rows also depend on typed columns and, without producer duplicates, on the id's path, the day before, and
-    what makes a record a copy; and on the paths of producers' numbers, because lines come back by them.
+
+def generation_of_rows(
+    rows: Iterable[PublishedRow], options: AuditOptions, before: DayBefore | None, columns: Columns | None
+) -> str:
+    """Return the name that a published inventory gives a day's generation."""
+    return inventory_digest((row[:3] for row in rows), *_salt(options, before, columns))[:16]
+
+
+def _salt(options: AuditOptions, before: DayBefore | None, columns: Columns | None) -> tuple[str, ...]:
+    """Return what else the rows depend on.
+
+    That is typed columns; without producer duplicates, the id's path, the day before, and what makes a record a copy;
+    and the paths of producers' numbers, because lines come back by them.
     """
     salt: tuple[str, ...] = FORMATS if columns is None else (*FORMATS, columns.digest)
     if options.drop_producer_duplicates and before is not None:
         salt = (*salt, f"without repeated {options.event_id} and payload", before.digest)
     if options.numbers is not None:
         salt = (*salt, f"with other events of the numbers under {options.numbers}")
-    return objects.digest(*salt)[:16]
+    return salt
 
 
 def audit_of(examined: Examined, event_id: str | None, audit: Audit) -> str:

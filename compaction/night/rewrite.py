@@ -1,7 +1,7 @@
 """Bring what is published of a day up to its objects. After a crash, running it again finishes it.
 
-    its objects are those of the published generation ....... judge it again: only the verdict may change
-    one came late, went or changed, or nothing is published . read, audit and publish a new generation
+    its objects have the keys and sizes that were published . judge it again: only the verdict may change
+    one came late or went, or nothing is published .......... read, audit and publish a new generation
     ... whose audit forbids publishing ...................... held: earlier rows stay, their verdict is withdrawn
     its raw objects were expired ............................ it stays as it was published
 
@@ -9,9 +9,6 @@ The comparison is one of names: `generation_name` hashes the day's objects and a
 a night does this for, `due` says.
 """
 
-import heapq
-from collections.abc import Iterable
-from itertools import groupby, repeat
 from typing import Final, Literal, NamedTuple
 
 import msgspec
@@ -20,15 +17,16 @@ import structlog
 from compaction.audit import collecting, conclusion, rejudge
 from compaction.audit.audit import examine, is_in_motion
 from compaction.audit.conclusion import DayResult, Examined
-from compaction.audit.day_view import DayView, view_day
+from compaction.audit.day_view import DayView, KnownPlaces, view_day
+from compaction.audit.known import with_known
 from compaction.audit.reading import Writing
 from compaction.basis.judged import basis_of
 from compaction.columns.columns import Columns
+from compaction.inventory.changes import InventoryChanges, compare_inventories
 from compaction.inventory.day_objects import DayObjects
-from compaction.inventory.segments import row_of_published
 from compaction.job import scope
 from compaction.job.context import AuditOptions, JobContext
-from compaction.night.generation_name import audit_of, generation_of
+from compaction.night.generation_name import audit_of, generation_of, generation_of_rows
 from compaction.night.pointer_update import PointerUpdate
 from compaction.parquet.rows import ZSTD_LEVEL
 from compaction.publish import ends
@@ -38,14 +36,14 @@ from compaction.tables.events import files
 from compaction.verdict.acceptance import accept, still_holds
 from compaction.verdict.audit_document import Audit, decode_audit, encode_audit, failed_checks, publishable
 from compaction.verdict.basis import FolderBasis, folder_basis
-from compaction.verdict.findings import SAMPLES, Code, Finding, finding
+from compaction.verdict.findings import Code, Finding, finding
 from minutebook.errors import CatalogRefused, CatalogUnavailable, FormatError, MinutebookError, SafetyRefusal
 from minutebook.format.day import Day
 from minutebook.format.minute import iso_time, minute_text
 from minutebook.owner import read_owned
 from minutebook.published import generation
 from minutebook.published.generation import DayFolder, Manifest, Pointer, PointerVerdict
-from minutebook.published.inventory import PublishedRow
+from minutebook.published.inventory import inventory_digest
 from minutebook.published.verdict import CLEAN, RULES, Verdict
 from minutebook.store.objects import ListedObject
 from minutebook.store.places import StorePrefix
@@ -152,11 +150,12 @@ class _View(NamedTuple):
 
 
 class _Published(NamedTuple):
-    """What readers see of the scope: the pointer, its manifest, and the audit of its verdict."""
+    """What readers see of the scope: the pointer, its manifest, the audit, and how the objects have changed since."""
 
     pointer: Pointer
     manifest: Manifest
     audit: Audit
+    changes: InventoryChanges
 
     @property
     def generations(self) -> frozenset[str]:
@@ -222,8 +221,11 @@ class _Run:
             return self._keep_expired()
         view = self._view()
         published = self._published(view)
-        if published is not None and view.generation in published.generations:
-            return self._rejudge(view, published, is_last=is_last)
+        if published is not None:
+            rejudged = rejudge.rejudge(self._context, view.day, self._options.audit, published.audit)
+            if not rejudged.stale:
+                return self._rejudge(view, published, rejudged, is_last=is_last)
+            self._log.info("day_is_stale", generation=published.pointer.generation, reason=rejudged.stale)
         rewritten = self._rewrite(view, is_last=is_last)
         if rewritten is None:
             return None
@@ -245,13 +247,30 @@ class _Run:
         return _compacted("published", manifest, audit, done, settled, result._replace(audit=audit))
 
     def _published(self, view: _View) -> _Published | None:
-        """Return what is published of this scope, if all of it is whole and agrees with the objects; else None."""
-        pointer = view.current.pointer
+        """Return what is published of this scope, if its files may hold the day's rows; else None.
+
+        All of it is whole and of the same settings, and made of objects with the same keys and sizes. Where these
+        were stored again, with other ETags or times, their contents are compared (`rejudge`).
+        """
+        pointer, now = view.current.pointer, view.objects.spool.rows
         if pointer is None or pointer.until != self._until:
             return None
-        manifest = self._publisher.intact(pointer, view.objects.digest())
+        try:
+            changes = compare_inventories(view.objects.prefix, self._publisher.inventory(pointer) or now(), now())
+        except FormatError as exc:
+            self._log.warning("published_day_not_trusted", reason=str(exc), next_step=_READ_AGAIN)
+            return None
+        if not changes.are_same_slots:
+            return None
+        options, columns = self._options.audit, self._options.columns
+        digest = inventory_digest(row[:3] for row in self._publisher.inventory(pointer) or now())
+        name = generation_of_rows(self._publisher.inventory(pointer) or now(), options, view.before, columns)
+        manifest = self._publisher.intact(pointer, digest)
         audit = None if manifest is None else self._audit_of(pointer)
-        return None if manifest is None or audit is None else _Published(pointer, manifest, audit)
+        if manifest is None or audit is None:
+            return None
+        published = _Published(pointer, manifest, audit, changes)
+        return published if published.generations & {name, view.generation} else None
 
     def _before(self, pointer: Pointer | None) -> Audit | None:
         """Return the audit of what is published of this scope, for its acceptance."""
@@ -306,15 +325,18 @@ class _Run:
         if audit.event_id is not None:
             before = collecting.look_back(self._context, self._day, objects.grouping, audit.published)
         name = generation_of(objects, audit, before, self._options.columns)
-        return _View(current, day, name, before)
+        places = KnownPlaces.of(self._options.out, self._folder, name, current.pointer)
+        return _View(current, with_known(self._context, day, places), name, before)
 
-    def _rejudge(self, view: _View, published: _Published, *, is_last: bool) -> Compacted | None:
-        """Judge a published day by today's evidence: only its verdict may change, in either direction.
+    def _rejudge(
+        self, view: _View, published: _Published, rejudged: rejudge.Rejudged, *, is_last: bool
+    ) -> Compacted | None:
+        """Publish the verdict of today's evidence: only it may change, in either direction.
 
+        Where objects were stored again with their contents, a new manifest of the generation names them as they are.
         None: another run swapped the pointer meanwhile, or the day changed.
         """
-        pointer, manifest, before = published
-        rejudged = rejudge.rejudge(self._context, view.day, self._options.audit, before)
+        pointer, manifest, before, changes = published
         if not is_last and is_in_motion(self._context, rejudged.examined):
             return None
         audit = self._complete(rejudged.audit, rejudged.examined, view, before)
@@ -322,7 +344,20 @@ class _Run:
             manifest.generation, audit_of(rejudged.examined, self._options.audit.event_id, audit)
         )
         judged = PointerVerdict(audit.verdict, key)
-        if (pointer.verdict, pointer.audit) != judged:
+        is_altered = audit.accepted is None and any(
+            about.code == Code.ALTERED_OBJECT for about in rejudged.audit.findings
+        )
+        if changes.stored_again and not is_altered:
+            manifest = msgspec.structs.replace(
+                manifest,
+                inventory=view.objects.digest(),
+                verdict=judged.verdict,
+                audit=judged.audit,
+                writer=self._context.new_id(),
+                written_at=self._context.now(),
+            )
+            self._store(view, manifest, audit, rejudged.examined)
+        if (pointer.verdict, pointer.audit) != judged or manifest != published.manifest:
             self._publisher.put_audit(key, encode_audit(audit))
             if not self._pointer.swap(manifest, view.current, pointer.written_at, judged):
                 return None
@@ -354,7 +389,8 @@ class _Run:
     def _rewrite(self, view: _View, *, is_last: bool) -> tuple[Manifest, DayResult, Examined] | None:
         folder = self._folder.generation(view.generation)
         options, columns = self._options.audit, self._options.columns
-        writing = Writing(self._options.out, folder, self._options.zstd_level, columns)
+        published = "" if view.day.known is None else view.day.known.published
+        writing = Writing(self._options.out, folder, self._options.zstd_level, columns, published)
         examined = examine(self._context, view.day, options, writing, view.before)
         work = examined.work
         if work.earlier:
@@ -424,52 +460,22 @@ def _late_minutes(publisher: Publisher, pointer: Pointer | None, objects: DayObj
     if pointer is None:
         return []
     try:
-        changes = _compare(objects.prefix, publisher.inventory(pointer) or (), objects.spool.rows())
+        changes = compare_inventories(objects.prefix, publisher.inventory(pointer) or (), objects.spool.rows())
     except FormatError as exc:
         structlog.get_logger().warning(
             "published_day_not_trusted", day=pointer.day, reason=str(exc), next_step=_READ_AGAIN
         )
         return []
-    if not changes.total or not changes.compared:
+    if not changes.late or not changes.compared:
         return []
     return [
         finding(
             Code.LATE_MINUTES,
-            f"{changes.total} object(s) in {len(changes.minutes)} minute(s) differ from the published generation "
+            f"{changes.late} object(s) in {len(changes.minutes)} minute(s) differ from the published generation "
             f"{pointer.generation}: a new one replaces it",
             severity="warning",
             minute=minute_text(min(changes.minutes)) if changes.minutes else None,
             keys=changes.keys,
-            count=changes.total,
+            count=changes.late,
         )
     ]
-
-
-class _Changes(NamedTuple):
-    """How many objects differ from `compared` earlier ones; sample keys, and the minutes of new versions."""
-
-    compared: int
-    total: int
-    keys: list[str]
-    minutes: set[int]
-
-
-def _compare(prefix: str, before: Iterable[PublishedRow], now: Iterable[PublishedRow]) -> _Changes:
-    """Compare two inventories, both ordered by key, as streams: neither is held in memory."""
-    compared, total, keys, minutes = 0, 0, list[str](), set[int]()
-    merged = heapq.merge(
-        zip(before, repeat(False)), zip(now, repeat(True)), key=lambda entry: (entry[0][0].encode(), entry[1])
-    )
-    for key, entries in groupby(merged, key=lambda entry: entry[0][0]):
-        versions = {is_now: row for row, is_now in entries}
-        old, new = versions.get(False), versions.get(True)
-        compared += old is not None
-        if old is not None and new is not None and old[1:3] == new[1:3]:
-            continue
-        total += 1
-        if len(keys) < SAMPLES:
-            keys.append(key)
-        if new is not None:
-            parsed = row_of_published(prefix, new).parsed
-            minutes |= set() if parsed is None else {parsed.minute}
-    return _Changes(compared, total, keys, minutes)

@@ -46,6 +46,8 @@ class Code(enum.StrEnum):
     EXPIRED_DAY = "expired_day"  # the day's raw segments were deleted on purpose: nothing is left to judge
     UNFIT_PAYLOAD = "unfit_payload"  # payloads do not fit the typed columns: their rows say why, and keep them whole
     TABLE_CONFLICT = "table_conflict"  # a column is another one in the Iceberg table: the day is not in it
+    ALTERED_OBJECT = "altered_object"  # an object is not the one that was published first, or that is not known
+    REPLACED = "replaced"  # an object was stored again with the same content: a copy, a restore
     LATE_MINUTES = "late_minutes"  # objects came, went or changed after the day was published
 
 
@@ -96,6 +98,7 @@ def finding(
     positions: Iterable[Position] = (),
     count: int = 1,
     repaired: bool = False,
+    reasons: tuple[str, ...] = (),
 ) -> Finding:
     """Make a finding with at most 20 samples."""
     return Finding(
@@ -108,6 +111,7 @@ def finding(
         positions=tuple(str(position) for position in list(positions)[:SAMPLES]),
         count=count,
         repaired=repaired,
+        reasons=reasons,
     )
 
 

@@ -6,15 +6,38 @@ count as wrong ends of the span. These rules see facts, never lines: a check tha
 """
 
 from collections.abc import Iterable, Mapping
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
-from compaction.inventory.segments import ArchivedSegment, ClassifiedObjects, SegmentFacts, segment_finding
+from compaction.inventory.segments import (
+    Alteration,
+    ArchivedSegment,
+    ClassifiedObjects,
+    ListedSegment,
+    SegmentFacts,
+    segment_finding,
+)
 from compaction.tasks.merging import Repeat
 from compaction.verdict.audit_document import Equation
-from compaction.verdict.findings import Code, Finding, finding
+from compaction.verdict.findings import Code, Finding, Severity, finding
 from minutebook.format.metadata import SegmentMetadata
 from minutebook.format.minute import minute_text
 from minutebook.format.position import Position
+
+_ALTERATIONS: Final[Mapping[Alteration, tuple[Code, Severity, str, tuple[str, ...]]]] = {
+    Alteration.ALTERED: (
+        Code.ALTERED_OBJECT,
+        "defect",
+        "its bytes or its metadata are not those of its first reading, or were not meanwhile",
+        (),
+    ),
+    Alteration.NO_FIRST_DIGEST: (
+        Code.ALTERED_OBJECT,
+        "unknown",
+        "it was stored again after its day was published, and no digest of its first content is held",
+        ("no_first_digest",),
+    ),
+    Alteration.REPLACED: (Code.REPLACED, "warning", "it was stored again, with the same bytes and metadata", ()),
+}
 
 
 def check_lines(segments: Iterable[ArchivedSegment], facts: Mapping[str, SegmentFacts]) -> list[Finding]:
@@ -24,6 +47,24 @@ def check_lines(segments: Iterable[ArchivedSegment], facts: Mapping[str, Segment
         for segment in segments
         if (read := facts.get(segment.key)) is not None
         for finding in _check(segment, read)
+    ]
+
+
+def alteration_findings(rows: Iterable[ListedSegment], facts: Mapping[str, SegmentFacts]) -> list[Finding]:
+    """Return what became of objects since their day was published, whatever else is wrong with them."""
+    return [
+        finding(
+            code,
+            message,
+            severity=severity,
+            shard=row.parsed.shard_id if row.parsed else None,
+            minute=minute_text(row.parsed.minute) if row.parsed else None,
+            keys=[row.key],
+            reasons=reasons,
+        )
+        for row in rows
+        if (read := facts.get(row.key)) is not None and read.altered in _ALTERATIONS
+        for code, severity, message, reasons in [_ALTERATIONS[read.altered]]
     ]
 
 

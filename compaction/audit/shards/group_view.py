@@ -8,8 +8,9 @@ groups the driver settles between two visits: copies that lie in other shards th
 another shard's key, neighbours outside the day, originals of dropped records.
 """
 
+import itertools
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
 import msgspec
@@ -23,14 +24,21 @@ from compaction.audit.rules.chain import (
     shard_row,
 )
 from compaction.audit.rules.dropped import UnresolvedRecords, read_dropped_records, with_conflicts
-from compaction.audit.rules.lines import Counts, check_lines, count
+from compaction.audit.rules.lines import Counts, alteration_findings, check_lines, count
 from compaction.audit.rules.originals import ArchivedSpan, Original, SpanMap, span_of
 from compaction.audit.rules.step_back import between_segments, inside_segments, step_back_findings
 from compaction.audit.shards.minutes import Minutes
 from compaction.audit.shards.objects import all_objects
 from compaction.inventory.day_objects import check_mark
 from compaction.inventory.neighbours import ChainLink, NeighbourQuery, OutwardScan, SearchReach
-from compaction.inventory.segments import ArchivedSegment, ListedSegment, ParsedObject, classify, parse
+from compaction.inventory.segments import (
+    Alteration,
+    ArchivedSegment,
+    ListedSegment,
+    ParsedObject,
+    classify,
+    parse,
+)
 from compaction.inventory.shard_markers import ShardMarkers
 from compaction.parquet.plan import MergeGroup, RestoredLines, group_overlaps, raw_objects, spans_of, with_restored
 from compaction.shard_groups.grouping import ShardGrouping
@@ -111,7 +119,8 @@ class JudgedShard(NamedTuple):
 class JudgedGroup(NamedTuple):
     """What the driver learns of a group. `redo_tasks` are those whose part must not be published as it is.
 
-    `name_findings` are about names and metadata, `line_findings` about lines and dropped records.
+    `name_findings` are about names and metadata, `line_findings` about lines and dropped records. `unwritten` are
+    objects whose content, though nobody altered it, is not what the published generation was made of.
     """
 
     shards: Mapping[str, JudgedShard]
@@ -121,6 +130,7 @@ class JudgedGroup(NamedTuple):
     unresolved: tuple[UnresolvedRecords, ...]
     redo_tasks: frozenset[int]
     merges: int
+    unwritten: tuple[str, ...] = ()
 
 
 class RedoArgument(NamedTuple):
@@ -162,11 +172,21 @@ def judge_group(values: Values, group: GroupContext) -> JudgedGroup:
     return JudgedGroup(
         shards,
         tuple(_bounded(view.classified.findings)),
-        tuple(_bounded([*check_lines(view.classified.segments, view.facts), *dropped_findings, *steps])),
+        tuple(
+            _bounded(
+                [
+                    *check_lines(view.classified.segments, view.facts),
+                    *alteration_findings(view.rows, view.facts),
+                    *dropped_findings,
+                    *steps,
+                ]
+            )
+        ),
         count(view.classified, view.facts if view.has_lines else None),
         tuple(unresolved),
         redo_tasks,
         merges,
+        tuple(itertools.islice(view.unwritten(), SAMPLES)),
     )
 
 
@@ -254,6 +274,13 @@ class GroupView:
         expired = [ArchivedSpan(run.first, run.last, None) for run in self._group.expired.get(shard, ())]
         links = [span_of(link.metadata) for link in self._group.links.get(shard, ())]
         return [*(span_of(segment.metadata) for segment in self.members(shard)), *links, *expired]
+
+    def unwritten(self) -> Iterator[str]:
+        """Yield the objects that the published generation was not made of, but for altered ones."""
+        for row in self.rows:
+            read, written = self.facts.get(row.key), () if row.known is None else row.known.written
+            if read is not None and written and read.altered != Alteration.ALTERED and read.digest not in written:
+                yield row.key
 
     def dropped(self) -> tuple[list[UnresolvedRecords], list[Finding]]:
         """Follow dropped records to their originals as far as this group knows."""
