@@ -65,8 +65,9 @@ class PublishedReader:
         return self.storage.read(key, lambda stored: self._decode(stored.body, Manifest, key), must_exist=True)
 
     def audit(self, pointer: Pointer) -> bytes | None:
-        """Return the audit with a pointer's verdict."""
-        stored = self.storage.get(audit_key(pointer))
+        """Return the audit with a pointer's verdict; None: it is missing, or the pointer names a key elsewhere."""
+        key = audit_key(pointer)
+        stored = self.storage.get(key) if key.startswith(self.folder.manifests) else None
         return None if stored is None else stored.body
 
     def inventory(self, pointer: Pointer) -> Iterator[PublishedRow] | None:
