@@ -62,6 +62,47 @@ class Caller {
 }
 """
 
+_DETECTING = """
+package minutebook;
+import java.lang.reflect.Proxy;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.CompletableFuture;
+import software.amazon.awssdk.services.kinesis.KinesisAsyncClient;
+import software.amazon.awssdk.services.kinesis.model.*;
+import software.amazon.kinesis.common.StreamIdentifier;
+class Detecting {
+    static int asked = 0;
+    public static void main(String[] none) {
+        KinesisAsyncClient client = (KinesisAsyncClient) Proxy.newProxyInstance(
+            Detecting.class.getClassLoader(), new Class<?>[] {KinesisAsyncClient.class}, (proxy, method, given) ->
+                method.getName().equals("listShards") ? answer() : null);
+        PatientShardDetector detector = new PatientShardDetector(
+            client, StreamIdentifier.singleStreamInstance("s"), 1, 1, 30, 100, Duration.ofSeconds(5));
+        for (int time = 0; time < 2; time++) {
+            System.out.println("to " + detector.shard("child").hashKeyRange().endingHashKey() + ", asked " + asked);
+        }
+    }
+    static CompletableFuture<ListShardsResponse> answer() {
+        asked++;
+        if (asked == 1) {
+            return CompletableFuture.failedFuture(KinesisException.builder().message("down").build());
+        }
+        List<Shard> shards = new ArrayList<>();
+        shards.add(row("parent", "9"));
+        if (asked > 2) {
+            shards.add(row("child", "4"));
+        }
+        return CompletableFuture.completedFuture(ListShardsResponse.builder().shards(shards).build());
+    }
+    static Shard row(String id, String last) {
+        return Shard.builder().shardId(id)
+            .hashKeyRange(HashKeyRange.builder().startingHashKey("0").endingHashKey(last).build()).build();
+    }
+}
+"""
+
 
 @pytest.fixture(scope="module", params=["shipped", "compiled"])
 def classes(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -109,18 +150,12 @@ def test_our_reader_agrees_on_drawn_aggregates(answers: list[Answer], drawn: lis
 
 def test_base64_and_slices(classes: Path, tmp_path: Path) -> None:
     """The converter prints what Python does; slices hold every record once, in order, up to the bound."""
-    (tmp_path / "Caller.java").write_text(_CALLER)
-    path = os.pathsep.join([str(classes), str(tmp_path), *map(str, find_jars())])
-    subprocess.run([*JAVAC, "-cp", path, "-d", str(tmp_path), str(tmp_path / "Caller.java")], check=True)
     mib = 1 << 20
     sizes = [2 * mib, 10, mib // 2 - 600, mib // 2 - 600, mib // 2, 3 * mib, 1]
-    java = find_java(os.environ).program
-    told = subprocess.run(
-        [java, "-cp", path, "minutebook.Caller", *map(str, sizes)], check=True, capture_output=True, text=True
-    )
-    pairs = [line.split(":") for line in told.stdout.splitlines() if ":" in line]
+    told = _run_java(classes, tmp_path, "Caller", _CALLER, *map(str, sizes))
+    pairs = [line.split(":") for line in told if ":" in line]
     assert [base64.b64encode(bytes.fromhex(raw)).decode() for raw, _ in pairs] == [text for _, text in pairs]
-    lines = [line for line in told.stdout.splitlines() if ":" not in line]
+    lines = [line for line in told if ":" not in line]
     slices = [[int(size) for size in line.split()] for line in lines if "=" not in line]
     assert (len(pairs), slices[0], slices[-1]) == (200, [0], [1, 3, 1, 1, 1])
     assert [sum(part) for part in slices] == list(range(len(sizes) + 1))
@@ -129,11 +164,30 @@ def test_base64_and_slices(classes: Path, tmp_path: Path) -> None:
     assert behind == [*["null"] * 5, *["null"] * 4, "0", *["7"] * 5]
 
 
+def test_a_batch_is_taken_apart_by_the_hash_keys_of_its_shard_alone(classes: Path, tmp_path: Path) -> None:
+    """ListShards fails, then lacks the shard: KCL would deliver another shard's aggregates that it drops later.
+
+    The row is waited for, and asked for no more.
+    """
+    lines = _run_java(classes, tmp_path, "Detecting", _DETECTING)
+    assert [line for line in lines if line.startswith("to ")] == ["to 4, asked 3"] * 2
+
+
 @pytest.mark.parametrize("path", sorted(find_shims().rglob("*.class")), ids=lambda path: path.stem)
 def test_our_classes_run_on_the_oldest_java(path: Path) -> None:
     """A class file's version is that of its Java plus 44."""
     version = int.from_bytes(path.read_bytes()[6:8], "big")
     assert version - 44 <= OLDEST_JAVA
+
+
+def _run_java(classes: Path, folder: Path, name: str, source: str, *arguments: str) -> list[str]:
+    """Compile a class beside ours, run it, and return its lines."""
+    (folder / f"{name}.java").write_text(source)
+    path = os.pathsep.join([str(classes), str(folder), *map(str, find_jars())])
+    subprocess.run([*JAVAC, "-cp", path, "-d", str(folder), str(folder / f"{name}.java")], check=True)
+    java = find_java(os.environ).program
+    command = [java, "-cp", path, f"minutebook.{name}", *arguments]
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines()
 
 
 def _recorded() -> dict[str, dict[str, Any]]:
