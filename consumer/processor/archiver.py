@@ -10,7 +10,9 @@ from typing import Final
 import structlog
 
 from consumer.dedupe.deduplicator import Deduplicator
+from consumer.evidence.held import held_back
 from consumer.evidence.shard_evidence import EvidenceClaim, ShardEvidence
+from consumer.evidence.undelivered import keep_undelivered
 from consumer.pipe.messages import Delivery
 from consumer.pipe.pieces import RecordPiece
 from consumer.processor.buffer import Buffer, Reason
@@ -142,6 +144,16 @@ class Archiver:
 
     def _commit_before(self, position: Position, minute: int, payload_bytes: int) -> None:
         """Commit a buffer that ends before `position`, and adopt the stored ranges that begin at or before it."""
+        if minute != self._minute:
+            self._sequences.load_minute(minute, self.chain.archived_through)
+            self._minute = minute
+        while (stored := self._sequences.next_stored(position)) is not None:
+            if not self._leave_out(stored):
+                self.commit("stored_range")
+            if not self.chain.holds(stored.last):
+                if isinstance(self.chain.tail, ChainStart) and stored.last < position:
+                    self._doubt_start(stored.last, position)
+                self._adopt_tail(stored)
         reason: Reason | None = None
         if self._buffer is not None:
             reason = self._buffer.ends_before(minute, payload_bytes)
@@ -149,15 +161,23 @@ class Archiver:
                 reason = "age"
         if reason is not None:
             self.commit(reason)
-        if minute != self._minute:
-            self._sequences.load_minute(minute, self.chain.archived_through)
-            self._minute = minute
-        while (stored := self._sequences.next_stored(position)) is not None:
-            self.commit("stored_range")
-            if not self.chain.holds(stored.last):
-                if isinstance(self.chain.tail, ChainStart) and stored.last < position:
-                    self._doubt_start(stored.last, position)
-                self._adopt_tail(stored)
+
+    def _leave_out(self, stored: SegmentMetadata) -> bool:
+        """Drop held records that KCL withheld from the writer of the stored segment behind them; return whether so.
+
+        That segment follows our tail. A segment of what lies between them would follow it, too: a forked chain.
+        Producer duplicates may have been judged by the held records, so deduplication archives them all the same.
+        """
+        buffer, services, origin = self._buffer, self._services, self._evidence.origin
+        if buffer is None or self._dedupe is not None or stored.after != self.chain.tail:
+            return False
+        first, _ = buffer.segment.span
+        withheld = held_back(services, self.shard_id, origin.info, first, stored.first)
+        if withheld is None:
+            return False
+        keep_undelivered(services, self.shard_id, withheld)
+        self._buffer = None
+        return True
 
     def _doubt_start(self, stored_last: Position, oldest: Position) -> None:
         """Mark the chain unproven: a start without a checkpoint met its middle, and retention trimmed the rest."""

@@ -7,15 +7,17 @@ import msgspec
 import pytest
 
 from minutebook.errors import SafetyRefusal, StoreRefused
-from minutebook.format.aggregate import HashRange
+from minutebook.format.aggregate import EVERY_HASH_KEY, HashRange
 from minutebook.format.keys import end_marker_key
 from minutebook.format.markers import EndMarker, decode_marker, encode_marker
 from minutebook.format.metadata import Continuity
 from tests.fakes.archive_scene import PREFIX
 from tests.fakes.daemon_double import SHARD_END
-from tests.fakes.memory_store import Fault, PlannedFaults
+from tests.fakes.memory_store import Fault, MemoryStore, PlannedFaults
 from tests.fakes.world import World
+from tests.witness.readback import check_holds, read_shard
 
+_NARROW = HashRange(0, 0)
 _END = end_marker_key(PREFIX, "shardId-000000000000")
 
 
@@ -108,3 +110,51 @@ def test_a_record_before_the_beginning_is_still_refused() -> None:
     second.daemon.redeliver(world.shard.everything[3:])
     with pytest.raises(SafetyRefusal):
         second.daemon.request_shutdown()
+
+
+def filtered_world(archived: int, later_seconds: int, hash_range: HashRange = _NARROW) -> World:
+    """Return a shard whose first writer was delivered no aggregate of another shard's, and whose checkpoint is lost.
+
+    It holds `archived` records, such an aggregate of two user records, and a later record.
+    """
+    world = World()
+    world.shard.hash_range = hash_range
+    world.put(archived)
+    if archived:
+        world.archive_all()
+    checkpoint = world.lease.checkpoint
+    world.shard.put_aggregate([b"a", b"b"], world.clock.now_ms())
+    world.clock.advance(later_seconds)
+    world.put(1)
+    first = world.started()
+    first.daemon.redeliver(world.shard.everything[archived + 2 :])
+    first.daemon.request_shutdown()
+    world.lease.wipe()
+    world.lease.checkpoint = checkpoint
+    return world
+
+
+@pytest.mark.parametrize("archived", [0, 1])
+@pytest.mark.parametrize("later_seconds", [0, 60])
+@pytest.mark.parametrize("batch", [1, 2, None])
+def test_an_aggregate_that_was_withheld_from_the_first_writer_lies_beside_no_chain(
+    archived: int, later_seconds: int, batch: int | None
+) -> None:
+    """It got a segment of its own, and the audit called the chain forked; at a shard's beginning it was refused."""
+    world = filtered_world(archived, later_seconds)
+    second = world.started()
+    while second.daemon.waiting():
+        second.daemon.deliver(batch)
+    second.daemon.request_shutdown()
+    assert world.spans() == ([(0, 0), (3, 3)] if archived else [(2, 2)])
+    assert len(world.bucket.keys(f"{PREFIX}_undelivered/")) == 1
+
+
+def test_a_record_that_the_first_writer_should_have_had_is_still_archived() -> None:
+    """Its own aggregate: only what KCL withholds by the shard's hash keys is left out, and a gap is filled."""
+    world = filtered_world(1, 0, EVERY_HASH_KEY)
+    second = world.started()
+    second.daemon.deliver()
+    second.daemon.request_shutdown()
+    found = read_shard(MemoryStore(world.bucket), PREFIX, world.shard.shard_id)
+    check_holds(found, world.shard.everything)

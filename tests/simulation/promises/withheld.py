@@ -7,8 +7,9 @@ What some deliveries bring and others do not, the *strays*, may be archived or n
 
 - no position is archived twice, but see below, and what is archived is byte for byte what was delivered;
 - whoever was delivered a stray checkpoints beyond it only when a segment's span holds it: its own, or that of another
-  writer whose delivery had left it out. In that second case it was delivered and is not archived: P1 does not hold
-  of strays, and nothing says so but level `stream`;
+  writer whose delivery had left it out; or when it is kept beside the archive, because a stored segment follows the
+  tail before it. In that second case it was delivered and is not archived: P1 does not hold of strays, and nothing
+  says so but level `stream`;
 - a checkpoint, a mark or an end may pass a stray that is not archived, as it may pass what KCL withholds for ever;
 - no stray keeps a shard from being marked, or from ending: two proofs of an end may name two positions when only
   strays lie between them.
@@ -19,9 +20,9 @@ and what follows is archived twice. It takes a zombie, a stray at the very place
 without the shard's hash keys; the audit finds the spans that cross. Here it is counted ("beyond the promise: two
 deliveries were filtered differently"), and the history is judged no further. Where only strays are written at the
 second slot, they lie beside the chain: nothing is missing, and the audit calls it broken all the same. A restart
-before the checkpoint suffices for that. And who is
-delivered a stray at a shard's beginning, and finds it begun behind that, is refused (exit 6); the other way round the
-chain goes on, and its first segment says `unproven`.
+before the checkpoint suffices for that, if the strays are committed before the stored segment is met. And who is
+delivered a stray at a shard's beginning, finds it begun behind that, and must commit before the next record comes, is
+refused (exit 6); the other way round the chain goes on, and its first segment says `unproven`.
 """
 
 import base64
@@ -99,6 +100,10 @@ class Withheld:
                 raise Violation(f"{key} passes {record.sequence}, which KCL does not deliver and nobody keeps")
             self._world.tally["checked: a record that is not delivered and that evidence covers"] += 1
 
+    def is_kept(self, position: Position) -> bool:
+        """Tell whether the Kinesis record of a position lies beside the archive."""
+        return position.sequence in self._kept
+
     def is_optional(self, number: int) -> bool:
         """Tell whether a record may be archived or not."""
         return number in self._shard.strays
@@ -124,7 +129,9 @@ class Withheld:
         """Count what became of the strays."""
         for number in self._shard.strays:
             is_spanned, is_archived = number in spanned, number in self.archived
-            where = "archived" if is_archived else "left out of a span" if is_spanned else "passed over"
+            is_kept = self.is_kept(self._shard.everything[number].position)
+            beside = "kept beside the archive" if is_kept else "passed over"
+            where = "archived" if is_archived else "left out of a span" if is_spanned else beside
             self._world.tally[f"strays: {where}"] += 1
 
 
@@ -141,7 +148,7 @@ def is_refused_for_stray(consumer: "Consumer", ledger: "Ledger") -> bool:
 
 
 def check_passed_strays(consumer: "Consumer", ledger: "Ledger") -> None:
-    """Check that a consumer's checkpoint passes no stray that it was delivered, but for those inside a span.
+    """Check that a consumer's checkpoint passes no stray that it was delivered, but for those inside a span or kept.
 
     Raises:
         Violation: it does.
@@ -152,7 +159,8 @@ def check_passed_strays(consumer: "Consumer", ledger: "Ledger") -> None:
     everything = consumer.shard.everything
     # Of a stream that was made anew since nothing is asked.
     for number in (number for number in consumer.strays if number < len(everything)):
-        if everything[number].position <= checkpoint and number not in ledger.committed:
+        position = everything[number].position
+        if position <= checkpoint and number not in ledger.committed and not ledger.withheld.is_kept(position):
             raise Violation(
                 f"{consumer.host.name} was delivered {name(number)} and checkpointed beyond it, unarchived"
             )
