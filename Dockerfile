@@ -57,7 +57,7 @@ ENTRYPOINT ["tini", "--", "minutebook"]
 
 FROM runtime AS nightly
 COPY --from=build-nightly /opt/minutebook /opt/minutebook
-CMD ["compact", "/etc/minutebook/production.properties", "--date", "yesterday"]
+CMD ["compact", "/etc/minutebook/production.properties", "--due", "14d"]
 
 FROM runtime AS consumer
 COPY --from=build-consumer /opt/minutebook /opt/minutebook

@@ -141,11 +141,11 @@ def test_the_health_check_asks_the_supervisor() -> None:
     assert (before, well, ill, check()) == (1, 0, 1, 1)
 
 
-def test_the_nightly_job_asks_for_a_day_that_exists() -> None:
-    """Without being told, for yesterday; so does the image."""
+def test_the_nightly_job_asks_for_what_is_due() -> None:
+    """Without being told, for whatever is due; so does the image."""
     command = _compose()["services"]["nightly"]["command"]
-    assert command[-2:] == ["--date", "${MINUTEBOOK_DAY:-yesterday}"]
-    assert '"--date", "yesterday"]' in (CHECKOUT / "Dockerfile").read_text()
+    assert command[-2:] == ["--due", "14d"]
+    assert '"--due", "14d"]' in (CHECKOUT / "Dockerfile").read_text()
 
 
 def _compose() -> dict[str, Any]:

@@ -9,12 +9,14 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 import pytest
+import typer
 from ruamel.yaml import YAML
 from ruamel.yaml.nodes import Node, ScalarNode, SequenceNode
 
 from compaction.job.settings import load_job_settings
 from consumer.monitoring.cloudwatch import COUNTED, GAUGES
 from consumer.settings.settings import load_with_kcl
+from minutebook.cli import app
 from minutebook.emf import NAMESPACE
 from tests.witness.policies import (
     BUCKET_POLICY,
@@ -172,15 +174,28 @@ def test_the_alarms_are_those_of_the_page_on_operations(template: dict[str, Any]
         assert alarm["Dimensions"] == [{"Name": "Application", "Value": NAMES.application}]
 
 
-@pytest.mark.parametrize("name", ["CompactSchedule", "AuditSchedule"])
+NIGHT: Final = {
+    "CompactSchedule": ["compact", "--due", "14d", "--budget", "3h"],
+    "AuditSchedule": ["audit", "--date", "yesterday", "--level", "stream"],
+}
+
+
+@pytest.mark.parametrize("name", NIGHT)
 def test_the_night_starts_a_command_that_is_there(template: dict[str, Any], name: str) -> None:
-    """With settings from the environment, at a time at which the day can be judged."""
+    """With settings from the environment, at a time at which the day can be judged.
+
+    EMR ends no run before its budget has: a run that is killed names no day.
+    """
     properties = template["Resources"][name]["Properties"]
-    job = json.loads(properties["Target"]["Input"])["JobDriver"]["SparkSubmit"]
+    target = json.loads(properties["Target"]["Input"])
+    job = target["JobDriver"]["SparkSubmit"]
     minute, hour = properties["ScheduleExpression"].removeprefix("cron(").split()[:2]
     words = job["SparkSubmitParameters"].split()
 
-    assert job["EntryPointArguments"][:3] == [name.removesuffix("Schedule").lower(), "--date", "yesterday"]
+    assert job["EntryPointArguments"] == NIGHT[name]
+    commands: Any = typer.main.get_command(app)
+    commands.commands[NIGHT[name][0]].make_context(NIGHT[name][0], NIGHT[name][1:])
+    assert target["ExecutionTimeoutMinutes"] >= 2 * 3 * 60
     assert int(hour) * 60 + int(minute) >= 20
     driver = "spark.emr-serverless.driverEnv.MINUTEBOOK_"
     given = dict(word.removeprefix(driver).split("=", 1) for word in words if word.startswith(driver))

@@ -126,14 +126,19 @@ def test_the_manifest_of_eks_is_understood() -> None:
     assert pod["terminationGracePeriodSeconds"] * 1000 > 25_000 + 15_000
 
 
+UNITS: Final = ("minutebook.service", "minutebook-night.service", "minutebook-night.timer")
+
+
 @pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="no systemd-analyze on this machine")
 def test_the_unit_is_understood_by_systemd(tmp_path: Path) -> None:
     """Each name and value; the program is one that this machine has."""
-    (text,) = blocks(CHECKOUT / "docs" / "how-to" / "systemd.md", "ini")
-    unit = tmp_path / "minutebook.service"
-    unit.write_text(text.replace("/opt/minutebook/bin/minutebook", "/bin/true"))
+    units = []
+    for name, text in zip(UNITS, blocks(CHECKOUT / "docs" / "how-to" / "systemd.md", "ini"), strict=True):
+        unit = tmp_path / name
+        unit.write_text(text.replace("/opt/minutebook/bin/minutebook", "/bin/true"))
+        units.append(unit)
     done = subprocess.run(
-        ["systemd-analyze", "verify", "--man=no", unit], capture_output=True, text=True, check=False, timeout=60
+        ["systemd-analyze", "verify", "--man=no", *units], capture_output=True, text=True, check=False, timeout=60
     )
 
     assert (done.returncode, done.stderr) == (0, "")
@@ -141,10 +146,21 @@ def test_the_unit_is_understood_by_systemd(tmp_path: Path) -> None:
 
 def test_the_unit_waits_long_enough() -> None:
     """For what processors commit on SIGTERM, and 15 s on top."""
-    (text,) = blocks(CHECKOUT / "docs" / "how-to" / "systemd.md", "ini")
+    text, *_ = blocks(CHECKOUT / "docs" / "how-to" / "systemd.md", "ini")
     values = dict(line.split("=", 1) for line in text.splitlines() if "=" in line)
 
     assert int(values["TimeoutStopSec"]) * 1000 > 25_000 + 15_000
     assert values["KillMode"] == "mixed"
     state = values["ExecStart"].split("--state-dir ")[1]
     assert Path(state).parent == Path("/var/lib", values["StateDirectory"])
+
+
+def test_systemd_ends_no_night_before_its_budget_has() -> None:
+    """The timer starts it when the day can be judged, and the last day that it begins has time to end."""
+    _, night, timer = blocks(CHECKOUT / "docs" / "how-to" / "systemd.md", "ini")
+    (hours,) = re.findall(r"^ExecStart=.* --budget (\d+)h", night, re.MULTILINE)
+    (limit,) = re.findall(r"^TimeoutStartSec=(\d+)h$", night, re.MULTILINE)
+    (minute,) = re.findall(r"^OnCalendar=\*-\*-\* 00:(\d\d):00 UTC$", timer, re.MULTILINE)
+
+    assert int(limit) >= 2 * int(hours)
+    assert int(minute) >= 20

@@ -30,10 +30,16 @@ def _understood(words: list[str]) -> list[str]:
     return line
 
 
+def _is_due(line: list[str]) -> bool:
+    """Return whether the command does what is due, and names what it leaves when its time is over."""
+    return {"--due=14d", "--budget=3h"} <= set(line)
+
+
 def test_emr_is_told_what_the_job_understands() -> None:
     """And both driver and executors run the packed Python."""
     submit = _block("jobDriver")["jobDriver"]["sparkSubmit"]
-    assert _understood(submit["entryPointArguments"])[0] == "compact"
+    words = _understood(submit["entryPointArguments"])
+    assert (words[0], _is_due(words)) == ("compact", True)
     conf = dict(word.split("=", 1) for word in shlex.split(submit["sparkSubmitParameters"]) if word != "--conf")
     assert conf["spark.archives"].endswith("#environment")
     assert {value for name, value in conf.items() if "PYSPARK" in name} == {_PYTHON}
@@ -44,22 +50,36 @@ def test_glue_is_told_what_the_job_understands() -> None:
     """Glue adds a name, and passes all of its arguments on."""
     given = _block("DefaultArguments")["DefaultArguments"]
     words = [word for pair in {**given, "--JOB_NAME": "night"}.items() for word in pair]
-    assert _understood(words)[:2] == ["compact", "s3://CODE/minutebook/my.properties"]
+    line = _understood(words)
+    assert line[:2] == ["compact", "s3://CODE/minutebook/my.properties"]
+    assert _is_due(line)
 
 
 def test_step_functions_are_told_what_the_job_understands() -> None:
-    """With the day of the machine's input."""
+    """With whatever is due: the machine needs no input."""
     submit = _block("Compact")["Compact"]["Parameters"]["JobDriver"]["SparkSubmit"]
-    words = re.findall(r"'([^']*)'|(\$\.date)", submit["EntryPointArguments.$"])
-    assert "--date=2026-11-20" in _understood([text or "2026-11-20" for text, _ in words])
+    assert _is_due(_understood(submit["EntryPointArguments"]))
 
 
 def test_airflow_is_told_what_the_job_understands() -> None:
-    """With the day of the run."""
+    """With whatever is due, whatever day the run is for: a backfill names its days."""
     (text,) = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
     lists = [ast.literal_eval(node) for node in ast.walk(ast.parse(text)) if isinstance(node, ast.List)]
     (words,) = [found for found in lists if "--command" in found]
-    assert "--fail-on=defects" in _understood([word.replace("{{ ds }}", "2026-11-20") for word in words])
+    line = _understood(words)
+    assert "--fail-on=defects" in line
+    assert _is_due(line)
+
+
+def test_no_platform_ends_a_run_before_its_budget_has() -> None:
+    """A run that the platform kills names no day; its budget leaves the last day it began time to end."""
+    (budget,) = set(re.findall(r"--budget[\"', ]+(\d+)h", PAGE))
+    limits = [
+        _block("jobDriver")["executionTimeoutMinutes"],
+        _block("DefaultArguments")["Timeout"],
+        _block("Compact")["Compact"]["TimeoutSeconds"] // 60,
+    ]
+    assert all(minutes >= 2 * 60 * int(budget) for minutes in limits)
 
 
 def test_every_metric_is_explained() -> None:
