@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import typer
 
-from compaction.report.metric_line import METRICS
+from compaction.report.metric_line import METRICS, NIGHT_METRICS
 from consumer.child_logs.processor_log import OPENED, ProcessorEvent
 from consumer.monitoring.cloudwatch import COUNTED, GAUGES, LATENCY
 from consumer.monitoring.watch import Watch
@@ -66,6 +66,7 @@ def metrics_page() -> str:
         )
         for family in sorted(families, key=lambda family: family.name)
     ]
+    nightly = {**METRICS, **NIGHT_METRICS}
     names = {**GAUGES, **{counted.name: counted.unit for counted in COUNTED}, LATENCY: "Seconds"}
     return "".join(
         [
@@ -76,7 +77,7 @@ def metrics_page() -> str:
             "\n## For CloudWatch\n\nWith `minutebook.metrics=emf`.\n\n",
             table(["name", "unit"], [(code(name), unit) for name, unit in sorted(names.items())]),
             "\n## Of the nightly job\n\nAlso with `minutebook.metrics=emf`, under `Application` and `Command`.\n\n",
-            table(["name", "unit", "meaning"], [(code(name), *row) for name, row in METRICS.items()]),
+            table(["name", "unit", "meaning"], [(code(name), *row) for name, row in nightly.items()]),
         ]
     )
 

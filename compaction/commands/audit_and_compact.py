@@ -18,7 +18,15 @@ from compaction.job.request import AuditRequest, CompactRequest
 from compaction.job.settings import JobSettings, check_apart, load_job_settings
 from compaction.night import dry_run, rewrite
 from compaction.night.days import stop
-from compaction.night.days.run import DayRow, DaysRun, row_of_audit, row_of_compaction, row_of_due, row_of_plan
+from compaction.night.days.run import (
+    DayRow,
+    DaysRun,
+    count_due,
+    row_of_audit,
+    row_of_compaction,
+    row_of_due,
+    row_of_plan,
+)
 from compaction.night.days.side_by_side import DayWorkers
 from compaction.night.due import find_due, pointer_word
 from compaction.report import metric_line, reporter, screen
@@ -197,23 +205,29 @@ class _Compaction(NamedTuple):
         def show(day: Day, done: rewrite.Compacted, seconds: float) -> DayRow:
             if self.away is not None:
                 done = done._replace(table_error=self.away)
-            self._show(day, done, seconds)
             each = by_day[day]
             is_changed = bool(each.why) and not each.is_expired
             storage = context.open(self.options.out.address)
             pointer = pointer_word(storage, root, day) if is_changed else each.pointer
-            return row_of_due(each, done, pointer, self.fail_on)
+            row = row_of_due(each, done, pointer, self.fail_on)
+            self._show(day, done, seconds, row)
+            return row
 
         # With event ids a day is compared with the one before it; else yesterday is waited for most.
         days = sorted(by_day, reverse=self.options.audit.event_id is None)
-        return run._replace(many=True, older=_older(due.older.open_days)).run(days, work, show)
+        run = run._replace(
+            many=True,
+            older=_older(due.older.open_days),
+            measure=lambda rows: self.output.measure_night(count_due(rows)),
+        )
+        return run.run(days, work, show)
 
     def _compact(self, day: Day) -> rewrite.Compacted:
         return rewrite.compact_day(self.context, self.context.open(self.options.out.address), day, self.options)
 
-    def _show(self, day: Day, done: rewrite.Compacted, seconds: float) -> None:
+    def _show(self, day: Day, done: rewrite.Compacted, seconds: float, due: DayRow | None = None) -> None:
         out = self.options.out
-        _report(self.output, day, done, seconds)
+        _report(self.output, day, done, seconds, due)
         if not self.as_json:
             _show_outcome(done, DayFolder(out.prefix, day), out)
 
@@ -253,12 +267,14 @@ def _show_plan(run: DaysRun, day: Day, plan: dry_run.DryRun, _seconds: float) ->
     return row_of_plan(plan)
 
 
-def _report(output: reporter.Reporter, day: Day, done: rewrite.Compacted, seconds: float) -> None:
+def _report(output: reporter.Reporter, day: Day, done: rewrite.Compacted, seconds: float, due: DayRow | None) -> None:
     generation = "" if done.manifest is None else done.manifest.generation
     rows = None if done.manifest is None else done.manifest.rows
     metrics = metric_line.DayMetrics(
         str(day), done.verdict, seconds, rows, state=done.state, generation=generation or None
     )
+    if due is not None:
+        metrics = metrics._replace(due={"pointer": due.pointer, "done": due.done, "table": due.table})
     output.measure(metrics, None if done.result is None else done.result.audit)
     if done.result is not None:
         output.show(done.result, generation)

@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import BinaryIO, Final, NamedTuple
 
 from minutebook.clock import Clock
@@ -9,6 +10,7 @@ from minutebook.emf import emf_line
 from minutebook.published.verdict import Verdict
 
 EVENT: Final = "day_judged"
+NIGHT_EVENT: Final = "night_ended"
 METRICS: Final[Mapping[str, tuple[str, str]]] = {
     "DayClean": ("Count", "1 when the verdict is clean, else 0"),
     "DayPublished": ("Count", "`compact`: 1 when readers see the day, 0 when it is held"),
@@ -20,10 +22,22 @@ METRICS: Final[Mapping[str, tuple[str, str]]] = {
     "DaySeconds": ("Seconds", "from the day's beginning in this run to its verdict"),
 }
 """Name to unit and meaning. Unknown metrics of a day are omitted from its line."""
+NIGHT_METRICS: Final[Mapping[str, tuple[str, str]]] = {
+    "DaysOpen": (
+        "Count",
+        "settled days that are neither clean nor accepted nor expired, and those that failed",
+    ),
+    "DaysLeft": ("Count", "days that were not begun: the budget was spent, or the run was asked to end"),
+    "DaysNotInTable": ("Count", "days that the Iceberg table lacks or holds otherwise than their pointers"),
+}
+"""The same for a run of `--due`, which writes one line at its end, also without any day."""
 
 
 class DayMetrics(NamedTuple):
-    """The metrics of a day. `findings`: defects, unknowns, warnings; None: the day was not audited again."""
+    """The metrics of a day. `findings`: defects, unknowns, warnings; None: the day was not audited again.
+
+    `due` are columns of its row with `--due`: what readers see, what was done, and how it is in the table.
+    """
 
     day: str
     verdict: Verdict
@@ -33,6 +47,15 @@ class DayMetrics(NamedTuple):
     state: str | None = None
     generation: str | None = None
     step_back_ms: int | None = None
+    due: Mapping[str, object] = MappingProxyType({})
+
+
+class NightMetrics(NamedTuple):
+    """The metrics of a run of `--due`. `days_not_in_table`: None without a table."""
+
+    days_open: int = 0
+    days_left: int = 0
+    days_not_in_table: int | None = None
 
 
 class CloudWatchLines:
@@ -54,11 +77,22 @@ class CloudWatchLines:
         }
         if day.findings is not None:
             known |= dict(zip(("DayDefects", "DayUnknowns", "DayWarnings"), day.findings, strict=True))
-        metrics: dict[str, tuple[object, str]] = {
-            name: (value, METRICS[name][0]) for name, value in known.items() if value is not None
-        }
-        properties = {"day": day.day, "verdict": day.verdict}
+        properties: dict[str, object] = {"day": day.day, "verdict": day.verdict}
         properties |= {name: value for name in ("state", "generation") if (value := getattr(day, name)) is not None}
-        line = emf_line(EVENT, self._clock.now_ms(), self._names, tuple(self._names), metrics, properties)
+        properties |= day.due
+        self._write(EVENT, {name: (value, METRICS[name][0]) for name, value in known.items()}, properties)
+
+    def write_night(self, night: NightMetrics) -> None:
+        """Write the line of a run of `--due`."""
+        units = ((name, unit) for name, (unit, _) in NIGHT_METRICS.items())
+        self._write(NIGHT_EVENT, {name: (value, unit) for (name, unit), value in zip(units, night, strict=True)}, {})
+
+    def _write(
+        self, event: str, metrics: Mapping[str, tuple[float | None, str]], properties: Mapping[str, object]
+    ) -> None:
+        known: dict[str, tuple[object, str]] = {
+            name: (value, unit) for name, (value, unit) in metrics.items() if value is not None
+        }
+        line = emf_line(event, self._clock.now_ms(), self._names, tuple(self._names), known, properties)
         self._sink.write(line)
         self._sink.flush()

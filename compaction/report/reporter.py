@@ -8,7 +8,7 @@ from typing import Final, NamedTuple, Protocol
 from compaction.audit.conclusion import DayResult
 from compaction.job.context import JobContext
 from compaction.job.settings import JobSettings, check_apart
-from compaction.report.metric_line import CloudWatchLines, DayMetrics
+from compaction.report.metric_line import CloudWatchLines, DayMetrics, NightMetrics
 from compaction.report.screen import show_audit
 from compaction.report.trend import Trend, by_severity, read_trend
 from compaction.verdict.audit_document import Audit, encode_audit
@@ -104,6 +104,11 @@ class Reporter(NamedTuple):
             steps = [row.arrival_step_back_ms for row in audit.shards if row.arrival_step_back_ms is not None]
             day = day._replace(findings=findings, rows=rows, step_back_ms=max(steps, default=None))
         self.metrics.write(day)
+
+    def measure_night(self, night: NightMetrics) -> None:
+        """Write the metrics of a run of `--due`, if enabled."""
+        if self.metrics is not None:
+            self.metrics.write_night(night)
 
 
 def new_reporter(

@@ -16,6 +16,7 @@ from compaction.night.days.stop import BudgetSpent, Stopped
 from compaction.night.dry_run import DryRun
 from compaction.night.due import DueDay, PointerWord
 from compaction.night.rewrite import Compacted
+from compaction.report.metric_line import NightMetrics
 from compaction.spark.engine import Progress
 from compaction.verdict.audit_document import EXIT_CODES, blocking
 from compaction.verdict.exit_code import DayEnd, FailOn, exit_code, was_read
@@ -33,6 +34,9 @@ State = Literal[
 ]
 TableWord = Literal["same", "mended", "held", "away", "not asked"]
 _REFUSED, _UNAVAILABLE = frozenset({2, 6}), 5
+_NOT_BEGUN, _NOT_IN_TABLE = frozenset({"left", "stopped"}), frozenset({"held", "away"})
+_SETTLED: Final = frozenset({"clean", "accepted", "expired"})
+"""What readers see of a day that needs nobody."""
 
 WORST_FIRST: Final = (1, 3, 6, 2, 5, 4, 0)
 """Exit codes, the worst first: a run of several days exits with its worst day's.
@@ -146,6 +150,22 @@ def _table_word(done: Compacted) -> TableWord:
     return words[done.table.state]
 
 
+def count_due(rows: Sequence[DayRow]) -> NightMetrics:
+    """Count what somebody has to look at."""
+    begun = [row for row in rows if row.state not in _NOT_BEGUN]
+    tables = [row.table for row in begun if row.table not in {msgspec.UNSET, "not asked"}]
+    return NightMetrics(
+        days_open=sum(map(_is_open, begun)),
+        days_left=len(rows) - len(begun),
+        days_not_in_table=sum(table in _NOT_IN_TABLE for table in tables) if tables else None,
+    )
+
+
+def _is_open(row: DayRow) -> bool:
+    """Return whether readers do not see the day settled, or its code is not that of the table alone."""
+    return row.pointer not in _SETTLED or (row.exit_code != 0 and row.table not in _NOT_IN_TABLE)
+
+
 def row_of_plan(plan: DryRun) -> DayRow:
     """Return the row of a dry run."""
     return DayRow(day=plan.day, state="planned", reason=plan.sentence, plan=plan)
@@ -181,7 +201,10 @@ class RunSummary(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class DaysRun(NamedTuple):
-    """A run of one day or `many`, shown to a person or `as_json`; `report` gets the count of days done and of all."""
+    """A run of one day or `many`, shown to a person or `as_json`; `report` gets the count of days done and of all.
+
+    `measure` gets the rows at the end.
+    """
 
     command: str
     many: bool
@@ -189,6 +212,7 @@ class DaysRun(NamedTuple):
     workers: DayWorkers
     report: Progress
     older: str | None = None
+    measure: Callable[[Sequence[DayRow]], None] = lambda _: None
 
     def run(self, days: Sequence[Day], work: Callable[[Day], T], show: Callable[[Day, T, float], DayRow]) -> int:
         """Work on the days; return the exit code. `show` shows a day's result and returns its row."""
@@ -205,6 +229,7 @@ class DaysRun(NamedTuple):
         self.workers.run(days, work, add_row)
         # A signal outweighs the days' codes: some days are not done.
         code = self.workers.stop.exit_code or worst(row.exit_code for row in rows)
+        self.measure(rows)
         if self.many:
             rows.sort(key=lambda row: row.day)
             older = msgspec.UNSET if self.older is None else self.older

@@ -7,7 +7,7 @@ import shlex
 from pathlib import Path
 from typing import Any, Final
 
-from compaction.report.metric_line import METRICS
+from compaction.report.metric_line import METRICS, NIGHT_METRICS
 from compaction.spark_submit import arguments
 from minutebook.cli import app
 
@@ -84,6 +84,6 @@ def test_no_platform_ends_a_run_before_its_budget_has() -> None:
 
 def test_every_metric_is_explained() -> None:
     """And no other, each with its unit."""
-    rows = re.findall(r"^\| ((?:`Day\w+`(?:, )?)+) \| (\w+) \|", PAGE, re.MULTILINE)
+    rows = re.findall(r"^\| ((?:`Days?\w+`(?:, )?)+) \| (\w+) \|", PAGE, re.MULTILINE)
     told = {name: unit for names, unit in rows for name in re.findall(r"`(\w+)`", names)}
-    assert told == {name: unit for name, (unit, _) in METRICS.items()}
+    assert told == {name: unit for name, (unit, _) in {**METRICS, **NIGHT_METRICS}.items()}

@@ -8,7 +8,7 @@ import structlog
 from jsonschema import Draft202012Validator
 from structlog.testing import capture_logs
 
-from compaction.report.metric_line import METRICS, CloudWatchLines, DayMetrics
+from compaction.report.metric_line import METRICS, NIGHT_METRICS, CloudWatchLines, DayMetrics, NightMetrics
 from compaction.report.screen import ProgressLines
 from tests.fakes.clock import START_MS, ManualClock
 from tests.unit.consumer.monitoring.test_cloudwatch import EMF_SCHEMA
@@ -100,3 +100,24 @@ def test_what_a_run_does_not_know_is_no_metric() -> None:
     assert (line["DayClean"], line["DayPublished"]) == (1, 1)
     held = _metrics(DayMetrics("2026-11-20", "defects", 1, state="held"))
     assert (held["DayClean"], held["DayPublished"], "DayRows" in held) == (0, 0, False)
+
+
+def test_a_day_of_a_night_says_what_its_row_says() -> None:
+    """What readers see of it, what was done, and how it is in the table: for whoever searches the log."""
+    day = DayMetrics("2026-11-20", "defects", 1, 7, None, "already")
+    line = _metrics(day._replace(due={"pointer": "accepted", "done": ("judged again", "swept"), "table": "same"}))
+    assert (line["pointer"], line["done"], line["table"]) == ("accepted", ["judged again", "swept"], "same")
+    assert not {"pointer", "done", "table"} & _metrics(day).keys()
+
+
+def test_a_night_is_one_line_of_metrics() -> None:
+    """Also one that did nothing: a line that is missing is a night that did not run."""
+    sink = io.BytesIO()
+    lines = CloudWatchLines("app", "compact", ManualClock(), sink)
+    lines.write_night(NightMetrics(days_open=2, days_left=1, days_not_in_table=3))
+    lines.write_night(NightMetrics())
+    told = [json.loads(line) for line in sink.getvalue().splitlines()]
+    for line in told:
+        Draft202012Validator(EMF_SCHEMA).validate(line)
+    assert [[line.get(name) for name in NIGHT_METRICS] for line in told] == [[2, 1, 3], [0, 0, None]]
+    assert {line["event"] for line in told} == {"night_ended"}

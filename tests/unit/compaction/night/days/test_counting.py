@@ -1,0 +1,59 @@
+"""What a night's metrics count of its rows: each is an alarm of its own."""
+
+import msgspec
+import pytest
+
+from compaction.night.days.run import DayRow, count_due, row_of_error
+from compaction.night.days.stop import BudgetSpent, Stopped
+from compaction.report.metric_line import NightMetrics
+from minutebook.errors import SafetyRefusal, StoreUnavailable
+from minutebook.format.day import Day
+
+DAY = Day.parse("2026-11-20")
+SOUND = DayRow(day=str(DAY), state="already", verdict="clean", pointer="clean", done=("nothing",), table="not asked")
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        SOUND,
+        msgspec.structs.replace(SOUND, pointer="accepted", verdict="defects"),
+        msgspec.structs.replace(SOUND, pointer="expired"),
+        msgspec.structs.replace(SOUND, table="same"),
+        msgspec.structs.replace(SOUND, table="mended"),
+    ],
+)
+def test_a_day_that_needs_nobody_is_not_counted(row: DayRow) -> None:
+    """Clean, accepted or expired, and in the table if there is one."""
+    assert not any(count_due([row]))
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        msgspec.structs.replace(SOUND, pointer="unknown", verdict="unknown"),  # exit code 0 with --fail-on defects
+        msgspec.structs.replace(SOUND, pointer="defects", exit_code=3),
+        msgspec.structs.replace(SOUND, pointer="none", state="held", exit_code=4),
+        msgspec.structs.replace(SOUND, pointer="expired", exit_code=4),  # objects came after it was expired
+        row_of_error(DAY, StoreUnavailable("503")),
+        row_of_error(DAY, SafetyRefusal("gone")),
+    ],
+)
+def test_a_day_that_is_neither_clean_nor_accepted_is_open(row: DayRow) -> None:
+    """Also one that failed: whether readers see what is true of it, this night does not know."""
+    assert count_due([SOUND, row]) == NightMetrics(days_open=1)
+
+
+@pytest.mark.parametrize("error", [BudgetSpent("spent"), Stopped("asked to end")])
+def test_a_day_that_was_not_begun_is_left(error: Stopped) -> None:
+    """By the budget, or by a signal; nothing is known of it."""
+    assert count_due([SOUND, row_of_error(DAY, error)]) == NightMetrics(days_left=1)
+
+
+def test_a_day_that_the_table_lacks_is_counted_by_itself() -> None:
+    """What readers of the pointer see is right; the code of the table's error makes the day no open one."""
+    held = msgspec.structs.replace(SOUND, table="held", exit_code=2)
+    away = msgspec.structs.replace(SOUND, table="away", exit_code=5)
+    both = msgspec.structs.replace(away, pointer="unknown", exit_code=5)
+    assert count_due([SOUND, held, away, both]) == NightMetrics(days_open=1, days_not_in_table=3)
+    assert count_due([msgspec.structs.replace(SOUND, table="same")]).days_not_in_table == 0
