@@ -186,7 +186,6 @@ _PLAIN: Final = in_mode(
 COMMIT: Final = (
     *_PLAIN,
     Mutation(
-<<<<<<< HEAD
         "a document that is read short once is damaged",
         Change("minutebook.store.retrying:RetryingStore.read", "again = self.get(key)", "again = None"),
         tests=("test_a_document_that_is_read_short_or_missed_once_is_no_damage",),
@@ -197,8 +196,6 @@ COMMIT: Final = (
         tests=("test_a_listed_document_that_is_read_short_or_missed_once_is_no_damage",),
     ),
     Mutation(
-||||||| parent of f8fa8a2e (processor: leave out what KCL once withheld)
-=======
         "archive what was withheld beside the chain",
         Change(f"{_ARCHIVER}._leave_out", "withheld is None", "True"),
         tests=("test_an_aggregate_that_was_withheld_from_the_first_writer_lies_beside_no_chain",),
@@ -211,7 +208,6 @@ COMMIT: Final = (
         tests=("test_a_record_that_the_first_writer_should_have_had_is_still_archived",),
     ),
     Mutation(
->>>>>>> f8fa8a2e (processor: leave out what KCL once withheld)
         "measure a pause from the start, not from the last look",
         Change("minutebook.clock:PauseCountingClock.monotonic", "min(self._lead, lead)", "self._lead"),
         tests=("test_a_virtual_machine_that_was_paused_never_commits_an_old_buffer",),
