@@ -22,6 +22,7 @@ from compaction.parquet.plan import MergeGroup, RawObject, Task
 from compaction.publish.publisher import Publisher
 from compaction.spark.engine import SparkEngine, completed_tasks, no_progress
 from compaction.tasks.task import Order
+from compaction.verdict.audit_document import decode_audit
 from demo.embedded import REGION, EmbeddedAws
 from minutebook.clock import SystemClock
 from minutebook.compression import Compression
@@ -119,6 +120,13 @@ class Bench:
             tables.append(pq.read_table(pa.BufferReader(stored.body)))
         return pa.concat_tables(tables)
 
+    def codes(self) -> list[str]:
+        """Return the codes of the audit that the pointer names."""
+        publisher = Publisher(job_context(self._address).archive, DayFolder(self.out.prefix, DAY))
+        pointer = publisher.current().pointer
+        assert pointer is not None
+        return [about.code for about in decode_audit(publisher.audit(pointer) or b"").findings]
+
 
 @pytest.fixture
 def bench(embedded_aws: EmbeddedAws, bucket: str, engine: SparkEngine) -> Bench:
@@ -149,6 +157,25 @@ def test_a_clean_day_goes_from_s3_to_s3(bench: Bench) -> None:
     ]
     assert found == expected
     assert bench.compact(corpus).state == "already"
+
+
+def test_an_object_that_is_stored_again_is_told(bench: Bench, s3_client: "S3Client", bucket: str) -> None:
+    """CopyObject keeps the ETag: with the same metadata the day stays clean, with another one it does not."""
+    corpus = Corpus(DAY, shape=Shape(shards=3))
+    corpus.write(bench.storage)
+    assert bench.compact(corpus).verdict == "clean"
+    key, fields = corpus.shards[1].segments[3].key, corpus.shards[1].segments[3].fields
+    for more, expected in (({}, ("clean", "replaced")), ({"note": "edited"}, ("defects", "altered_object"))):
+        s3_client.copy_object(
+            Bucket=bucket,
+            Key=key,
+            CopySource={"Bucket": bucket, "Key": key},
+            Metadata=fields | more,
+            MetadataDirective="REPLACE",
+        )
+        done = bench.compact(corpus)
+        assert (done.state, done.verdict) == ("already", expected[0])
+        assert expected[1] in bench.codes()
 
 
 def test_spark_reads_the_days_that_the_pointers_name(engine: SparkEngine, tmp_path: Path) -> None:

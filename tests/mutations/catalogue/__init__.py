@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from tests.mutations.catalogue.altered import ALTERED
 from tests.mutations.catalogue.claims import CLAIMS
 from tests.mutations.catalogue.commit import COMMIT
 from tests.mutations.catalogue.evidence import EVIDENCE
@@ -12,4 +13,15 @@ from tests.mutations.catalogue.shards import SHARDS
 from tests.mutations.catalogue.verdicts import VERDICTS
 from tests.mutations.catalogue.watermarks import WATERMARKS
 
-MUTATIONS: Final = (*COMMIT, *SHARDS, *CLAIMS, *WATERMARKS, *EVIDENCE, *VERDICTS, *OPERATORS, *PUBLISHING, *LIVENESS)
+MUTATIONS: Final = (
+    *COMMIT,
+    *SHARDS,
+    *CLAIMS,
+    *WATERMARKS,
+    *EVIDENCE,
+    *VERDICTS,
+    *OPERATORS,
+    *PUBLISHING,
+    *LIVENESS,
+    *ALTERED,
+)
