@@ -42,6 +42,8 @@ NORMAL_LIFE: Final[Mapping[str, str]] = {
     "processor_started": "the daemon started a processor",
     "progress": "how far a processor is, for the supervisor's metrics; shown at `logLevel=debug` only",
     "day_goes_on": "an earlier run was ended before it had published; its finished tasks are reused",
+    "day_is_stale": "the published files are not made of the objects' present content, or lack lines that come back; "
+    "the day is written again",
     "publish_lost": "another run published the day meanwhile; the day is listed again",
     "published_ends_not_trusted": "a published day's list of last segments is damaged, or contradicts its manifest; "
     "names are listed instead",

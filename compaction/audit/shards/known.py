@@ -211,5 +211,5 @@ def _inventory(out: RetryingStorage, key: str) -> list[PublishedRow]:
     try:
         return [] if stored is None else list(decode_inventory(stored.body, key, _NEXT_STEP))
     except FormatError as exc:
-        structlog.get_logger().warning("published_inventory_not_read", reason=str(exc), next_step=_NEXT_STEP)
+        structlog.get_logger().warning("published_day_not_trusted", reason=str(exc), next_step=_NEXT_STEP)
         return []
