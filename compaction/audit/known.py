@@ -33,7 +33,14 @@ def with_known(context: JobContext, view: DayView, places: KnownPlaces) -> DayVi
             read_piece, dict.fromkeys(range(len(pieces)), argument), inventory.grouping.total
         )
         joins = {
-            number: JoinArgument(number, inventory.prefix, inventory.compression, bool(places.published))
+            number: JoinArgument(
+                number,
+                inventory.prefix,
+                inventory.compression,
+                bool(places.published),
+                places.out.address,
+                "" if places.present == places.published else places.present,
+            )
             for number in inventory.grouping.numbers
         }
         rows = rows.union(known, inventory.groups).repartition(join_known, joins, inventory.grouping.total)

@@ -29,7 +29,7 @@ from compaction.inventory.segments import (
     parse,
     with_history,
 )
-from compaction.parquet.plan import Task, raw_objects, single_groups
+from compaction.parquet.plan import RawObject, Task, raw_objects, single_groups
 from compaction.shard_groups.grouping import ShardGrouping
 from compaction.shard_groups.opened import open_in_task
 from compaction.shard_groups.port import DRIVER_GROUP, GroupValue, Values
@@ -77,12 +77,18 @@ class EarlierRows(NamedTuple):
 
 
 class JoinArgument(NamedTuple):
-    """What a group's rows are joined by. `is_published`: readers see the day, so that its contents are compared."""
+    """What a group's rows are joined by. `is_published`: readers see the day, so that its contents are compared.
+
+    `folder` at `out` is that of the present generation, where what is held of objects that went is stored: they may
+    come back. Empty: it is the published one, which holds it.
+    """
 
     group: int
     prefix: str
     compression: Compression | None
     is_published: bool
+    out: Address
+    folder: str
 
 
 class ReadArgument(NamedTuple):
@@ -126,6 +132,9 @@ def join_known(values: Values, argument: JoinArgument) -> Iterator[GroupValue]:
             published |= {row[0]: row for row in value.published}
         else:
             rows += value
+    gone = readings.keys() - {row.key for row in rows}
+    if gone and argument.is_published and argument.folder:
+        _keep_gone(argument, [readings[key] for key in sorted(gone)])
     yield (
         argument.group,
         [row._replace(known=_known(row, readings[row.key], published.get(row.key), argument)) for row in rows],
@@ -156,6 +165,23 @@ def is_sound(prefix: str, compression: Compression | None, reading: Reading) -> 
     row = make_row(prefix, ListedObject(facts.key, reading.size, reading.etag, reading.modified_ms))
     classified = classify(prefix, parse([(row, facts.metadata)]), {}, compression)
     return not classified.findings and not check_lines(classified.segments, {facts.key: facts})
+
+
+def _keep_gone(argument: JoinArgument, gone: Sequence[Sequence[EarlierReading]]) -> None:
+    """Store the last reading of each object that went, with what is held of its key."""
+    objects: list[RawObject] = []
+    facts: list[SegmentFacts] = []
+    for earlier in gone:
+        last = max(earlier, key=_age).reading
+        history = History(
+            _first_digest(earlier, [each for each in earlier if each.is_published], argument),
+            max(each.reading.facts.altered for each in earlier),
+        )
+        row = make_row(argument.prefix, ListedObject(last.facts.key, last.size, last.etag, last.modified_ms))
+        objects += raw_objects([row])
+        facts.append(with_history(last.facts, history))
+    task = Task(argument.group, tuple(single_groups(objects)))
+    keep_facts(open_in_task(argument.out), argument.folder, task, FinishedTask(None, tuple(facts), is_later=True))
 
 
 def _known(

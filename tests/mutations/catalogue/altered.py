@@ -114,4 +114,13 @@ ALTERED: Final = (
         ),
         tests=("test_facts_that_are_lost_do_not_clear_an_alteration",),
     ),
+    Mutation(
+        "give up what is held of an object that went",
+        Change(
+            "compaction.audit.shards.known:join_known",
+            "gone and argument.is_published and argument.folder",
+            "not rows",
+        ),
+        tests=("test_an_object_that_went_and_comes_back_is_compared",),
+    ),
 )

@@ -2,7 +2,7 @@
 
 import json
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 import pytest
@@ -56,6 +56,7 @@ def codes(desk: Desk) -> list[tuple[str, str]]:
 def store(desk: Desk, stored: Stored, hours_later: int) -> None:
     """Store a segment again, some hours after the day."""
     path = desk.raw / stored.key
+    path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(stored.body)
     path.with_name(path.name + METADATA_SUFFIX).write_text(json.dumps(stored.fields))
     desk.age_raw(stored.key, DAY.end_ms + hours_later * 3_600_000)
@@ -132,6 +133,26 @@ def test_an_alteration_goes_through_generations(tmp_path: Path, edit: Callable[[
         desk.archive_more()
         desk.compact(accept="known" if accepts else None)
         assert ("altered_object", "defect") in codes(desk)
+
+
+@pytest.mark.parametrize(("edit", "expected"), [(edit_metadata, "altered_object"), (None, "replaced")])
+def test_an_object_that_went_and_comes_back_is_compared(
+    tmp_path: Path, edit: Callable[[Stored], None] | None, expected: str
+) -> None:
+    """Its day was published without it, twice: what was held of it is never given up."""
+    desk = Desk(tmp_path)
+    desk.compact()
+    stored = segment(desk)
+    DirectoryStorage(desk.raw).delete([stored.key])
+    for _ in range(2):
+        desk.archive_more()
+        assert desk.compact(accept="it is lost").state == "published"
+    if edit is not None:
+        edit(stored)
+    store(desk, stored, 40)
+    done = desk.compact()
+    assert done.result is not None
+    assert [about.code for about in done.result.audit.findings if about.code != "late_minutes"] == [expected]
 
 
 def test_what_a_held_generation_saw_is_known_to_the_next(tmp_path: Path) -> None:
@@ -399,7 +420,7 @@ def unread(desk: Desk) -> list[str]:
     return [row.key for rows in groups.values() for row in rows if row.known is None or not row.known.written]
 
 
-def listed(values: list[list[ListedSegment]], _argument: None) -> list[ListedSegment]:
+def listed(values: Sequence[list[ListedSegment]], _argument: None) -> list[ListedSegment]:
     """Return a group's rows."""
     return [row for rows in values for row in rows]
 
