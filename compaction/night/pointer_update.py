@@ -52,7 +52,9 @@ class PointerUpdate:
         False: another run swapped the pointer meanwhile.
         """
         pointer = current.pointer
-        if pointer is None or pointer.verdict == audit.verdict or pointer.until != self._until:
+        if pointer is None or pointer.until != self._until:
+            return True
+        if (pointer.verdict, pointer.audit) == (audit.verdict, held.audit):
             return True
         try:
             manifest = self._publisher.manifest(pointer)
