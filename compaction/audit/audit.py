@@ -68,7 +68,7 @@ def audit_day(context: JobContext, day: Day, options: AuditOptions) -> DayResult
     except StoreError as exc:
         return conclusion.unreadable_result(context, day, options, exc)
     audit = conclusion.conclude(context, examined, options, None, compared.findings, compared.checks)
-    return DayResult(audit, examined.minutes)
+    return DayResult(audit, examined.minutes, examined.view.retention_ms)
 
 
 def is_in_motion(context: JobContext, examined: Examined) -> bool:

@@ -15,6 +15,7 @@ from compaction.audit.shards.minutes import Minutes
 from compaction.columns.columns import Columns
 from compaction.columns.verdict import judge_columns
 from compaction.inventory.day_objects import DayObjects
+from compaction.inventory.neighbours import LOOKBACK_DAYS
 from compaction.inventory.tombstones import damage_of
 from compaction.job.context import AuditOptions, JobContext
 from compaction.job.scope import is_settled
@@ -33,6 +34,7 @@ from compaction.verdict.audit_document import (
 )
 from compaction.verdict.exit_code import UNREAD
 from compaction.verdict.findings import Code, Finding, Severity, finding, ordered
+from minutebook.coverage.chain import Reason
 from minutebook.errors import StoreError
 from minutebook.format.day import Day
 from minutebook.format.minute import iso_time
@@ -53,6 +55,10 @@ BY_LINES: Final = frozenset(
 )
 """Codes that only reading lines can find: not asked at level inventory."""
 _BY_EVENT_ID: Final = frozenset({Code.PRODUCER_DUPLICATE, Code.ID_CONFLICT})
+_BY_MORE_SHARDS: Final = _BY_EVENT_ID | {Code.DROPPED_WITHOUT_ORIGINAL, Code.MISSING_SHARD}
+"""Codes that need all shards of the day: the other records may be in another one."""
+AGAIN: Final = "seen-again/"
+"""Where a rewrite that shows a finding again writes, beside nothing that anybody reads."""
 _BY_STREAM: Final = frozenset({Code.MISSING_IN_ARCHIVE, Code.NOT_IN_STREAM})
 _BY_HISTORY: Final = frozenset({Code.ALTERED_OBJECT, Code.REPLACED})
 _ELSEWHERE: Final = frozenset({Code.LATE_MINUTES, Code.EXPIRED_DAY, Code.UNFIT_PAYLOAD, Code.TABLE_CONFLICT})
@@ -61,10 +67,11 @@ _STATUS: Final[dict[Severity, CheckStatus]] = {"defect": "fail", "unknown": "unk
 
 
 class DayResult(NamedTuple):
-    """The audit, and what the report's pictures are drawn from."""
+    """The audit, each shard's minutes for the report, and how long the stream keeps a record (None: not known)."""
 
     audit: Audit
     minutes: Mapping[str, Minutes]
+    retention_ms: int | None = None
 
 
 class WorkDone(NamedTuple):
@@ -140,7 +147,8 @@ def conclude(
     checks = _checks(options.level, examined, all_findings, equation, further_checks)
     checks += [*examined.producers.checks, *further_checks]
     checks += _unfinished(inventory, now_ms)
-    findings = tuple(_reproducible(finding, inventory.day, options) for finding in ordered(all_findings))
+    reproducible = _Reproducible(options, inventory.day, inventory.until_ms, _shards_beside_others(all_findings))
+    findings = tuple(map(reproducible.with_command, ordered(all_findings)))
     return Audit(
         schema=SCHEMA,
         rules=RULES,
@@ -211,7 +219,7 @@ def expired_result(context: JobContext, day: Day, options: AuditOptions) -> DayR
     if damage is not None:
         findings.append(finding(Code.UNREADABLE_OBJECT, damage, severity="unknown", keys=[key]))
     check = AuditCheck(id=Code.EXPIRED_DAY.value, status="unknown", message=message)
-    return _unjudged(context, day, options, *(_reproducible(about, day, options) for about in findings), check=check)
+    return _unjudged(context, day, options, *map(_Reproducible(options, day).with_command, findings), check=check)
 
 
 def _unjudged(
@@ -325,11 +333,46 @@ def _check(code: Code, hits: Sequence[Finding], *, is_asked: bool) -> AuditCheck
     return AuditCheck(id=code.value, status="pass" if is_asked else "not_asked")
 
 
-def _reproducible(about: Finding, day: Day, options: AuditOptions) -> Finding:
-    words = [options.command, "--date", str(day), "--level", options.level]
-    # A copy's original may be in another shard: that finding comes again only when all shards are read.
-    if about.shard and about.code not in _BY_EVENT_ID:
-        words += ["--shard", about.shard]
-    if about.code in _BY_EVENT_ID and options.event_id is not None:
-        words += ["--event-id", shlex.quote(options.event_id)]
-    return msgspec.structs.replace(about, reproduce=" ".join(words))
+class _Reproducible(NamedTuple):
+    """How a run is repeated. `until_ms`: its scope ends there. `wide`: shards that must be read with all others."""
+
+    options: AuditOptions
+    day: Day
+    until_ms: int | None = None
+    wide: frozenset[str] = frozenset()
+
+    def with_command(self, about: Finding) -> Finding:
+        """Return the finding with the command line that finds it again.
+
+        Without one where none can: late and replaced objects are those of a comparison with what readers saw before.
+        """
+        options = self.options
+        scope = ["--date", str(self.day), *([] if self.until_ms is None else ["--so-far", iso_time(self.until_ms)])]
+        if about.code == Code.ALTERED_OBJECT and about.severity == "defect":  # it keeps the day from being published
+            return msgspec.structs.replace(about, reproduce=" ".join([options.publish, *scope]))
+        if about.code == Code.LATE_MINUTES or about.code in _BY_HISTORY:
+            return about
+        if about.code == Code.UNFIT_PAYLOAD:  # a rewrite alone reads payloads, and has nothing to do where they are
+            return msgspec.structs.replace(about, reproduce=" ".join([options.rewrite, *scope, "--out", AGAIN]))
+        words = [options.command, *scope, "--level", options.level]
+        if options.sample_minutes is not None:
+            words += ["--sample", str(options.sample_minutes)]
+        if options.lookback_days != LOOKBACK_DAYS:
+            words += ["--lookback", str(options.lookback_days)]
+        if about.code in _BY_EVENT_ID and options.event_id is not None:
+            words += ["--event-id", shlex.quote(options.event_id)]
+        is_alone = about.shard is not None and about.shard not in self.wide and about.code not in _BY_MORE_SHARDS
+        shard = about.shard if is_alone else options.shard
+        if shard is not None:
+            words += ["--shard", shlex.quote(shard)]
+        return msgspec.structs.replace(about, reproduce=" ".join(words))
+
+
+def _shards_beside_others(findings: Sequence[Finding]) -> frozenset[str]:
+    """Return the shards that are judged by others, too, because their objects or their descent are mixed up."""
+    return frozenset(
+        about.shard
+        for about in findings
+        if about.shard is not None
+        and (Reason.CIRCLE in about.reasons or any(f"/{about.shard}/" not in key for key in about.keys))
+    )

@@ -52,6 +52,7 @@ class KnownPlaces(NamedTuple):
 class DayView(NamedTuple):
     """The view. `judged_from_ms` is the service's time before it was taken.
 
+    `retention_ms` is how long the stream keeps a record now; None: it could not be asked.
     `duplicates` is the digest of the dropped duplicates that are kept of the scope. `stream` are the shards that
     ListShards and KCL's table name; `checks` say what could not be asked. `known` is where earlier readings of the
     objects were looked for; None: they were not.
@@ -65,6 +66,7 @@ class DayView(NamedTuple):
     stream: Stream = Stream()
     checks: tuple[AuditCheck, ...] = ()
     known: KnownPlaces | None = None
+    retention_ms: int | None = None
 
 
 def view_day(context: JobContext, day: Day, until_ms: int | None, shard: str | None = None) -> DayView:
@@ -77,14 +79,16 @@ def view_day(context: JobContext, day: Day, until_ms: int | None, shard: str | N
     markers = read_markers(context.archive, prefix, days)
     if markers.application is not None:
         checkpoints = checkpoints.believed(markers.application.application)
-    stream, checks = _stream(context, checkpoints, markers)
+    stream, checks, retention_ms = _stream(context, checkpoints, markers)
     grouping = grouping_of(markers.shards, context.sizes.shards)
     inventory = list_into_groups(context, day, until_ms, shard, grouping)
     if markers.application is not None:
         inventory = inventory._replace(compression=markers.application.compression)
     end_ms = day.end_ms if until_ms is None else until_ms
     duplicates = duplicates_digest(context.archive, prefix, day, end_ms // MINUTE_MS)
-    return DayView(checkpoints, markers.only(shard), inventory, judged_from_ms, duplicates, stream, checks)
+    return DayView(
+        checkpoints, markers.only(shard), inventory, judged_from_ms, duplicates, stream, checks, retention_ms
+    )
 
 
 def list_into_groups(
@@ -97,17 +101,17 @@ def list_into_groups(
 
 def _stream(
     context: JobContext, checkpoints: Checkpoints, markers: ArchiveMarkers
-) -> tuple[Stream, tuple[AuditCheck, ...]]:
+) -> tuple[Stream, tuple[AuditCheck, ...], int | None]:
     """Ask which shards there are. A stream that cannot be asked is no error: the markers name them, too."""
     leased = Stream(leased=checkpoints.rows)
     if context.shards is None or markers.application is None:
-        return leased, ()
+        return leased, (), None
     try:
         listed = context.shards()
     except (StreamRefused, StreamUnavailable) as exc:
-        return leased, (AuditCheck(id="stream_listed", status="warning", message=str(exc)),)
+        return leased, (AuditCheck(id="stream_listed", status="warning", message=str(exc)),), None
     application = markers.application
     if (listed.arn, listed.created_ms) != (application.stream_arn, application.stream_created_ms):
         message = f"the prefix belongs to {application.stream_arn}, and the stream is {listed.arn}"
-        return leased, (AuditCheck(id="stream_listed", status="warning", message=message),)
-    return leased._replace(listed=listed.rows, closed=listed.closed), ()
+        return leased, (AuditCheck(id="stream_listed", status="warning", message=message),), None
+    return leased._replace(listed=listed.rows, closed=listed.closed), (), listed.retention_ms

@@ -1,6 +1,7 @@
 """`minutebook audit` and `minutebook compact`: read the settings, wire, run, show."""
 
 import importlib.metadata
+import shlex
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
@@ -246,16 +247,29 @@ def _audit_options(
     so_far_ms: int | None,
 ) -> AuditOptions:
     """Return the audit options that both commands have."""
+    rewrite = publish = settings.compact_command
+    if isinstance(request, CompactRequest):
+        rewrite += _given(request, "columns", "event_time", "event_window")
+        publish = rewrite + _given(request, "out", "iceberg", "iceberg_catalog")
+    place = request.out if isinstance(request, CompactRequest) else request.published
     return AuditOptions(
         lookback_days=request.lookback_days,
         stream=settings.stream_name,
         application=settings.application_name,
-        command=settings.audit_command,
+        command=settings.audit_command + ("" if place is None else f" --published {shlex.quote(place)}"),
+        rewrite=rewrite,
+        publish=publish,
         event_id=event_id,
         numbers=settings.numbers,
         published=published,
         so_far_ms=so_far_ms,
     )
+
+
+def _given(request: CompactRequest, *names: str) -> str:
+    """Return options as they were given, for a command line that repeats them."""
+    values = {name.replace("_", "-"): getattr(request, name) for name in names}
+    return "".join(f" --{name} {shlex.quote(str(value))}" for name, value in values.items() if value is not None)
 
 
 def _show_plan(run: DaysRun, day: Day, plan: dry_run.DryRun, _seconds: float) -> DayRow:

@@ -104,8 +104,10 @@ class JobContext(NamedTuple):
 
 
 class AuditOptions(NamedTuple):
-    """The options of an audit. `command` is the command line that a finding repeats.
+    """The options of an audit.
 
+    `command` is the command line that findings repeat; `rewrite` that of a compaction with the same columns, and
+    `publish` with the same place and table, too.
     `event_id` is the path of the id that producers give an event; None: producer duplicates are not looked for.
     `numbers`: by what watermarks dropped records; None: these are not compared with the records that were kept.
     `published` is where days are published: the ids of an expired day before are read there. A rewrite leaves
@@ -120,6 +122,8 @@ class AuditOptions(NamedTuple):
     stream: str = ""
     application: str = ""
     command: str = "minutebook audit FILE.properties"
+    rewrite: str = "minutebook compact FILE.properties"
+    publish: str = "minutebook compact FILE.properties"
     event_id: str | None = None
     numbers: NumberPaths | None = None
     published: StorePrefix | None = None

@@ -43,7 +43,15 @@ class JobSettings(ArchiveSettings):
     @property
     def audit_command(self) -> str:
         """The command line that audits this archive, without options."""
-        return " ".join(["minutebook", "audit", *([] if self.path is None else [shlex.quote(self.path)])])
+        return self._command("audit")
+
+    @property
+    def compact_command(self) -> str:
+        """The command line that publishes days of this archive, without options."""
+        return self._command("compact")
+
+    def _command(self, name: str) -> str:
+        return " ".join(["minutebook", name, *([] if self.path is None else [shlex.quote(self.path)])])
 
     @property
     def stream(self) -> StreamAddress:

@@ -21,13 +21,19 @@ from minutebook.published.schema import SCHEMA
 
 
 class PointerUpdate:
-    """The pointer of one day, for one run. `until`: the run judges the day before that time; None: the whole day."""
+    """The pointer of one day, for one run. `until`: the run judges the day before that time; None: the whole day.
 
-    def __init__(self, publisher: Publisher, new_id: IdSource, event_id: str | None, until: str | None) -> None:
+    `again` is the command line that does the same again.
+    """
+
+    def __init__(
+        self, publisher: Publisher, new_id: IdSource, event_id: str | None, until: str | None, again: str
+    ) -> None:
         self._publisher = publisher
         self._new_id = new_id
         self._event_id = event_id
         self._until = until
+        self._again = again
 
     def swap(
         self, manifest: Manifest, current: Current, written_at: str, judged: PointerVerdict | None = None
@@ -70,7 +76,7 @@ class PointerUpdate:
 
         Where another run has published meanwhile, it does this for its own audit.
         """
-        audit = judged.audit if commit is None else _with_conflicts(judged.audit, commit)
+        audit = judged.audit if commit is None else _with_conflicts(judged.audit, commit, self._again)
         if audit == judged.audit:
             return audit
         current, folder = self._publisher.current(), self._publisher.folder
@@ -82,9 +88,9 @@ class PointerUpdate:
         return audit
 
 
-def _with_conflicts(audit: Audit, commit: TableCommit) -> Audit:
+def _with_conflicts(audit: Audit, commit: TableCommit, again: str) -> Audit:
     """Return the audit with the conflicts of a commit, in the place of those of an earlier one."""
-    conflicts = [_conflict_finding(commit.table, conflict, audit) for conflict in commit.conflicts]
+    conflicts = [_conflict_finding(commit.table, conflict, audit, again) for conflict in commit.conflicts]
     others = [about for about in audit.findings if about.code != Code.TABLE_CONFLICT]
     if not conflicts and len(others) == len(audit.findings):
         return audit
@@ -95,7 +101,7 @@ def _with_conflicts(audit: Audit, commit: TableCommit) -> Audit:
     return msgspec.structs.replace(audit, findings=tuple(ordered([*others, *conflicts])), checks=checks)
 
 
-def _conflict_finding(table: str, conflict: Conflict, audit: Audit) -> Finding:
+def _conflict_finding(table: str, conflict: Conflict, audit: Audit, again: str) -> Finding:
     first = _first_value(conflict, audit)
     where = "no row has a value in it" if first is None else "the first row with a value is named"
     return Finding(
@@ -106,6 +112,7 @@ def _conflict_finding(table: str, conflict: Conflict, audit: Audit) -> Finding:
         shard=None if first is None else first.shard,
         minute=None if first is None else first.minute or None,
         positions=() if first is None else (first.position,),
+        reproduce=again,
         conflict=ColumnConflict(
             table=table, column=conflict.column, table_type=conflict.has, day_type=conflict.comes
         ),

@@ -213,7 +213,9 @@ class _Run:
         self._folder = DayFolder(options.out.prefix, day)
         self._publisher = Publisher(out, self._folder)
         self._log = structlog.get_logger().bind(day=self._folder.name)
-        self._pointer = PointerUpdate(self._publisher, context.new_id, audit.event_id, self._until)
+        so_far = "" if self._until is None else f" --so-far {self._until}"
+        again = f"{audit.publish} --date {day}{so_far}"
+        self._pointer = PointerUpdate(self._publisher, context.new_id, audit.event_id, self._until, again)
 
     def attempt(self, *, is_last: bool) -> Compacted | None:
         """Do what the table at the head says; None when another run published meanwhile, or the day changed."""
@@ -421,7 +423,7 @@ class _Run:
             event_id=options.event_id,
             columns=None if columns is None else columns.types,
         )
-        return manifest, DayResult(audit, examined.minutes), examined
+        return manifest, DayResult(audit, examined.minutes, examined.view.retention_ms), examined
 
     def _store(self, view: _View, manifest: Manifest, audit: Audit, examined: Examined) -> None:
         """Store the inventory, the ends of the chains and the audit, then the manifest."""

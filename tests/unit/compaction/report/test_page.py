@@ -17,7 +17,7 @@ from compaction.report.trend import Trend, TrendDay
 from compaction.verdict.audit_document import Audit, Shard
 from compaction.verdict.findings import Code, Finding, Severity, finding, ordered
 from minutebook.format.day import MINUTES_A_DAY, Day
-from minutebook.format.minute import minute_text
+from minutebook.format.minute import iso_time, minute_text
 from minutebook.store.places import open_storage
 from minutebook.store.storage import Address
 from tests.corpus.auditing import job_context
@@ -52,7 +52,8 @@ def test_the_page_asks_for_nothing(page: str) -> None:
     """No script, style sheet, font or picture is fetched; a policy in the page forbids it, too."""
     assert "default-src 'none'" in page
     assert not re.findall(r"<(?:script|link|iframe|object|embed)\b", page)
-    assert not [url for url in re.findall(r"(?:src|href)=\"([^\"]+)\"", page) if not url.startswith(("#", "data:"))]
+    neighbours = re.compile(r"#|data:|audit-\d{4}-\d\d-\d\d\.html$")  # followed by a click alone
+    assert not [url for url in re.findall(r"(?:src|href)=\"([^\"]+)\"", page) if not neighbours.match(url)]
     assert not re.findall(r"url\((?!#)", page)
 
 
@@ -224,3 +225,47 @@ def test_it_names_the_generation_and_the_last_days(large_page: str) -> None:
     assert "Published is generation <code>0123456789abcdef</code>" in large_page
     assert "The last days" in large_page
     assert "2026-11-08" in large_page
+
+
+def test_it_links_the_reports_beside_it(page: str) -> None:
+    """Those of the day before and the day behind, by the names under which they are written; nothing is fetched."""
+    assert re.findall(r'<a href="([^"]+)">', page) == ["audit-2026-11-19.html", "audit-2026-11-21.html"]
+
+
+def test_each_finding_names_what_to_do_about_it(page: str) -> None:
+    """By the page of this version, which needs no network."""
+    assert "minutebook docs how-to/findings broken_chain" in page
+    assert "minutebook docs how-to/findings unproven_end" in page
+
+
+HOUR_MS = 3_600_000
+
+
+@pytest.mark.parametrize(
+    ("retention_ms", "hours", "told"),
+    [
+        (24 * HOUR_MS, 0.5, "can prove all of it until 2026-11-21T12:00:00.000Z, and its end until 2026-11-21T13:"),
+        (24 * HOUR_MS, 12.5, "A part of it has left the stream. Level stream can prove its end until 2026-11-21T13:"),
+        (24 * HOUR_MS, 13.5, "The stream held it until 2026-11-21T13:00:00.000Z"),
+        (None, 0.5, "How long the stream keeps records could not be asked"),
+    ],
+)
+def test_what_is_unproven_says_until_when_it_can_be_repaired(
+    retention_ms: int | None, hours: float, told: str
+) -> None:
+    """By the stream's retention: all of a time, or its end, or nothing any more."""
+    gap = finding(Code.UNCOVERED, "not proven", severity="unknown", shard="shardId-000000000000")
+    noon_ms = DAY.begin_ms + 12 * HOUR_MS
+    gap = msgspec.structs.replace(gap, begins=iso_time(noon_ms), until=iso_time(noon_ms + HOUR_MS))
+    now_ms = DAY.end_ms + int(hours * HOUR_MS)
+    audit = msgspec.structs.replace(
+        _audit([shard_row(0)], 0), audited_at=iso_time(now_ms), verdict="unknown", findings=(gap,)
+    )
+    assert told in " ".join(render_page(DayResult(audit, {}, retention_ms)).split())
+
+
+def test_what_is_wrong_is_not_repaired_by_time() -> None:
+    """A defect has no such sentence, and neither has an unknown of which no time is known."""
+    gap = finding(Code.BROKEN_CHAIN, "a gap", shard="shardId-000000000000")
+    audit = msgspec.structs.replace(_audit([shard_row(0)], 0), findings=(gap,))
+    assert "the stream" not in render_page(DayResult(audit, {}, 24 * HOUR_MS)).lower().split("findings")[1]
