@@ -52,10 +52,10 @@ class KnownPlaces(NamedTuple):
 class DayView(NamedTuple):
     """The view. `judged_from_ms` is the service's time before it was taken.
 
-    `retention_ms` is how long the stream keeps a record now; None: it could not be asked.
     `duplicates` is the digest of the dropped duplicates that are kept of the scope. `stream` are the shards that
     ListShards and KCL's table name; `checks` say what could not be asked. `known` is where earlier readings of the
-    objects were looked for; None: they were not.
+    objects were looked for; None: they were not. `retention_ms` is how long the stream keeps a record now; None: it
+    could not be asked.
     """
 
     checkpoints: Checkpoints
@@ -86,9 +86,8 @@ def view_day(context: JobContext, day: Day, until_ms: int | None, shard: str | N
         inventory = inventory._replace(compression=markers.application.compression)
     end_ms = day.end_ms if until_ms is None else until_ms
     duplicates = duplicates_digest(context.archive, prefix, day, end_ms // MINUTE_MS)
-    return DayView(
-        checkpoints, markers.only(shard), inventory, judged_from_ms, duplicates, stream, checks, retention_ms
-    )
+    evidence = (checkpoints, markers.only(shard), inventory, judged_from_ms, duplicates)
+    return DayView(*evidence, stream, checks, retention_ms=retention_ms)
 
 
 def list_into_groups(
