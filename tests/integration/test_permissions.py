@@ -15,6 +15,7 @@ from compaction.commands.audit_and_compact import _checkpoints, run_audit
 from compaction.job.context import AuditOptions, JobContext
 from compaction.job.request import AuditRequest
 from compaction.job.settings import JobSettings, load_job_settings
+from compaction.night.due import DueDay, find_due
 from compaction.night.rewrite import CompactOptions, compact_day
 from compaction.stream.kinesis import ArchivedStream
 from consumer.daemon.start import settle_start, stream_of
@@ -187,14 +188,20 @@ def test_audit_against_the_stream(home: Home, kinesis_client: "KinesisClient") -
 
 
 def test_compact(home: Home) -> None:
-    """A day is published, replaced and swept; a large file goes in pieces, and one is given up."""
+    """A night looks at what is due, also beside an expired day; a day is published, replaced and swept.
+
+    A large file goes in pieces, and one is given up.
+    """
     day = Day(TODAY - 2)
     scene = home.begin()
     scene.segment(SHARD, day.first_minute)
+    home.store.put_if_absent(f"{PREFIX}_expired/{day.shift(-1)}.json", b"{}", {}, "application/json")
     with hearing(home.names) as heard:
+        assert _due(home, day, _CLOCK).why == "it is not published"
         for number, days in enumerate((0, 10, 20)):
             _compact(home, day, ManualClock(_CLOCK.now_ms() + days * DAY_MS))
             if number == 0:
+                assert _due(home, day, _CLOCK).pointer == "accepted"
                 scene.segment(SHARD, day.first_minute + 1)
         storage = open_storage(home.address)
         for number, finish in enumerate(("close", "abort")):
@@ -212,6 +219,14 @@ def _compact(home: Home, day: Day, clock: Clock) -> None:
     out = StorePrefix(home.address, f"{PREFIX}_parquet/")
     options = AuditOptions(stream=settings.stream_name, application=settings.application_name, published=out)
     compact_day(context, context.open(out.address), day, CompactOptions(options, out, accept="known"))
+
+
+def _due(home: Home, day: Day, clock: Clock) -> DueDay:
+    """Return what a night finds due of a day."""
+    settings = load_job_settings(home.file, {})
+    out = StorePrefix(home.address, f"{PREFIX}_parquet/")
+    due = find_due(_context(home, settings, clock), out, AuditOptions(published=out), 14)
+    return {each.day: each for each in due.days}[day]
 
 
 def _context(home: Home, settings: JobSettings, clock: Clock) -> JobContext:

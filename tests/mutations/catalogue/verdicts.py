@@ -221,6 +221,21 @@ VERDICTS: Final = (
         tests=("test_a_day_that_is_not_settled_is_unknown",),
     ),
     Mutation(
+        "see a finding of a part of a day again in the whole day",
+        Change("compaction.audit.conclusion:_Reproducible.with_command", "self.until_ms is None", "True"),
+        tests=("test_a_part_of_a_day_is_seen_again_as_that_part",),
+    ),
+    Mutation(
+        "see a finding again in one shard where another one is part of it",
+        Change("compaction.audit.conclusion:_shards_beside_others", "f'/{about.shard}/' not in key", "False"),
+        tests=("test_what_is_mixed_up_between_shards_is_seen_again",),
+    ),
+    Mutation(
+        "count no day as open that failed",
+        Change("compaction.night.days.run:_is_open", "row.pointer not in _SETTLED", "False"),
+        tests=("test_a_day_that_is_neither_clean_nor_accepted_is_open",),
+    ),
+    Mutation(
         "audit another stream's archive",
         Change(
             "minutebook.owner:read_owned",

@@ -14,10 +14,13 @@ from compaction.job.context import AuditOptions
 from compaction.report.folding import SHARDS_SHOWN, clip, fold_shards, group_findings, visible_text
 from compaction.report.page import render_page
 from compaction.report.trend import Trend, TrendDay
+from compaction.stream.kinesis import ListedShards
 from compaction.verdict.audit_document import Audit, Shard
 from compaction.verdict.findings import Code, Finding, Severity, finding, ordered
+from minutebook.errors import StreamUnavailable
 from minutebook.format.day import MINUTES_A_DAY, Day
 from minutebook.format.minute import iso_time, minute_text
+from minutebook.owner import read_application
 from minutebook.store.places import open_storage
 from minutebook.store.storage import Address
 from tests.corpus.auditing import job_context
@@ -269,3 +272,24 @@ def test_what_is_wrong_is_not_repaired_by_time() -> None:
     gap = finding(Code.BROKEN_CHAIN, "a gap", shard="shardId-000000000000")
     audit = msgspec.structs.replace(_audit([shard_row(0)], 0), findings=(gap,))
     assert "the stream" not in render_page(DayResult(audit, {}, 24 * HOUR_MS)).lower().split("findings")[1]
+
+
+@pytest.mark.parametrize("is_listed", [True, False])
+def test_the_retention_is_that_of_the_stream_where_it_can_be_asked(tmp_path: Path, is_listed: bool) -> None:  # noqa: FBT001 - a case
+    """Not a default: a stream that keeps records for a year can prove a day for that long."""
+    corpus = Corpus(DAY)
+    unproven_end(corpus, corpus.shards[1], 0)
+    corpus.write(open_storage(Address(None, str(tmp_path))))
+
+    def listed() -> ListedShards:
+        if not is_listed:
+            raise StreamUnavailable("503")
+        record = read_application(context.archive, context.place.prefix)
+        assert record is not None
+        return ListedShards(record.stream_arn, record.stream_created_ms, (), frozenset(), 8760 * HOUR_MS)
+
+    context = job_context(tmp_path, corpus.checkpoints)._replace(shards=listed)
+    result = audit_day(context, DAY, AuditOptions(level="inventory"))
+    assert result.retention_ms == (8760 * HOUR_MS if is_listed else None)
+    told = "keeps records for 8760 hours" if is_listed else "could not be asked"
+    assert told in " ".join(render_page(result).split())
