@@ -77,7 +77,7 @@ class CompactOptions(NamedTuple):
 class Compacted(NamedTuple):
     """The outcome of a compaction: `published`, `already` (the same rows), `held` (not published, see `reason`).
 
-    `result` is None when no line was read. `done` are the steps that changed something, or that found nothing to do.
+    `result` is None when the verdict and what it rests on are as they were. `done` are the steps that changed something, or that found nothing to do.
     `swept` counts deleted old files. `table` is the commit to the Iceberg table, where one was named; `table_error`
     says why there is none. `accepted` is the reason of a person who accepted what is wrong or unproven.
     """
@@ -359,15 +359,17 @@ class _Run:
                 written_at=self._context.now(),
             )
             self._store(view, manifest, audit, rejudged.examined)
+        result: DayResult | None = None
         if (pointer.verdict, pointer.audit) != judged or manifest != published.manifest:
             self._publisher.put_audit(key, encode_audit(audit))
             if not self._pointer.swap(manifest, view.current, pointer.written_at, judged):
                 return None
+            result = DayResult(audit, rejudged.examined.minutes, view.day.retention_ms)
         self._publisher.write_symlinks()
         settled = self._settle()
         self._pointer.add_conflicts(manifest, rejudged._replace(audit=audit), settled.table)
         done: tuple[Step, ...] = ("judged again", *_verdict_step(pointer, audit.verdict, until=self._until))
-        return _compacted("already", manifest, audit, done, settled)
+        return _compacted("already", manifest, audit, done, settled, result)
 
     def _complete(self, audit: Audit, examined: Examined, view: _View, before: Audit | None) -> Audit:
         """Return the audit with what it rests on, and with a person's decision if that was given or still holds."""
