@@ -58,7 +58,7 @@ def _scene(aws: EmbeddedAws, folder: Path) -> Shell:
     shell = Shell(aws, _BUCKET, folder)
     corpus = Corpus(_DAY)
     store = open_storage(shell.address)
-    corpus.write(store)
+    shell.archive(corpus)
     store_checkpoints(aws.dynamodb_client(), _BUCKET, corpus)
     store.put_if_absent("code/my.properties", shell.file.read_bytes(), {}, "text/plain")
     return shell

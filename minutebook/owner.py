@@ -3,6 +3,9 @@
 Shard ids repeat between streams. With the prefix of another stream the writer would take its segments for our
 records, and the audit would judge and publish them as ours, so every command checks the owner first. Commands that
 talk to Kinesis compare the stream's ARN and creation time (`check_stream`), all others its name (`read_owned`).
+
+The record also names the application that began the archive. The checkpoints of another one say nothing of this
+archive, so commands that publish, delete or write leases refuse it (`check_application`); `audit` and `cat` go on.
 """
 
 import re
@@ -51,10 +54,13 @@ def read_application(store: RetryingStore, prefix: str, *, must_exist: bool = Fa
     return store.read(key, lambda stored: decode_marker(stored.body, ApplicationRecord, key), must_exist=must_exist)
 
 
-def read_owned(store: RetryingStore, prefix: str, owner: StreamOwner) -> ApplicationRecord | None:
+def read_owned(
+    store: RetryingStore, prefix: str, owner: StreamOwner, *, application: str = ""
+) -> ApplicationRecord | None:
     """Return the prefix's application record; raises SafetyRefusal if the prefix belongs to another stream.
 
-    None if the record is missing or does not parse: the audit reports both.
+    With `application`, also if another one began the archive. None if the record is missing or does not parse: the
+    audit reports both.
     """
     try:
         record = read_application(store, prefix, must_exist=True)
@@ -69,7 +75,25 @@ def read_owned(store: RetryingStore, prefix: str, owner: StreamOwner) -> Applica
             + (f" of account {owner.account}" if owner.account else ""),
             next_step="correct streamName, regionName, minutebook.bucket or minutebook.prefix: they name two streams",
         )
+    if application:
+        check_application(record, application, prefix)
     return record
+
+
+def disbelief(begun_by: str, application: str) -> str:
+    """Return why the checkpoints of `application` do not count for an archive; empty: it has begun it."""
+    if application == begun_by:
+        return ""
+    return f"the archive was begun by the application {begun_by}: the checkpoints of {application} are not believed"
+
+
+def check_application(record: ApplicationRecord, application: str, prefix: str) -> None:
+    """Raise SafetyRefusal unless this application began the archive."""
+    if why := disbelief(record.application, application):
+        raise SafetyRefusal(
+            f"prefix {prefix!r}: {why}",
+            next_step="correct applicationName, minutebook.bucket or minutebook.prefix: they name two applications",
+        )
 
 
 def check_stream(record: ApplicationRecord, stream: DescribedStream, prefix: str) -> None:

@@ -13,6 +13,7 @@ from minutebook.coverage.topology import ShardRow, hash_range_of
 from minutebook.errors import FormatError
 from minutebook.format.keys import check_shard_id
 from minutebook.format.position import Position, is_sequence_number
+from minutebook.owner import disbelief
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -34,12 +35,8 @@ class Checkpoints(NamedTuple):
 
         Another application's table tells the progress of that application, mostly in another archive.
         """
-        if begun_by == self.application or not self.application:
-            return self
-        why = (
-            f"the archive was begun by the application {begun_by}: the lease table of {self.application} is not asked"
-        )
-        return Checkpoints({}, why)
+        why = disbelief(begun_by, self.application) if self.application else ""
+        return Checkpoints({}, why) if why else self
 
 
 def read_checkpoints(client: "DynamoDBClient", table: str) -> Checkpoints:
@@ -57,7 +54,7 @@ def read_checkpoints(client: "DynamoDBClient", table: str) -> Checkpoints:
                 return Checkpoints(by_shard, rows=tuple(rows), application=table)
             request["ExclusiveStartKey"] = answer["LastEvaluatedKey"]
     except (ClientError, BotoCoreError) as exc:
-        return Checkpoints({}, f"the lease table {table} cannot be read: {exc}")
+        return Checkpoints({}, f"the lease table {table} cannot be read: {exc}", application=table)
 
 
 def _is_lease(row: Mapping[str, Any]) -> bool:

@@ -42,7 +42,8 @@ class DryRun(msgspec.Struct, frozen=True, kw_only=True):
 def plan_dry_run(context: JobContext, day: Day, requested: CompactOptions) -> DryRun:
     """Return what a run would do with the day; raises as `compact_day` does."""
     options, out, prefix = requested.audit, requested.out, context.place.prefix
-    application, now_ms = read_owned(context.archive, prefix, context.owner), context.clock.now_ms()
+    application = read_owned(context.archive, prefix, context.owner, application=options.application)
+    now_ms = context.clock.now_ms()
     until_ms = scope_end(day, options.so_far_ms, now_ms)
     judged_scope(day, application, now_ms, until_ms)
     source, grouping = LocalGroupSource(context.engine), ShardGrouping()

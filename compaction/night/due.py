@@ -80,10 +80,10 @@ class _Read(NamedTuple):
 def find_due(context: JobContext, out: StorePrefix, options: AuditOptions, window: int) -> Due:
     """Look at the last `window` settled days of the archive, and at those before them.
 
-    Raises SafetyRefusal if the prefix belongs to another stream.
+    Raises SafetyRefusal if the prefix belongs to another stream or application.
     """
     prefix, now_ms = context.place.prefix, context.clock.now_ms()
-    application = read_owned(context.archive, prefix, context.owner)
+    application = read_owned(context.archive, prefix, context.owner, application=options.application)
     newest = day_of_ms(now_ms).shift(-1)
     newest = newest if is_settled(newest, now_ms) else newest.shift(-1)
     oldest = _oldest(context, application, newest)

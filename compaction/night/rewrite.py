@@ -103,11 +103,12 @@ def compact_day(context: JobContext, out: RetryingStorage, day: Day, options: Co
     """Rewrite, audit and publish one day, or a part of it unless the whole day is published.
 
     Raises:
-        SafetyRefusal: the prefix belongs to another stream; the raw objects of the day were expired; or other runs
-            published the day in each attempt.
+        SafetyRefusal: the prefix belongs to another stream or application; the raw objects of the day were expired;
+            or other runs published the day in each attempt.
         SettingsError: the day ended before the archive begins, or none of it can be judged yet.
     """
-    application, now_ms = read_owned(context.archive, context.place.prefix, context.owner), context.clock.now_ms()
+    prefix, begun_by, now_ms = context.place.prefix, options.audit.application, context.clock.now_ms()
+    application = read_owned(context.archive, prefix, context.owner, application=begun_by)
     until_ms = scope.scope_end(day, options.audit.so_far_ms, now_ms)
     scope.judged_scope(day, application, now_ms, until_ms)
     if until_ms is not None:

@@ -84,6 +84,8 @@ def show_audit(audit: Audit, console: TerminalConsole) -> None:
             console.print(f"could not check {check.id}: {check.message}")
         elif check.id == "stream_sample":
             console.print(f"a sample: {check.message}")
+        elif check.id == "lease_table":
+            console.print(check.message, soft_wrap=True)
     rows = "" if equation.compacted is None else f", {equation.compacted:,} rows in Parquet"
     if equation.restored:
         rows += f", {equation.restored:,} of them brought back"

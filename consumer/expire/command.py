@@ -29,7 +29,7 @@ from minutebook.format.record import decode_dropped_line, original_of
 from minutebook.format.segment import inflate
 from minutebook.index.names import ArchiveIndex
 from minutebook.logs import configure_logging
-from minutebook.owner import check_stream, read_application
+from minutebook.owner import check_application, check_stream, read_application
 from minutebook.retry import Backoff
 from minutebook.store.places import StorePrefix, open_storage, parse_place
 from minutebook.store.retrying import RetryingStorage, RetryingStore
@@ -53,6 +53,7 @@ class Archive(NamedTuple):
     store: RetryingStorage
     prefix: str
     identity: StreamIdentity
+    application: str
     published: RetryingStore
     published_root: str
     clock: Clock
@@ -122,6 +123,7 @@ def run_expire(request: ExpireRequest, environ: Mapping[str, str]) -> int:
         store=store,
         prefix=settings.prefix,
         identity=stream.describe(),
+        application=settings.application_name,
         published=RetryingStore(open_storage(place.address), store.new_backoff),
         published_root=place.prefix,
         clock=clock,
@@ -181,7 +183,7 @@ def newest_day(archive: Archive, older_than_ms: int) -> dt.date:
 
 
 def archive_record(archive: Archive) -> ApplicationRecord:
-    """Return the application's record; raises SafetyRefusal if there is no archive, or another stream's."""
+    """Return the archive's record; raises SafetyRefusal if there is none, or another stream's or application's."""
     record = read_application(archive.store, archive.prefix)
     if record is None:
         raise SafetyRefusal(
@@ -189,6 +191,7 @@ def archive_record(archive: Archive) -> ApplicationRecord:
             next_step="correct minutebook.bucket and minutebook.prefix",
         )
     check_stream(record, archive.identity, archive.prefix)
+    check_application(record, archive.application, archive.prefix)
     return record
 
 

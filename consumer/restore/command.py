@@ -21,7 +21,7 @@ from minutebook.clock import Clock, SystemClock, new_random
 from minutebook.errors import SafetyRefusal, SettingsError
 from minutebook.format.minute import MINUTE_MS, parse_iso_time
 from minutebook.logs import configure_logging
-from minutebook.owner import check_stream, read_application
+from minutebook.owner import check_application, check_stream, read_application
 from minutebook.retry import Backoff
 from minutebook.store.retrying import RetryingStore
 from minutebook.store.s3 import S3Store
@@ -83,13 +83,14 @@ def gather_facts(
     identity: StreamIdentity,
     shards: Mapping[str, ShardInfo],
     *,
+    application: str,
     now_ms: int,
     as_of_ms: int | None,
 ) -> RestoreFacts:
     """Read the application record, the markers and the ends of the chains of `shards`.
 
     With `as_of_ms`, only minutes that were over by then are read, as if the archive ended there. Raises SafetyRefusal
-    if the prefix holds no archive, or that of another stream.
+    if the prefix holds no archive, or that of another stream or application.
     """
     record = read_application(store, prefix)
     if record is None:
@@ -98,6 +99,7 @@ def gather_facts(
             next_step="correct minutebook.bucket and minutebook.prefix; a new application needs no restore",
         )
     check_stream(record, identity, prefix)
+    check_application(record, application, prefix)
     archived = read_archived_shards(store, prefix)
     newest = now_ms // MINUTE_MS + AHEAD_MINUTES if as_of_ms is None else as_of_ms // MINUTE_MS - 1
     searched = {
@@ -179,6 +181,7 @@ def _gather(loaded: LoadedSettings, clock: Clock, as_of_ms: int | None) -> Resto
         settings.prefix,
         stream.describe(),
         stream.all_shards(),
+        application=settings.application_name,
         now_ms=clock.now_ms(),
         as_of_ms=as_of_ms,
     )

@@ -21,7 +21,7 @@ from minutebook.format.document import RESTORE
 from minutebook.format.markers import ApplicationRecord
 from minutebook.format.minute import MINUTE_MS
 from minutebook.format.position import Position
-from minutebook.owner import check_stream, read_application
+from minutebook.owner import check_application, check_stream, read_application
 from minutebook.store.retrying import RetryingStore
 
 if TYPE_CHECKING:
@@ -160,6 +160,7 @@ def _observe_archive(
     now_ms = sources.clock.now_ms()
     if identity is not None:
         check_stream(record, identity, prefix)
+    check_application(record, sources.settings.application_name, prefix)
     archived = read_archived_shards(store, prefix)
     now = now_ms // MINUTE_MS
     oldest = max(0, now - sources.days * MINUTES_A_DAY)

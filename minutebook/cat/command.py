@@ -2,13 +2,13 @@
 
 import os
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from functools import partial
 from typing import TYPE_CHECKING, BinaryIO, Final
 
-from minutebook.archive_settings import load_archive_settings
+from minutebook.archive_settings import ArchiveSettings, load_archive_settings
 from minutebook.cat.bodies import FETCHES, Body, fetch_bodies, read_body
 from minutebook.cat.listing import ListedMinutes, Segments
 from minutebook.cat.merging import Problems, SegmentRecord, merge
@@ -18,7 +18,7 @@ from minutebook.clock import SystemClock
 from minutebook.errors import MinutebookError
 from minutebook.format.minute import iso_time, minute_of
 from minutebook.logs import configure_logging
-from minutebook.owner import StreamOwner, read_owned
+from minutebook.owner import disbelief, read_owned
 from minutebook.store.places import StorePrefix, open_retrying
 from minutebook.store.retrying import RetryingStorage
 from minutebook.wording import printable
@@ -43,7 +43,8 @@ def run_cat(options: "CatOptions", environ: Mapping[str, str]) -> int:
     storage = open_retrying(settings.archive.address, _BUDGET_SECONDS)
     problems, output = Problems(_report), open_output(request, sys.stdout.buffer)
     try:
-        shown = print_records(storage, settings.archive, settings.owner, request, output, problems)
+        owned = partial(_read_owned, storage, settings)
+        shown = print_records(storage, settings.archive, owned, request, output, problems)
     except BrokenPipeError:
         _discard(sys.stdout.buffer)
         return problems.conclude()
@@ -61,16 +62,16 @@ def run_cat(options: "CatOptions", environ: Mapping[str, str]) -> int:
 def print_records(
     storage: RetryingStorage,
     place: StorePrefix,
-    owner: StreamOwner,
+    check_owner: Callable[[], None],
     request: CatRequest,
     output: RecordOutput,
     problems: Problems,
 ) -> int:
-    """Write the requested records; returns their number. Raises as `run_cat`."""
+    """Write the requested records once `check_owner` has passed; returns their number. Raises as `run_cat`."""
     shown = 0
     with ExitStack() as stack:
         lists = _pool(stack, _LISTS)
-        owned = lists.submit(read_owned, storage, place.prefix, owner)
+        owned = lists.submit(check_owner)
         report = partial(_report_listing, problems)
         segments = Segments(lists, storage, place.prefix, request.minutes, request.shard, report)
         bodies = _flushed(fetch_bodies(_pool(stack, FETCHES), storage, segments), output)
@@ -87,6 +88,13 @@ def print_records(
         owned.result()
     output.close()
     return shown
+
+
+def _read_owned(storage: RetryingStorage, settings: ArchiveSettings) -> None:
+    """Check the archive's stream; say so where another application than that of the settings began it."""
+    record = read_owned(storage, settings.prefix, settings.owner)
+    if record is not None and (why := disbelief(record.application, settings.application_name)):
+        _report(why)
 
 
 def _matching(records: Iterator[SegmentRecord], request: CatRequest, problems: Problems) -> Iterator[SegmentRecord]:

@@ -21,6 +21,7 @@ from minutebook.format.day import Day
 from minutebook.format.payload import PayloadPath
 from minutebook.format.position import Position
 from minutebook.published.generation import DayFolder, Manifest
+from minutebook.store.directory_storage import METADATA_SUFFIX
 from minutebook.store.places import StorePrefix, open_storage
 from minutebook.store.retrying import RetryingStorage
 from minutebook.store.storage import Address, Storage
@@ -31,7 +32,8 @@ from tests.corpus.event_defects import (
     repeated_in_another_shard,
     repeated_later,
 )
-from tests.corpus.model import PREFIX, Corpus, Shape, make_segment
+from tests.corpus.model import PREFIX, Corpus, Shape, Stored, make_segment
+from tests.fakes.archive_scene import APPLICATION
 from tests.fakes.clock import ManualClock
 
 DAY = Day.parse("2026-11-20")
@@ -42,8 +44,11 @@ Row = tuple[str, Position, bytes]
 class Desk:
     """An archive and an output in two folders, or in one bucket, and runs on them."""
 
-    def __init__(self, where: Path | Address, corpus: Corpus | None = None) -> None:
+    def __init__(
+        self, where: Path | Address, corpus: Corpus | None = None, *, application: str = APPLICATION
+    ) -> None:
         self.corpus = corpus or Corpus(DAY)
+        self.application = application
         folder = where if isinstance(where, Path) else Path("in a bucket")
         self.raw = folder / "raw"
         self.archive = Address(None, str(self.raw)) if isinstance(where, Path) else where
@@ -54,7 +59,7 @@ class Desk:
 
     def put(self) -> None:
         """Write what is new in the corpus."""
-        self.corpus.write(open_storage(self.archive))
+        self.corpus.write(open_storage(self.archive), application=self.application)
 
     def context(self) -> JobContext:
         """Return the context of one run."""
@@ -88,6 +93,13 @@ class Desk:
     def age_raw(self, key: str, modified_ms: int) -> None:
         """Let an object of the archive be written at another time."""
         os.utime(self.raw / key, ns=(modified_ms * 1_000_000,) * 2)
+
+    def store_again(self, stored: Stored, hours_later: int) -> None:
+        """Store a segment again, some hours after the day."""
+        path = self.raw / stored.key
+        path.write_bytes(stored.body)
+        path.with_name(path.name + METADATA_SUFFIX).write_text(json.dumps(stored.fields))
+        self.age_raw(stored.key, DAY.end_ms + hours_later * 3_600_000)
 
     def _retrying(self, storage: Storage) -> RetryingStorage:
         return RetryingStorage(storage, self.context().archive.new_backoff)

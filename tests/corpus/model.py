@@ -24,7 +24,7 @@ from minutebook.format.read_mark import MarkKind, ReadMark
 from minutebook.format.record import Record
 from minutebook.format.segment import SegmentWriter
 from minutebook.store.objects import ObjectStore
-from tests.fakes.archive_scene import ArchiveScene, end_marker, stated
+from tests.fakes.archive_scene import APPLICATION, ArchiveScene, end_marker, stated
 from tests.fakes.stream import DAY_MS
 
 PREFIX = "raw/"
@@ -115,10 +115,10 @@ class Corpus:
             len(one.records) for shard in self.shards for one in shard.segments if one.metadata.minute in self.day
         )
 
-    def write(self, store: ObjectStore) -> None:
-        """Put everything into a store."""
+    def write(self, store: ObjectStore, *, application: str = APPLICATION) -> None:
+        """Put everything into a store, as an application did."""
         scene = ArchiveScene(store, PREFIX, self.shape.compression)
-        scene.settle(StreamIdentity(STREAM_ARN, BEGIN_MS, DAY_MS))
+        scene.settle(StreamIdentity(STREAM_ARN, BEGIN_MS, DAY_MS), application=application)
         scene.first(*self.first)
         for shard in self.shards:
             _write_shard(scene, shard)

@@ -53,6 +53,10 @@ class Stored(NamedTuple):
     metadata: SegmentMetadata
 
 
+APPLICATION = "app"
+"""Who begins an archive unless told."""
+
+
 class ArchiveScene(Generic[Store]):
     """Writes an archive into `store`, below `prefix`."""
 
@@ -66,14 +70,16 @@ class ArchiveScene(Generic[Store]):
         self._ranges: dict[str, tuple[int, int]] = {}
         self.begin_ms = 1
 
-    def settle(self, identity: StreamIdentity, *, start_at_ms: int | None = None) -> None:
+    def settle(
+        self, identity: StreamIdentity, *, start_at_ms: int | None = None, application: str = APPLICATION
+    ) -> None:
         """Tie the prefix to a stream, with the application's start: the oldest record unless told."""
         self.begin_ms = identity.created_ms if start_at_ms is None else start_at_ms
         record = ApplicationRecord(
             format=FORMAT,
             stream_arn=identity.arn,
             stream_created_ms=identity.created_ms,
-            application="app",
+            application=application,
             start="oldest" if start_at_ms is None else str(start_at_ms),
             start_at_ms=start_at_ms,
             writer="w",

@@ -9,7 +9,7 @@ from minutebook.format.tombstone import Tombstone, decode_tombstone, tombstone_k
 from minutebook.published.verdict import RULES
 from minutebook.store.retrying import RetryingStorage
 from minutebook.terminal import TerminalConsole
-from tests.fakes.archive_scene import PREFIX, MemoryScene
+from tests.fakes.archive_scene import APPLICATION, PREFIX, MemoryScene
 from tests.fakes.clock import START_MS
 from tests.fakes.memory_store import MemoryBucket, MemoryStore
 from tests.fakes.published_day import published_objects
@@ -64,6 +64,7 @@ class ExpireScene(MemoryScene):
         self.store = DeletingStore(self.bucket, self.deleter)
         self.retrying: RetryingStorage = RetryingStorage(self.store, self.waits)  # type: ignore[arg-type] # the part of it that is used
         self.settle(self.stream.describe())
+        self.application = APPLICATION
 
     def add(self, days_ago: int, minute: int = 0, shard_id: str = S0) -> str:
         """Append a segment to the shard's chain, which is proven from the stream's creation on; returns its key."""
@@ -100,6 +101,7 @@ class ExpireScene(MemoryScene):
             store=self.retrying,
             prefix=PREFIX,
             identity=self.stream.describe(),
+            application=self.application,
             published=self.retrying,
             published_root=OUT,
             clock=self.clock,

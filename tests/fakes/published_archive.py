@@ -11,6 +11,7 @@ from minutebook.store.retrying import RetryingStorage, RetryingStore
 from minutebook.store.storage import Address
 from minutebook.terminal import TerminalConsole
 from tests.corpus.model import PREFIX, STREAM_ARN
+from tests.fakes.archive_scene import APPLICATION
 from tests.fakes.clock import ManualClock
 
 
@@ -23,6 +24,7 @@ def expire_published(raw: Path, published: StorePrefix, clock: ManualClock) -> s
         store=store,
         prefix=PREFIX,
         identity=StreamIdentity(STREAM_ARN, 1, 86_400_000),
+        application=APPLICATION,
         published=RetryingStore(open_storage(published.address), store.new_backoff),
         published_root=published.prefix,
         clock=clock,

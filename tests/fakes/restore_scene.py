@@ -6,7 +6,7 @@ from consumer.leases.rows import Checkpoint, Lease
 from consumer.restore.command import gather_facts
 from consumer.restore.plan import PlannedRow, plan_rows
 from minutebook.format.position import Position
-from tests.fakes.archive_scene import PREFIX, MemoryScene
+from tests.fakes.archive_scene import APPLICATION, PREFIX, MemoryScene
 from tests.fakes.clock import START_MS
 from tests.fakes.stream import DAY_MS
 
@@ -22,6 +22,7 @@ class RestoreScene(MemoryScene):
         super().__init__(*shard_ids)
         self.stream.created_ms = self.stream.created_ms if created_ms is None else created_ms
         self.settle(self.stream.describe(), start_at_ms=start_at_ms)
+        self.application = APPLICATION
 
     def begun(self, shard_id: str, minutes: Sequence[int], *, missing: Sequence[int] = ()) -> list[Position]:
         """Write start.json and one segment per minute; returns their last positions."""
@@ -46,6 +47,7 @@ class RestoreScene(MemoryScene):
             PREFIX,
             self.stream.describe(),
             {shard_id: info for shard_id in self.stream.shards if (info := self.stream.shard(shard_id))},
+            application=self.application,
             now_ms=self.clock.now_ms(),
             as_of_ms=as_of_ms,
         )

@@ -11,7 +11,7 @@ from consumer.status.report import ShardStatus, StatusReport
 from consumer.stream.port import ShardInfo
 from minutebook.format.metadata import Continuity
 from minutebook.format.position import Position
-from tests.fakes.archive_scene import PREFIX, MemoryScene
+from tests.fakes.archive_scene import APPLICATION, PREFIX, MemoryScene
 from tests.fakes.clock import START_MS
 from tests.fakes.lease_table import MemoryLeaseTable
 from tests.fakes.world import settings
@@ -45,7 +45,7 @@ class StatusScene(MemoryScene):
     def sources(self, **changes: Any) -> StatusSources:  # noqa: ANN401 - any source
         """Return whom to ask."""
         sources = StatusSources(
-            settings=settings(),
+            settings=settings(application_name=APPLICATION),
             store=self.retrying,
             describe=self.stream.describe,
             all_shards=self.shards,

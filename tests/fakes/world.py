@@ -123,7 +123,8 @@ class World:
 
     def _store_start(self, at_timestamp_ms: int) -> None:
         scene = ArchiveScene(MemoryStore(self.bucket), PREFIX)
-        scene.settle(self.stream.describe(), start_at_ms=at_timestamp_ms)
+        application = settings().application_name
+        scene.settle(self.stream.describe(), start_at_ms=at_timestamp_ms, application=application)
 
 
 def settings(**changes: Any) -> Settings:  # noqa: ANN401 - any setting

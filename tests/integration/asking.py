@@ -53,7 +53,8 @@ class Home:
         settings = load_with_kcl(self.file, {}).settings
         scene = ArchiveScene(self.store)
         begin_ms = (TODAY - 60) * DAY_MS
-        scene.settle(stream_of(settings, SystemClock()).describe(), start_at_ms=begin_ms)
+        identity = stream_of(settings, SystemClock()).describe()
+        scene.settle(identity, start_at_ms=begin_ms, application=settings.application_name)
         scene.begin_ms = begin_ms
         scene.begin(SHARD)
         return scene

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from demo.embedded import REGION, EmbeddedAws
+from minutebook.store.places import open_storage
 from minutebook.store.storage import Address
 from tests.corpus.model import PREFIX, Corpus
 from tests.integration.forked import run_forked
@@ -35,6 +36,10 @@ class Shell:
             "minutebook.s3Endpoint": aws.s3_endpoint,
         }
         self.file.write_text("".join(f"{name} = {value}\n" for name, value in values.items()))
+
+    def archive(self, corpus: Corpus) -> None:
+        """Put a corpus into the bucket, as the application of the file did."""
+        corpus.write(open_storage(self.address), application=self.address.bucket or "")
 
     def run(self, *words: str, path: str | None = None) -> subprocess.CompletedProcess[str]:
         """Run `minutebook WORD FILE WORDS...` in a process that is forked with its modules."""

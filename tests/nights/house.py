@@ -56,7 +56,7 @@ class House:
         self.storage = RetryingStorage(open_storage(Address(self.bucket, "", REGION, aws.s3_endpoint)), waits)
         every = range(-2 * 1440, 1440, 1440 // minutes)
         self.corpus = Corpus(DAY, shape=Shape(shards=_SHARDS, minutes=tuple(every), records=200, payload_bytes=300))
-        self.corpus.write(open_storage(Address(self.bucket, "", REGION, aws.s3_endpoint)))
+        self.corpus.write(open_storage(Address(self.bucket, "", REGION, aws.s3_endpoint)), application=self.bucket)
         self.file = folder / f"{self.bucket}.properties"
         self.file.write_text(
             f"streamName=corpus\napplicationName={self.bucket}\nregionName={REGION}\nminutebook.bucket={self.bucket}\n"

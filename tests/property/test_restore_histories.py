@@ -18,7 +18,7 @@ from minutebook.store.retrying import RetryingStore
 from tests.fakes.archive_scene import PREFIX
 from tests.fakes.memory_store import MemoryStore
 from tests.fakes.shard import SHARD
-from tests.fakes.world import World
+from tests.fakes.world import World, settings
 
 
 class Step(NamedTuple):
@@ -74,6 +74,7 @@ def planned(world: World, as_of_ms: int | None = None) -> Checkpoint:
         PREFIX,
         world.stream.describe(),
         {SHARD: info},
+        application=settings().application_name,
         now_ms=world.clock.now_ms(),
         as_of_ms=as_of_ms,
     )

@@ -96,7 +96,7 @@ def run_vacuum(request: VacuumRequest, environ: Mapping[str, str]) -> int:
     clock = SystemClock()
     raw = open_retrying(archive.address, _STORE_BUDGET_SECONDS)
     output = PublishedOutput(raw, archive.prefix, open_retrying(place.address, _STORE_BUDGET_SECONDS), place.prefix)
-    read_owned(raw, archive.prefix, settings.owner)
+    read_owned(raw, archive.prefix, settings.owner, application=settings.application_name)
     opened = nullcontext() if table is None else opened_folders(table, request.iceberg_catalog, place)
     with opened as folders:  # open the catalog first: with a wrong table name, delete nothing
         report = vacuum_output(output, clock.now_ms(), age_ms, dry_run=request.dry_run)

@@ -8,7 +8,6 @@ from compaction.columns.files.columns_file import parse_columns
 from demo.embedded import EmbeddedAws
 from minutebook.format.day import Day
 from minutebook.published.schema import SCHEMA
-from minutebook.store.places import open_storage
 from tests.corpus.typed_day import typed_day
 from tests.integration.shell import Shell
 
@@ -19,7 +18,7 @@ DAY = Day.parse("2026-11-20")
 def shell(embedded_aws: EmbeddedAws, bucket: str, tmp_path: Path) -> Shell:
     """Return a shell with a day of 180 flights, 18 of which do not fit."""
     made = Shell(embedded_aws, bucket, tmp_path)
-    typed_day(DAY, 180, 10)[0].write(open_storage(made.address))
+    typed_day(DAY, 180, made.archive(10)[0])
     return made
 
 

@@ -22,6 +22,7 @@ from minutebook.store.storage import Address
 from minutebook.terminal import TerminalConsole
 from tests.corpus.desk import DAY, OUT, Desk
 from tests.corpus.model import BEGIN_MS, PREFIX, STREAM_ARN, Corpus, Shape
+from tests.fakes.archive_scene import APPLICATION
 from tests.fakes.failing_s3 import CHOSEN, IS_DEEP, IS_FINAL, FailingS3, WriteFault, serve
 
 _SMALL = Shape(minutes=(-1, 0, 1, 1441))
@@ -106,7 +107,7 @@ def test_a_mark_of_level_stream_that_fails_is_never_half_a_proof(s3: FailingS3, 
     _doubt(desk, desk.corpus.shards[2].shard_id)
     before = dict(s3.objects)
     s3.heal()
-    assert (_audit(desk, "inventory"), _audit(desk, "stream")) == ("unknown", "clean")
+    assert (_audit(desk, "keys"), _audit(desk, "stream")) == ("unknown", "clean")
     marks = len(s3.written)
     assert marks >= len(desk.corpus.shards)
     for number in (1, marks):
@@ -118,7 +119,7 @@ def test_a_mark_of_level_stream_that_fails_is_never_half_a_proof(s3: FailingS3, 
         assert verdict == ("unknown" if fault in IS_FINAL else "clean")
         s3.heal()
         assert _audit(desk, "stream") == "clean"
-        assert _audit(desk, "inventory") == "clean"
+        assert _audit(desk, "keys") == "clean"
         _assert_marks_parse(s3)
 
 
@@ -154,7 +155,7 @@ def test_a_loss_whose_mark_fails_is_reported_all_the_same(s3: FailingS3, fault: 
     assert _audit(desk, "stream") == "defects"
     assert FOLDER in s3.failed[0][0]
     s3.heal()
-    assert (_audit(desk, "stream"), _audit(desk, "inventory")) == ("defects", "defects")
+    assert (_audit(desk, "stream"), _audit(desk, "keys")) == ("defects", "defects")
 
 
 @_FAULTS
@@ -202,6 +203,7 @@ def _expire(desk: Desk) -> int:
         store=store,
         prefix=PREFIX,
         identity=StreamIdentity(STREAM_ARN, BEGIN_MS, 86_400_000),
+        application=APPLICATION,
         published=store.within(store.new_backoff),
         published_root=OUT,
         clock=desk.clock,

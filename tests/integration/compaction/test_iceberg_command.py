@@ -38,7 +38,7 @@ def shell(embedded_aws: EmbeddedAws, bucket: str, tmp_path: Path, dynamodb_clien
     """Return a shell with an archive of one clean day."""
     made = Shell(embedded_aws, bucket, tmp_path)
     corpus = Corpus(DAY)
-    corpus.write(open_storage(made.address))
+    made.archive(corpus)
     store_checkpoints(dynamodb_client, bucket, corpus)
     return made
 

@@ -58,7 +58,7 @@ def test_a_killed_driver_leaves_the_old_day_and_the_next_run_finishes(
     storage = open_storage(Address(bucket, "", REGION, embedded_aws.s3_endpoint))
     # Unproven ends do not hold a day back; there is no lease table here.
     corpus = Corpus(DAY, shape=Shape(shards=6, minutes=tuple(range(0, 1440, 90)), records=400, payload_bytes=500))
-    corpus.write(storage)
+    corpus.write(storage, application=bucket)
     properties = tmp_path / "kill.properties"
     properties.write_text(
         f"streamName=corpus\napplicationName={bucket}\nregionName={REGION}\nminutebook.bucket={bucket}\n"

@@ -31,7 +31,7 @@ def shell(embedded_aws: EmbeddedAws, bucket: str, tmp_path: Path, dynamodb_clien
     made = Shell(embedded_aws, bucket, tmp_path)
     corpus = Corpus(DAY)
     repeated_after_midnight(corpus, corpus.shards[1], 3)
-    corpus.write(open_storage(made.address))
+    made.archive(corpus)
     store_checkpoints(dynamodb_client, bucket, corpus)
     return made
 

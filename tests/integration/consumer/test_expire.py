@@ -45,7 +45,7 @@ def properties(
     kinesis_client.create_stream(StreamName=name, ShardCount=1)
     kinesis_client.get_waiter("stream_exists").wait(StreamName=name, WaiterConfig={"Delay": 1, "MaxAttempts": 30})
     identity = KinesisStream(lambda: kinesis_client, name, _CLOCK, new_random()).describe()
-    ArchiveScene(s3_store).settle(identity, start_at_ms=_BEGIN_MS)
+    ArchiveScene(s3_store).settle(identity, start_at_ms=_BEGIN_MS, application=name)
     path = tmp_path / "test.properties"
     path.write_text(
         f"streamName={name}\napplicationName={name}\nregionName=us-east-1\n"
@@ -102,6 +102,35 @@ def test_a_published_day_goes_and_its_chains_end_stays(
     assert [(run.first, run.last, run.segments) for run in stone.shards[SHARD].runs] == [("1000:0", "1115:2", 12)]
     again = expire(embedded_aws, properties, tmp_path / "out", "--apply")
     assert (again.returncode, "no day" in again.stdout) == (0, True), again.stderr
+
+
+@pytest.mark.parametrize(
+    "words",
+    [("expire", "--older-than", "30d", "--published", ".", "--apply"), ("restore",)],
+    ids=lambda words: words[0],
+)
+def test_properties_of_another_application_are_refused(
+    embedded_aws: EmbeddedAws, properties: Path, s3_store: S3Store, tmp_path: Path, words: tuple[str, ...]
+) -> None:
+    """Exit code 6, with what to correct; nothing is deleted, and no table is made."""
+    ArchiveScene(s3_store).begin(SHARD)
+    text = properties.read_text()
+    name = text.partition("applicationName=")[2].partition("\n")[0]
+    properties.write_text(text.replace(f"applicationName={name}", "applicationName=another"))
+    before = [row.key for row in s3_store.list_objects("")]
+    done = subprocess.run(
+        [str(_COMMAND), words[0], str(properties), *words[1:]],
+        env={"PATH": "", "COLUMNS": "200", **embedded_aws.environment},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_SECONDS,
+        check=False,
+    )
+    assert (done.returncode, "correct applicationName" in done.stderr) == (6, True), done
+    assert f"begun by the application {name}" in done.stderr
+    assert [row.key for row in s3_store.list_objects("")] == before
+    assert "another" not in embedded_aws.dynamodb_client().list_tables()["TableNames"]
 
 
 def test_a_day_within_retention_is_refused(embedded_aws: EmbeddedAws, properties: Path, tmp_path: Path) -> None:

@@ -107,6 +107,7 @@ class Operator:
             PREFIX,
             stream.describe(),
             stream.all_shards(),
+            application="simulated",
             now_ms=host.now_ms(),
             as_of_ms=None,
         )
@@ -128,6 +129,7 @@ class Operator:
                 store=store,
                 prefix=PREFIX,
                 identity=self._stream(host).describe(),
+                application="simulated",
                 published=RetryingStore(self.published, store.new_backoff, one_by_one),  # type: ignore[arg-type] # the part of it that is used
                 published_root="",
                 clock=host,

@@ -27,7 +27,7 @@ def test_a_day_is_cleared_with_the_rights_of_the_policy(
     embedded_aws: EmbeddedAws, bucket: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """A day that was published twice, and an upload that nobody finished: a month later both are gone."""
-    desk = Desk(Shell(embedded_aws, bucket, tmp_path).address)
+    desk = Desk(Shell(embedded_aws, bucket, tmp_path).address, application=bucket)
     desk.out = desk.out._replace(prefix=_ROOT)
     desk.compact()
     desk.archive_more()

@@ -7,6 +7,7 @@ import pytest
 from compaction.job.context import AuditOptions
 from compaction.job.scope import SETTLED_MS
 from compaction.night.dry_run import plan_dry_run
+from compaction.night.due import find_due
 from compaction.night.rewrite import CompactOptions
 from consumer.stream.port import StreamIdentity
 from minutebook.errors import SafetyRefusal, SettingsError
@@ -96,6 +97,24 @@ def test_another_streams_archive_is_not_published(desk: Desk) -> None:
     with pytest.raises(SafetyRefusal, match="belongs to the stream"):
         desk.compact(owner=StreamOwner("other", "us-east-1"))
     assert not list(desk.storage.list_objects(""))
+
+
+@pytest.mark.parametrize("command", ["compact", "due", "dry run"])
+def test_another_applications_properties_touch_no_published_day(desk: Desk, command: str) -> None:
+    """Its checkpoints would withdraw a verdict that is true; nothing is read or written before that is noticed."""
+    desk.clock.advance(SETTLED_MS / 1000)
+    desk.compact()
+    audit = AuditOptions(application="another", published=desk.out)
+    before = list(desk.storage.list_objects(""))
+    runs = {
+        "compact": lambda: desk.compact(audit=audit, engine=no_engine),
+        "due": lambda: find_due(desk.context(), desk.out, audit, 3),
+        "dry run": lambda: plan_dry_run(desk.context(), DAY, CompactOptions(audit, desk.out)),
+    }
+    with pytest.raises(SafetyRefusal, match="begun by the application app") as caught:
+        runs[command]()
+    assert "applicationName" in caught.value.next_step
+    assert list(desk.storage.list_objects("")) == before
 
 
 def test_a_day_before_the_archive_begins_is_not_published(tmp_path: Path) -> None:

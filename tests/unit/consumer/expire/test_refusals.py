@@ -201,6 +201,16 @@ def test_another_streams_archive_is_refused() -> None:
         scene.expire()
 
 
+def test_another_applications_properties_are_refused() -> None:
+    """Before a day is looked at, with what to correct."""
+    scene, _, _ = old_day()
+    raw, scene.application = scene.raw(), "another"
+    with pytest.raises(SafetyRefusal, match="begun by the application app") as caught:
+        scene.expire()
+    assert "applicationName" in caught.value.next_step
+    assert scene.raw() == raw
+
+
 def state_of(scene: ExpireScene, days_ago: int) -> State:
     """Judge a day by what is in the archive now."""
     begin_ms = (TODAY - days_ago * DAY) * MINUTE_MS

@@ -227,6 +227,14 @@ def test_another_stream_is_refused() -> None:
         archive.plan()
 
 
+def test_another_applications_properties_are_refused() -> None:
+    """Its table would get the ends of chains that it never wrote."""
+    archive = RestoreScene(S0)
+    archive.application = "another"
+    with pytest.raises(SafetyRefusal, match="the checkpoints of another are not believed"):
+        archive.plan()
+
+
 def test_an_outage_of_the_store_is_an_error() -> None:
     """Never a plan that begins anew."""
     archive = RestoreScene(S0)

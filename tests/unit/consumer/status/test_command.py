@@ -21,6 +21,7 @@ from tests.fakes.clock import START_MS
 from tests.fakes.memory_store import EndlessFault, Fault
 from tests.fakes.shard import FakeShard
 from tests.fakes.status_scene import LEASE, NOW, S0, S1, StatusScene
+from tests.fakes.world import settings
 
 
 def test_a_shard_is_described() -> None:
@@ -236,6 +237,15 @@ def test_another_streams_archive_is_refused_by_its_code() -> None:
     scene.stream.recreate(START_MS)
     report = scene.report()
     assert (unasked_services_code(report), report.shards[0].tail) == (6, None)
+
+
+def test_another_applications_leases_are_not_compared_with_the_archive() -> None:
+    """Exit code 6, the leases alone, and what to correct."""
+    scene = StatusScene(LEASE)
+    scene.archive(NOW)
+    report = scene.report(settings=settings(application_name="another"))
+    assert (unasked_services_code(report), report.shards[0].tail) == (6, None)
+    assert "begun by the application app" in report.problems[0].sentence
 
 
 def test_an_unavailable_store_leaves_the_leases() -> None:

@@ -4,6 +4,7 @@ import io
 import random
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import cast
 
@@ -16,7 +17,7 @@ from minutebook.compression import Compression
 from minutebook.format.day import Day
 from minutebook.format.minute import MINUTE_MS
 from minutebook.format.record import Record
-from minutebook.owner import StreamOwner
+from minutebook.owner import StreamOwner, read_owned
 from minutebook.retry import Backoff
 from minutebook.store.directory_storage import DirectoryStorage
 from minutebook.store.objects import ListedObject, StoredObject
@@ -93,9 +94,9 @@ class Site:
         stdout, self.told = screen or Screen(), []
         problems = Problems(self.told.append)
         output = open_output(request, stdout)
-        place = StorePrefix(Address(None), PREFIX)
+        place, owner = StorePrefix(Address(None), PREFIX), owner or StreamOwner("corpus", "us-east-1")
         self.shown = print_records(
-            self.storage, place, owner or StreamOwner("corpus", "us-east-1"), request, output, problems
+            self.storage, place, partial(read_owned, self.storage, PREFIX, owner), request, output, problems
         )
         self.code = problems.conclude()
         return stdout.getvalue().decode(errors="surrogateescape")
