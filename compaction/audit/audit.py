@@ -9,6 +9,7 @@ from compaction.audit.conclusion import DayResult, Examined, WorkDone
 from compaction.audit.coverage import judge_coverage
 from compaction.audit.day_auditor import DayAuditor
 from compaction.audit.day_view import DayView, list_into_groups, view_day
+from compaction.audit.known import with_published
 from compaction.audit.reading import DayRead, Writing, order_argument, orders_again, read_known, read_objects
 from compaction.audit.rules.dropped import DroppedRecords
 from compaction.audit.stream.level import ComparisonRequest, StreamResult, compare_with_stream, store_stream_marks
@@ -50,7 +51,10 @@ def audit_day(context: JobContext, day: Day, options: AuditOptions) -> DayResult
         if is_expired(context.archive, prefix, day):
             return conclusion.expired_result(context, day, options)
         for _ in range(VIEWS):
-            examined = examine(context, view_day(context, day, until_ms, options.shard), options, None)
+            view = view_day(context, day, until_ms, options.shard)
+            if options.level == "inventory":
+                view = with_published(context, view, options.published)
+            examined = examine(context, view, options, None)
             if not is_in_motion(context, examined):
                 break
         else:
@@ -98,13 +102,16 @@ def examine(
 ) -> Examined:
     """Examine a day: by its metadata at level inventory, else by every line; `write` makes Parquet files of it.
 
+    At level inventory lines count as read that the published day knows (`known.with_published`).
     Suspicious segments (touching spans, unsorted lines) are read a second time and merged; tasks that held one of
     them are written again, and their first files count no more. `before` is the day before, where it is known.
     """
     read = read_objects(context, view.inventory, options, write, before)
     examined = _judge(context, view, options, read, writes=write is not None)
     if options.level == "inventory":
-        return examined
+        touching = sum(group.merges for group in examined.judgement.groups.values())
+        examined = examined._replace(unread=sum(driver_values(read.objects)) or touching)
+        return _with_dropped(examined, examined.auditor.dropped(examined.judgement))
     dropped = examined.auditor.dropped(examined.judgement)
     examined = _with_dropped(examined, dropped)
     if read.collected is not None and write is not None and options.drop_producer_duplicates:

@@ -26,7 +26,6 @@ from compaction.verdict.audit_document import (
     SCHEMA,
     Audit,
     AuditCheck,
-    AuditLevel,
     CheckStatus,
     Equation,
     Scope,
@@ -53,7 +52,9 @@ BY_LINES: Final = frozenset(
         Code.DROPPED_WITHOUT_ORIGINAL,
     }
 )
-"""Codes that only reading lines can find: not asked at level inventory."""
+"""Codes that only lines show: not asked where some were not read."""
+LINES_NOT_READ: Final = "lines_not_read"
+"""The check that keeps level inventory from `clean`."""
 _BY_EVENT_ID: Final = frozenset({Code.PRODUCER_DUPLICATE, Code.ID_CONFLICT})
 _BY_MORE_SHARDS: Final = _BY_EVENT_ID | {Code.DROPPED_WITHOUT_ORIGINAL, Code.MISSING_SHARD}
 """Codes that need all shards of the day: the other records may be in another one."""
@@ -91,7 +92,7 @@ class Examined(NamedTuple):
 
     `outside_hours` hold originals of dropped records. `is_in_motion`: its objects changed each time while they were
     read, so what is missing may not be. `read_again`: how many objects were read to judge the day by what is known of
-    the others.
+    the others. `unread`: of how many objects lines were not read, or not compared with those of objects that touch.
     """
 
     view: DayView
@@ -107,6 +108,7 @@ class Examined(NamedTuple):
     outside_hours: frozenset[str] = frozenset()
     is_in_motion: bool = False
     read_again: int = 0
+    unread: int = 0
 
     @property
     def inventory(self) -> DayObjects:
@@ -144,7 +146,8 @@ def conclude(
     rows = Rows(compacted, examined.producers.removed, examined.restored)
     equation = balance(examined.judgement.counts, sum(repeat.surplus for repeat in examined.repeats), rows)
     now_ms = context.clock.now_ms()
-    checks = _checks(options.level, examined, all_findings, equation, further_checks)
+    checks = _checks(examined, all_findings, equation, further_checks)
+    checks += _unread(examined.unread)
     checks += [*examined.producers.checks, *further_checks]
     checks += _unfinished(inventory, now_ms)
     reproducible = _Reproducible(options, inventory.day, inventory.until_ms, _shards_beside_others(all_findings))
@@ -270,6 +273,17 @@ def _unfinished(inventory: DayObjects, now_ms: int) -> list[AuditCheck]:
     return [AuditCheck(id="day_is_over", status="unknown", message=message)]
 
 
+def _unread(objects: int) -> list[AuditCheck]:
+    """Say that lines were not read: names and metadata alone prove no day."""
+    if not objects:
+        return []
+    message = (
+        f"the lines of {objects:,} object(s) were not read, or not compared with others that they touch, and the "
+        "published day does not know them as they are: --level keys does both"
+    )
+    return [AuditCheck(id=LINES_NOT_READ, status="unknown", message=message)]
+
+
 def _scope(context: JobContext, inventory: _Scoped, options: AuditOptions, begin_ms: int) -> Scope:
     return Scope(
         stream=options.stream,
@@ -287,7 +301,6 @@ def _scope(context: JobContext, inventory: _Scoped, options: AuditOptions, begin
 
 
 def _checks(
-    level: AuditLevel,
     examined: Examined,
     findings: Sequence[Finding],
     equation: Equation,
@@ -298,10 +311,10 @@ def _checks(
     for code in Code:
         hits = [hit for hit in findings if hit.code == code.value]
         is_asked = not (
-            (code in BY_LINES and level == "inventory")
+            (code in BY_LINES and examined.unread)
             or (code in _BY_STREAM and not was_compared)
             or (code in _BY_EVENT_ID and not examined.producers.checks)
-            or (code in _BY_HISTORY and (level == "inventory" or examined.view.known is None))
+            or (code in _BY_HISTORY and (examined.unread or examined.view.known is None))
             or code in _ELSEWHERE
         )
         checks.append(_check(code, hits, is_asked=is_asked))

@@ -97,6 +97,7 @@ class Desk:
     def store_again(self, stored: Stored, hours_later: int) -> None:
         """Store a segment again, some hours after the day."""
         path = self.raw / stored.key
+        path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(stored.body)
         path.with_name(path.name + METADATA_SUFFIX).write_text(json.dumps(stored.fields))
         self.age_raw(stored.key, DAY.end_ms + hours_later * 3_600_000)

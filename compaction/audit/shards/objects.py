@@ -91,10 +91,18 @@ class OrderArgument(NamedTuple):
 
 
 def ask_heads(values: Values, argument: HeadArgument) -> Iterator[GroupValue]:
-    """Ask for the metadata of a group's objects."""
+    """Ask for the metadata of a group's objects, unless all their lines are known, and count those for the driver.
+
+    Lines are judged by the group, so one object that is not known takes the others along.
+    """
     rows = rows_before(values, argument.end)
+    read = [facts for row in rows if row.known is not None and (facts := row.known.facts) is not None]
+    if len(read) == len(rows):
+        yield argument.group, [ObjectFacts(row, facts.metadata, facts) for row, facts in zip(rows, read, strict=True)]
+        return
     metadata = head_rows(argument.storage or open_in_task(argument.address), rows)
     yield argument.group, [ObjectFacts(row, metadata[row.key]) for row in rows]
+    yield DRIVER_GROUP, len(rows)
 
 
 def measure_tasks(values: Values, argument: CutArgument) -> list[TaskSize]:

@@ -198,8 +198,34 @@ VERDICTS: Final = (
     ),
     Mutation(
         "believe another application's lease table",
-        Change("compaction.inventory.checkpoints:Checkpoints.believed", "begun_by == self.application", "begun_by"),
-        tests=("test_another_applications_lease_table_breaks_no_chain",),
+        Change("minutebook.owner:disbelief", "application == begun_by", "begun_by"),
+        tests=(
+            "test_another_applications_lease_table_breaks_no_chain",
+            "test_another_applications_properties_are_refused",
+        ),
+    ),
+    Mutation(
+        "publish by another application's checkpoints",
+        Change("minutebook.owner:check_application", "disbelief(record.application, application)", "''"),
+        tests=(
+            "test_another_applications_properties_touch_no_published_day",
+            "test_another_applications_properties_are_refused",
+        ),
+    ),
+    Mutation(
+        "call a day clean whose lines nobody read",
+        Change("compaction.audit.conclusion:_unread", "'unknown'", "'warning'"),
+        tests=("test_names_and_metadata_prove_no_day",),
+    ),
+    Mutation(
+        "count no object whose lines were not read",
+        Change("compaction.audit.shards.objects:ask_heads", "yield DRIVER_GROUP, len(rows)", "yield DRIVER_GROUP, 0"),
+        tests=("test_what_is_not_known_as_it_is_now_was_not_read",),
+    ),
+    Mutation(
+        "take lines for compared that touch others",
+        Change("compaction.audit.audit:examine", "sum(driver_values(read.objects)) or touching", "0"),
+        tests=("test_no_defect_of_a_published_day_is_clean_by_what_is_known",),
     ),
     Mutation(
         "follow a key out of the directory",

@@ -31,10 +31,10 @@ Told = list[tuple[str, str, str | None]]
 
 
 def audit(corpus: Corpus, folder: Path, day: Day = DAY, *, days_later: int = 9) -> Audit:
-    """Write a corpus and audit a day of it by names and metadata, some days later."""
+    """Write a corpus and audit a day of it, some days later."""
     corpus.write(open_storage(Address(None, str(folder))))
     context = job_context(folder, corpus.checkpoints, clock=ManualClock(DAY.shift(days_later).begin_ms))
-    return audit_day(context, day, AuditOptions(level="inventory")).audit
+    return audit_day(context, day, AuditOptions()).audit
 
 
 def told(found: Audit) -> Told:
@@ -273,6 +273,6 @@ def test_segments_that_are_committed_while_the_day_is_read_are_no_defect(tmp_pat
             return storage.list_objects(prefix)
 
     archive = type(context.archive)(Growing(), context.archive.new_backoff)  # type: ignore[arg-type]  # the storage, watched
-    found = audit_day(context._replace(archive=archive), DAY, AuditOptions(level="inventory")).audit
+    found = audit_day(context._replace(archive=archive), DAY, AuditOptions()).audit
     assert (found.verdict, found.findings) == ("clean", ())
     assert looked > 1

@@ -80,7 +80,7 @@ def test_what_is_committed_between_two_listings_behind_the_day_is_no_gap(tmp_pat
     archive = growing.context.archive
     archive = RetryingStorage(archive.storage, archive.new_backoff, read_and_grow)
     context = growing.context._replace(archive=archive)
-    assert audit_day(context, DAY, AuditOptions(level="inventory")).audit.verdict == "clean"
+    assert audit_day(context, DAY, AuditOptions()).audit.verdict == "clean"
     assert len(listed) > 3
 
 

@@ -62,10 +62,10 @@ class Tale:
         self.scene.put_end(end_marker(shard_id, last, children=children))
 
     def audit(self, day: Day = DAY, *rows: ShardRow, table: Checkpoints | None = None) -> Audit:
-        """Audit a day two weeks later by names, when KCL's table holds these rows."""
+        """Audit a day two weeks later, when KCL's table holds these rows."""
         context = job_context(self.folder, clock=ManualClock(DAY.shift(14).begin_ms))
         context = context._replace(checkpoints=lambda: table or Checkpoints({}, rows=rows))
-        return audit_day(context, day, AuditOptions(level="inventory")).audit
+        return audit_day(context, day, AuditOptions()).audit
 
 
 def told(found: Audit) -> list[tuple[str, str, str | None]]:

@@ -21,9 +21,9 @@ DAY = Day.parse("2026-11-20")
 
 
 def audit(corpus: Corpus, folder: Path, day: Day = DAY, *, now_ms: int = START_MS, **options: object) -> Audit:
-    """Write a corpus and audit a day of it by names and metadata."""
+    """Write a corpus and audit a day of it."""
     corpus.write(open_storage(Address(None, str(folder))))
-    asked = AuditOptions(level="inventory")._replace(**options)  # type: ignore[arg-type]
+    asked = AuditOptions()._replace(**options)  # type: ignore[arg-type]
     return audit_day(job_context(folder, corpus.checkpoints, clock=ManualClock(now_ms)), day, asked).audit
 
 

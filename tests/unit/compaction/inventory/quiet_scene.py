@@ -107,9 +107,9 @@ class Nights:
             assert self.compact(day)[0].verdict == "clean"
 
     def audit(self, day: Day, *, published: bool = True, lookback: int = 14) -> tuple[Audit, Counter[str]]:
-        """Audit a day by names, with what is published or without."""
+        """Audit a day, with what is published or without."""
         context = self.context()
-        options = AuditOptions("inventory", lookback, published=self.out if published else None)
+        options = AuditOptions("keys", lookback, published=self.out if published else None)
         found = audit_day(context, day, options).audit
         return found, context.archive.storage.asked  # type: ignore[attr-defined] # the same
 

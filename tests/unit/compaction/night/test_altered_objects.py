@@ -1,6 +1,5 @@
 """Objects of a published day that are stored again: the same content is told and believed, another one never is."""
 
-import json
 import os
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
@@ -15,11 +14,12 @@ from compaction.tasks.finished import FACTS_FOLDER
 from compaction.verdict.audit_document import Audit, decode_audit
 from minutebook.format.position import Position
 from minutebook.published.generation import Pointer
-from minutebook.store.directory_storage import METADATA_SUFFIX, DirectoryStorage
+from minutebook.store.directory_storage import DirectoryStorage
 from minutebook.store.objects import ListedObject, ObjectHead, StoredObject
 from minutebook.store.storage import ObjectBody, ObjectChanged
 from tests.corpus.chain_defects import overlapping_segments
 from tests.corpus.desk import DAY, Desk, Mill, repeated
+from tests.corpus.edits import EDITS, edit_metadata, edit_payload, remove_line
 from tests.corpus.event_defects import drop_records
 from tests.corpus.model import Corpus, Shape, Stored
 from tests.corpus.object_defects import (
@@ -53,44 +53,9 @@ def codes(desk: Desk) -> list[tuple[str, str]]:
     return [(about.code, about.severity) for about in audit(desk).findings if about.code != "late_minutes"]
 
 
-def store(desk: Desk, stored: Stored, hours_later: int) -> None:
-    """Store a segment again, some hours after the day."""
-    path = desk.raw / stored.key
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(stored.body)
-    path.with_name(path.name + METADATA_SUFFIX).write_text(json.dumps(stored.fields))
-    desk.age_raw(stored.key, DAY.end_ms + hours_later * 3_600_000)
-
-
 def segment(desk: Desk) -> Stored:
     """Return a segment of the day."""
     return desk.corpus.shards[0].segments[3]
-
-
-def edit_payload(stored: Stored) -> None:
-    """Change one payload, and nothing that the metadata counts."""
-    first = stored.records[1]
-    assert isinstance(first.data, str | bytes)
-    stored.records[1] = type(first)(
-        first.sequence_number, first.sub_sequence_number, first.partition_key, first.arrival_ms, first.data[::-1]
-    )
-    stored.pack()
-
-
-def remove_line(stored: Stored) -> None:
-    """Remove a line in the middle, and count one less."""
-    del stored.records[2]
-    stored.pack()
-    sizes = [len(r.data if isinstance(r.data, bytes) else r.data.encode()) for r in stored.records]
-    stored.fields |= {"records": str(len(sizes)), "payload-bytes": str(sum(sizes))}
-
-
-def edit_metadata(stored: Stored) -> None:
-    """Change a field that no rule compares."""
-    stored.fields["note"] = "edited"
-
-
-EDITS = [edit_payload, remove_line, edit_metadata]
 
 
 @pytest.mark.parametrize("edit", EDITS)
@@ -101,13 +66,13 @@ def test_an_edited_object_is_altered_in_each_night(tmp_path: Path, edit: Callabl
     stored = segment(desk)
     before = (stored.body, dict(stored.fields))
     edit(stored)
-    store(desk, stored, 30)
+    desk.store_again(stored, 30)
     for _ in range(3):
         desk.compact()
         assert (pointer(desk).verdict, codes(desk)) == ("defects", [("altered_object", "defect")])
         assert audit(desk).findings[0].keys == (stored.key,)
     stored.body, stored.fields = before
-    store(desk, stored, 40)
+    desk.store_again(stored, 40)
     for _ in range(2):
         desk.compact()
         assert (pointer(desk).verdict, codes(desk)) == ("defects", [("altered_object", "defect")])
@@ -121,14 +86,14 @@ def test_an_alteration_goes_through_generations(tmp_path: Path, edit: Callable[[
     stored = segment(desk)
     before = (stored.body, dict(stored.fields))
     edit(stored)
-    store(desk, stored, 30)
+    desk.store_again(stored, 30)
     desk.compact()
     for accepts in (False, True, True):
         desk.archive_more()
         desk.compact(accept="known" if accepts else None)
         assert ("altered_object", "defect") in codes(desk)
     stored.body, stored.fields = before
-    store(desk, stored, 50)
+    desk.store_again(stored, 50)
     for accepts in (False, True):
         desk.archive_more()
         desk.compact(accept="known" if accepts else None)
@@ -149,7 +114,7 @@ def test_an_object_that_went_and_comes_back_is_compared(
         assert desk.compact(accept="it is lost").state == "published"
     if edit is not None:
         edit(stored)
-    store(desk, stored, 40)
+    desk.store_again(stored, 40)
     desk.compact()
     assert [code for code, _ in codes(desk)] == [expected]
     assert audit(desk).accepted is None
@@ -162,10 +127,10 @@ def test_what_a_held_generation_saw_is_known_to_the_next(tmp_path: Path) -> None
     stored = segment(desk)
     before = (stored.body, dict(stored.fields))
     remove_line(stored)
-    store(desk, stored, 30)
+    desk.store_again(stored, 30)
     assert desk.compact().state == "held"
     stored.body, stored.fields = before
-    store(desk, stored, 40)
+    desk.store_again(stored, 40)
     desk.archive_more()
     assert desk.compact().state == "held"
     assert ("altered_object", "defect") in codes(desk)
@@ -272,7 +237,7 @@ def test_a_copy_is_no_first_content(tmp_path: Path) -> None:
     desk.compact()
     stored = segment(desk)
     edit_metadata(stored)
-    store(desk, stored, 40)
+    desk.store_again(stored, 40)
     desk.compact()
     assert ("altered_object", "defect") in codes(desk)
 
@@ -296,10 +261,10 @@ def test_a_repair_is_no_alteration(tmp_path: Path, defect: Callable[..., object]
     stored = shard.segments[3]
     records, before = list(stored.records), (stored.body, dict(stored.fields))
     defect(desk.corpus, shard, 3)
-    store(desk, stored, 1)
+    desk.store_again(stored, 1)
     assert desk.compact(accept="known").verdict == "defects"
     stored.records, (stored.body, stored.fields) = records, before
-    store(desk, stored, 30)
+    desk.store_again(stored, 30)
     done = desk.compact()
     assert (done.verdict, codes(desk)) == ("clean", [])
     rows = desk.published_rows()
@@ -313,13 +278,13 @@ def test_a_repaired_object_that_is_edited_is_altered(tmp_path: Path) -> None:
     stored = shard.segments[3]
     before = (stored.body, dict(stored.fields))
     truncated_object(desk.corpus, shard, 3)
-    store(desk, stored, 1)
+    desk.store_again(stored, 1)
     desk.compact(accept="known")
     stored.body, stored.fields = before
-    store(desk, stored, 30)
+    desk.store_again(stored, 30)
     assert desk.compact().verdict == "clean"
     edit_payload(stored)
-    store(desk, stored, 40)
+    desk.store_again(stored, 40)
     assert desk.compact().verdict == "defects"
     assert ("altered_object", "defect") in codes(desk)
 
@@ -344,7 +309,7 @@ def test_an_unchanged_day_is_judged_without_a_request_for_a_segment(tmp_path: Pa
     hour = [stored for stored in hour if stored.metadata.minute // 60 == (DAY.first_minute + 600) // 60]
     assert len(hour) > 3
     for stored in hour:
-        store(desk, stored, 30)
+        desk.store_again(stored, 30)
     asked = requests(desk)
     assert (asked.heads, sorted(asked.gets)) == ([], sorted(stored.key for stored in hour))
     asked = requests(desk)
@@ -368,7 +333,7 @@ def test_a_day_of_an_earlier_release_takes_first_digests(tmp_path: Path) -> None
     assert (requests(desk).gets, pointer(desk).verdict, codes(desk)) == ([], "clean", [])
     stored = segment(desk)
     edit_metadata(stored)
-    store(desk, stored, 30)
+    desk.store_again(stored, 30)
     desk.compact()
     assert codes(desk) == [("altered_object", "defect")]
 
@@ -379,7 +344,7 @@ def test_an_object_that_changed_before_a_digest_was_held_is_unknown(tmp_path: Pa
     desk.compact()
     forget_facts(desk)
     stored = segment(desk)
-    store(desk, stored, 30)
+    desk.store_again(stored, 30)
     for _ in range(3):
         desk.compact()
         assert (pointer(desk).verdict, codes(desk)) == ("unknown", [("altered_object", "unknown")])
@@ -388,7 +353,7 @@ def test_an_object_that_changed_before_a_digest_was_held_is_unknown(tmp_path: Pa
     assert desk.compact().state == "held"
     assert ("altered_object", "unknown") in codes(desk)
     edit_metadata(stored)
-    store(desk, stored, 40)
+    desk.store_again(stored, 40)
     desk.compact()
     assert ("altered_object", "defect") in codes(desk)
 
@@ -400,7 +365,7 @@ def test_facts_that_are_lost_do_not_clear_an_alteration(tmp_path: Path) -> None:
     stored = segment(desk)
     before = dict(stored.fields)
     edit_metadata(stored)
-    store(desk, stored, 30)
+    desk.store_again(stored, 30)
     desk.compact()
     stored.fields = before
     os.utime(desk.raw / stored.key)
@@ -444,7 +409,7 @@ def test_after_a_rewrite_without_copies_every_object_has_facts(tmp_path: Path) -
     assert unread(mill) == []
     touch(mill, 40)
     edit_metadata(segment(mill))
-    store(mill, segment(mill), 50)
+    mill.store_again(segment(mill), 50)
     mill.rewrite(accept="known")
     assert ("altered_object", "defect") in codes(mill)
 
