@@ -16,7 +16,8 @@ from compaction.audit.stream.level import ComparisonRequest, StreamResult, compa
 from compaction.inventory.memory import collector_paused
 from compaction.inventory.tombstones import expired_before
 from compaction.job.context import AuditOptions, JobContext
-from compaction.job.scope import judged_scope, scope_end
+from compaction.job.scope import judged_scope
+from compaction.job.so_far import part_end
 from compaction.publish.ends import PublishedEnds
 from compaction.shard_groups.port import driver_values
 from compaction.verdict.audit_document import AuditCheck
@@ -41,13 +42,15 @@ def audit_day(context: JobContext, day: Day, options: AuditOptions) -> DayResult
     Raises:
         SafetyRefusal: the prefix belongs to another stream.
         SettingsError: the day ended before the archive begins, or so far nothing of it is to be judged.
+        NoFullHour, NoCoveredHour: a day so far without a time has no hour to judge yet.
     """
     prefix = context.place.prefix
     now_ms = context.clock.now_ms()
-    until_ms = scope_end(day, options.so_far_ms, now_ms)
     compared = StreamResult((), (), 0)
     try:
-        judged_scope(day, read_owned(context.archive, prefix, context.owner), now_ms, until_ms)
+        application = read_owned(context.archive, prefix, context.owner)
+        until_ms = part_end(context, day, options.so_far_ms, application)
+        judged_scope(day, application, now_ms, until_ms)
         if is_expired(context.archive, prefix, day):
             return conclusion.expired_result(context, day, options)
         for _ in range(VIEWS):

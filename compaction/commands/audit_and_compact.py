@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from functools import partial
-from typing import Final, NamedTuple, Self
+from typing import Final, Literal, NamedTuple, Self
 
 import msgspec
 
@@ -244,7 +244,7 @@ def _audit_options(
     settings: JobSettings,
     published: StorePrefix,
     event_id: str | None,
-    so_far_ms: int | None,
+    so_far_ms: int | Literal["covered"] | None,
 ) -> AuditOptions:
     """Return the audit options that both commands have."""
     rewrite = publish = settings.compact_command

@@ -1,7 +1,7 @@
 """What a run works with: its ports to the outside, and the options of an audit."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Final, NamedTuple, Protocol, TypeVar
+from typing import Final, Literal, NamedTuple, Protocol, TypeVar
 
 from compaction.event_ids.copies import Layout, ShardTally
 from compaction.inventory.checkpoints import Checkpoints
@@ -112,7 +112,8 @@ class AuditOptions(NamedTuple):
     `numbers`: by what watermarks dropped records; None: these are not compared with the records that were kept.
     `published` is where days are published: the ids of an expired day before are read there. A rewrite leaves
     duplicates out with `drop_producer_duplicates`, and refuses if they exceed the share `max_repeats` of the records
-    that have an id. `so_far_ms` ends the scope within a day (epoch milliseconds); None: the whole day.
+    that have an id. `so_far_ms` ends the scope within a day (epoch milliseconds, or the last hour
+    that every shard covers, see `so_far`); None: the whole day.
     `sample_minutes` of each shard are compared with the stream; None: all.
     """
 
@@ -129,7 +130,7 @@ class AuditOptions(NamedTuple):
     published: StorePrefix | None = None
     drop_producer_duplicates: bool = False
     max_repeats: float = MAX_REPEATS
-    so_far_ms: int | None = None
+    so_far_ms: int | Literal["covered"] | None = None
     sample_minutes: int | None = None
 
     @property

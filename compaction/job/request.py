@@ -32,7 +32,7 @@ SoFar = Annotated[
     str | None,
     typer.Option(
         metavar="[TIME]",
-        help="Judge a day that is not over, up to a time such as 2026-11-22T10:00Z; default: 80 minutes ago.",
+        help="Judge a day that is not over, up to its last full hour that every shard covers, or up to TIME.",
     ),
 ]
 Lookback = Annotated[

@@ -11,10 +11,10 @@ may still be missing.
 """
 
 import datetime as dt
-from typing import Final
+from typing import Final, Literal
 
 from minutebook.coverage.intervals import Interval
-from minutebook.coverage.verdict import SO_FAR_MARGIN_MS, day_scope
+from minutebook.coverage.verdict import day_scope
 from minutebook.errors import SettingsError
 from minutebook.format.day import Day
 from minutebook.format.markers import ApplicationRecord
@@ -51,12 +51,12 @@ def judged_scope(
     )
 
 
-def parse_so_far(text: str | None, now_ms: int) -> int | None:
-    """Parse `--so-far` to epoch milliseconds; `now` is 80 minutes ago. Raises SettingsError."""
+def parse_so_far(text: str | None, now_ms: int) -> int | Literal["covered"] | None:
+    """Parse `--so-far` to epoch milliseconds; `now` is the last covered hour (`so_far`). Raises SettingsError."""
     if text is None:
         return None
     if text == "now":
-        return now_ms - SO_FAR_MARGIN_MS
+        return "covered"
     try:
         time = dt.datetime.fromisoformat(text)
     except ValueError:

@@ -6,7 +6,8 @@ from compaction.audit.collecting import look_back
 from compaction.inventory.day_objects import DayListing, list_objects
 from compaction.inventory.segments import row_of_published
 from compaction.job.context import JobContext
-from compaction.job.scope import is_settled, judged_scope, scope_end
+from compaction.job.scope import is_settled, judged_scope
+from compaction.job.so_far import part_end
 from compaction.night.generation_name import generation_of
 from compaction.night.rewrite import CompactOptions
 from compaction.parquet.plan import plan_tasks, raw_objects, single_groups
@@ -16,7 +17,7 @@ from minutebook.format.day import Day
 from minutebook.format.minute import iso_time
 from minutebook.owner import read_owned
 from minutebook.published.generation import DayFolder
-from minutebook.published.reading import PublishedReader
+from minutebook.published.reading import PublishedReader, published_until_ms
 
 
 class DryRun(msgspec.Struct, frozen=True, kw_only=True):
@@ -44,7 +45,11 @@ def plan_dry_run(context: JobContext, day: Day, requested: CompactOptions) -> Dr
     options, out, prefix = requested.audit, requested.out, context.place.prefix
     application = read_owned(context.archive, prefix, context.owner, application=options.application)
     now_ms = context.clock.now_ms()
-    until_ms = scope_end(day, options.so_far_ms, now_ms)
+    publisher = PublishedReader(context.open(out.address), DayFolder(out.prefix, day))
+    pointer = publisher.current().pointer
+    published_ms = 0 if pointer is None else published_until_ms(pointer) or 0
+    until_ms = part_end(context, day, options.so_far_ms, application, published_ms)
+    until_ms = None if until_ms is None else max(until_ms, published_ms)
     judged_scope(day, application, now_ms, until_ms)
     source, grouping = LocalGroupSource(context.engine), ShardGrouping()
     objects = list_objects(
@@ -52,8 +57,6 @@ def plan_dry_run(context: JobContext, day: Day, requested: CompactOptions) -> Dr
     )
     rows = [row_of_published(prefix, row) for row in objects.spool.rows()]
     tasks = plan_tasks(single_groups(raw_objects(rows)), sizes=context.sizes)
-    publisher = PublishedReader(context.open(out.address), DayFolder(out.prefix, day))
-    pointer = publisher.current().pointer
     before = look_back(context, day, grouping, options.published) if options.drop_producer_duplicates else None
     generation = generation_of(objects, options, before, requested.columns)
     until = None if until_ms is None else iso_time(until_ms)

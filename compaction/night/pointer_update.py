@@ -15,24 +15,17 @@ from compaction.tables.plan import NEXT_STEP, Conflict
 from compaction.verdict.audit_document import Audit, AuditCheck, FirstValue, encode_audit
 from compaction.verdict.findings import Code, ColumnConflict, Finding, ordered
 from minutebook.clock import IdSource
-from minutebook.errors import FormatError
-from minutebook.published.generation import Current, Manifest, PointerVerdict, contradiction
+from minutebook.published.generation import Current, Manifest, PointerVerdict
 from minutebook.published.schema import SCHEMA
 
 
 class PointerUpdate:
-    """The pointer of one day, for one run. `until`: the run judges the day before that time; None: the whole day.
+    """The pointer of one day, for one run; `again` is the command line that does the same again."""
 
-    `again` is the command line that does the same again.
-    """
-
-    def __init__(
-        self, publisher: Publisher, new_id: IdSource, event_id: str | None, until: str | None, again: str
-    ) -> None:
+    def __init__(self, publisher: Publisher, new_id: IdSource, event_id: str | None, again: str) -> None:
         self._publisher = publisher
         self._new_id = new_id
         self._event_id = event_id
-        self._until = until
         self._again = again
 
     def swap(
@@ -43,6 +36,22 @@ class PointerUpdate:
         `written_at` is the time since which readers see its files.
         """
         swapped = self._publisher.swap_pointer(manifest, current, self._new_id(), written_at, judged)
+        return self._logged(manifest, swapped=swapped)
+
+    def withdraw(self, current: Current, held: Manifest, audit: Audit) -> bool:
+        """Replace the verdict of the published generation by that of a held one; its rows stay readable.
+
+        The pointer is about the scope of the held one. False: another run swapped the pointer meanwhile.
+        """
+        pointer = current.pointer
+        if pointer is None or (pointer.verdict, pointer.audit) == (audit.verdict, held.audit):
+            return True
+        self._publisher.put_audit(held.audit, encode_audit(audit))
+        judged = PointerVerdict(audit.verdict, held.audit)
+        return self._logged(held, swapped=self._publisher.swap_verdict(current, self._new_id(), judged))
+
+    @staticmethod
+    def _logged(manifest: Manifest, *, swapped: bool) -> bool:
         if not swapped:
             structlog.get_logger().warning(
                 "publish_lost",
@@ -51,25 +60,6 @@ class PointerUpdate:
                 next_step="expected when two runs work at once; the day is listed again",
             )
         return swapped
-
-    def withdraw(self, current: Current, held: Manifest, audit: Audit) -> bool:
-        """Replace the verdict of the published generation by that of a held one; its rows stay readable.
-
-        False: another run swapped the pointer meanwhile.
-        """
-        pointer = current.pointer
-        if pointer is None or pointer.until != self._until:
-            return True
-        if (pointer.verdict, pointer.audit) == (audit.verdict, held.audit):
-            return True
-        try:
-            manifest = self._publisher.manifest(pointer)
-        except FormatError:
-            return True
-        if manifest is None or contradiction(self._publisher.folder, pointer, manifest):
-            return True
-        self._publisher.put_audit(held.audit, encode_audit(audit))
-        return self.swap(manifest, current, pointer.written_at, PointerVerdict(audit.verdict, held.audit))
 
     def add_conflicts(self, manifest: Manifest, judged: Rejudged, commit: TableCommit | None) -> Audit:
         """Store the audit with the columns that keep the day out of the table, or without those of an earlier commit.

@@ -5,10 +5,16 @@
     ... whose audit forbids publishing ...................... held: earlier rows stay, their verdict is withdrawn
     its raw objects were expired ............................ it stays as it was published
 
+A part of a day is a run over that scope. What is published never reaches less far than before: a run that was asked
+for less judges what the pointer says. Where a run's own scope is held and the pointer's ends earlier, the pointer's
+is judged by itself, so that no verdict stays because later hours are held
+(docs/decisions/0040-a-part-of-a-day.md).
+
 The comparison is one of names: `generation_name` hashes the day's objects and all that its rows depend on. Which days
 a night does this for, `due` says.
 """
 
+from collections.abc import Iterator
 from typing import Final, Literal, NamedTuple
 
 import msgspec
@@ -24,8 +30,10 @@ from compaction.basis.judged import basis_of
 from compaction.columns.columns import Columns
 from compaction.inventory.changes import InventoryChanges, compare_inventories
 from compaction.inventory.day_objects import DayObjects
+from compaction.inventory.segments import row_of_published
 from compaction.job import scope
 from compaction.job.context import AuditOptions, JobContext
+from compaction.job.so_far import NoCoveredHour, NoFullHour, part_end
 from compaction.night.generation_name import audit_of, generation_of, generation_of_rows
 from compaction.night.pointer_update import PointerUpdate
 from compaction.parquet.rows import ZSTD_LEVEL
@@ -37,13 +45,21 @@ from compaction.verdict.acceptance import accept, still_holds
 from compaction.verdict.audit_document import Audit, decode_audit, encode_audit, failed_checks, publishable
 from compaction.verdict.basis import FolderBasis, folder_basis
 from compaction.verdict.findings import Code, Finding, finding
-from minutebook.errors import CatalogRefused, CatalogUnavailable, FormatError, MinutebookError, SafetyRefusal
+from minutebook.errors import (
+    CatalogRefused,
+    CatalogUnavailable,
+    FormatError,
+    MinutebookError,
+    SafetyRefusal,
+    StoreUnavailable,
+)
 from minutebook.format.day import Day
-from minutebook.format.minute import iso_time, minute_text
+from minutebook.format.minute import MINUTE_MS, iso_time, minute_text
 from minutebook.owner import read_owned
 from minutebook.published import generation
 from minutebook.published.generation import DayFolder, Manifest, Pointer, PointerVerdict
-from minutebook.published.inventory import inventory_digest
+from minutebook.published.inventory import PublishedRow, inventory_digest
+from minutebook.published.reading import published_until_ms
 from minutebook.published.verdict import CLEAN, RULES, Verdict
 from minutebook.store.objects import ListedObject
 from minutebook.store.places import StorePrefix
@@ -77,9 +93,10 @@ class CompactOptions(NamedTuple):
 class Compacted(NamedTuple):
     """The outcome of a compaction: `published`, `already` (the same rows), `held` (not published, see `reason`).
 
-    `result` is None when the verdict and what it rests on are as they were. `done` are the steps that changed something, or that found nothing to do.
-    `swept` counts deleted old files. `table` is the commit to the Iceberg table, where one was named; `table_error`
-    says why there is none. `accepted` is the reason of a person who accepted what is wrong or unproven.
+    `result` is None when the verdict and what it rests on are as they were. `done` are the steps that changed
+    something, or that found nothing to do. `swept` counts deleted old files. `table` is the commit to the Iceberg
+    table, where one was named; `table_error` says why there is none. `accepted` is the reason of a person who accepted
+    what is wrong or unproven.
     """
 
     state: Literal["published", "already", "held"]
@@ -103,29 +120,47 @@ def compact_day(context: JobContext, out: RetryingStorage, day: Day, options: Co
     """Rewrite, audit and publish one day, or a part of it unless the whole day is published.
 
     Raises:
-        SafetyRefusal: the prefix belongs to another stream or application; the raw objects of the day were expired;
-            or other runs published the day in each attempt.
+        SafetyRefusal: the prefix belongs to another stream or application; or the day's raw objects were expired.
+        StoreUnavailable: other runs published the day in each attempt.
         SettingsError: the day ended before the archive begins, or none of it can be judged yet.
     """
     prefix, begun_by, now_ms = context.place.prefix, options.audit.application, context.clock.now_ms()
     application = read_owned(context.archive, prefix, context.owner, application=begun_by)
-    until_ms = scope.scope_end(day, options.audit.so_far_ms, now_ms)
+    is_part, publisher = options.audit.so_far_ms is not None, Publisher(out, DayFolder(options.out.prefix, day))
+    published_ms = _published_ms(publisher.replaceable()) if is_part else 0
+    try:
+        until_ms = part_end(context, day, options.audit.so_far_ms, application, published_ms or 0)
+    except (NoFullHour, NoCoveredHour) as exc:
+        if published_ms == 0 and isinstance(exc, NoCoveredHour):
+            return Compacted("held", None, None, "unknown", reason=str(exc))
+        if published_ms == 0:
+            raise
+        until_ms = published_ms
     scope.judged_scope(day, application, now_ms, until_ms)
-    if until_ms is not None:
-        pointer = Publisher(out, DayFolder(options.out.prefix, day)).current().pointer
-        if pointer is not None and pointer.until is None:
-            return Compacted("already", None, None, pointer.verdict, reason="its day is, as a whole")
-    elif not scope.is_settled(day, now_ms):
+    if until_ms is None and not scope.is_settled(day, now_ms):
         return Compacted("held", None, None, "unknown", reason=_NOT_OVER)
-    run = _Run(context, out, day, options, until_ms)
     for number in range(1, _PUBLISH_ATTEMPTS + 1):
-        outcome = run.attempt(is_last=number == _PUBLISH_ATTEMPTS)
+        if is_expired(context.archive, context.place.prefix, day):
+            return _Run(context, out, day, options, until_ms).keep_expired()
+        current = publisher.replaceable()
+        published_ms = _published_ms(current)
+        if until_ms is not None and current.pointer is not None and published_ms is None:
+            reason = "its day is, as a whole"
+            return Compacted("already", None, None, current.pointer.verdict, reason=reason)
+        until_ms = None if until_ms is None else max(until_ms, published_ms or 0)
+        run = _Run(context, out, day, options, until_ms)
+        outcome = run.attempt(current, is_last=number == _PUBLISH_ATTEMPTS)
         if outcome is not None:
             return outcome
-    raise SafetyRefusal(
+    raise StoreUnavailable(
         f"other runs published {day} {_PUBLISH_ATTEMPTS} times while this one worked",
-        next_step="let one run a day do the work; look for a second schedule",
+        next_step="run the command again; if that goes on, look for a second schedule",
     )
+
+
+def _published_ms(current: generation.Current) -> int | None:
+    """Return up to when a day is published: 0 where it is not, None where the whole day is."""
+    return 0 if current.pointer is None else published_until_ms(current.pointer)
 
 
 def settle_day(context: JobContext, out: RetryingStorage, day: Day, options: CompactOptions) -> Compacted:
@@ -216,13 +251,15 @@ class _Run:
         self._log = structlog.get_logger().bind(day=self._folder.name)
         so_far = "" if self._until is None else f" --so-far {self._until}"
         again = f"{audit.publish} --date {day}{so_far}"
-        self._pointer = PointerUpdate(self._publisher, context.new_id, audit.event_id, self._until, again)
+        self._pointer = PointerUpdate(self._publisher, context.new_id, audit.event_id, again)
+        self._out = out
 
-    def attempt(self, *, is_last: bool) -> Compacted | None:
-        """Do what the table at the head says; None when another run published meanwhile, or the day changed."""
-        if is_expired(self._context.archive, self._context.place.prefix, self._day):
-            return self._keep_expired()
-        view = self._view()
+    def attempt(self, current: generation.Current, *, is_last: bool) -> Compacted | None:
+        """Do what the table at the head says; None when another run published meanwhile, or the day changed.
+
+        `current` was read before all else: If-Match then rejects an older view of the day.
+        """
+        view = self._view(current)
         published = self._published(view)
         if published is not None:
             rejudged = rejudge.rejudge(self._context, view.day, self._options.audit, published.audit)
@@ -235,9 +272,7 @@ class _Run:
         manifest, result, examined = rewritten
         pointer = view.current.pointer
         if result.audit.accepted is None and not publishable(result.audit):
-            is_withdrawn = self._pointer.withdraw(view.current, manifest, result.audit)
-            done = _verdict_step(pointer, manifest.verdict, until=self._until)
-            return Compacted("held", None, result, manifest.verdict, done) if is_withdrawn else None
+            return self._hold(view.current, manifest, result, is_last=is_last)
         self._store(view, manifest, result.audit, examined)
         if not self._pointer.swap(manifest, view.current, self._context.now()):
             return None
@@ -248,6 +283,24 @@ class _Run:
         step: Step = "published" if pointer is None or pointer.until != self._until else "rewritten"
         done = (step, *_verdict_step(pointer, manifest.verdict, until=self._until))
         return _compacted("published", manifest, audit, done, settled, result._replace(audit=audit))
+
+    def _hold(
+        self, current: generation.Current, manifest: Manifest, result: DayResult, *, is_last: bool
+    ) -> Compacted | None:
+        """Publish nothing of this scope, and judge what readers see; None as for an attempt."""
+        pointer, held = current.pointer, Compacted("held", None, result, manifest.verdict)
+        if pointer is None or pointer.until == self._until:
+            is_withdrawn = self._pointer.withdraw(current, manifest, result.audit)
+            done = _verdict_step(pointer, manifest.verdict, until=self._until)
+            return held._replace(done=done) if is_withdrawn else None
+        options = self._options._replace(accept=None)
+        part = _Run(self._context, self._out, self._day, options, published_until_ms(pointer))
+        judged = part.attempt(current, is_last=is_last)
+        if judged is None:
+            return None
+        reason = f"{_FORBIDDEN}; what is published until {pointer.until} was judged by itself: {judged.verdict}"
+        done, swept, table, error = judged.done, judged.swept, judged.table, judged.table_error
+        return held._replace(done=done, swept=swept, table=table, table_error=error, reason=reason)
 
     def _published(self, view: _View) -> _Published | None:
         """Return what is published of this scope, if its files may hold the day's rows; else None.
@@ -288,7 +341,7 @@ class _Run:
             self._log.warning("published_day_not_trusted", reason=str(exc), next_step=_READ_AGAIN)
             return None
 
-    def _keep_expired(self) -> Compacted:
+    def keep_expired(self) -> Compacted:
         """Leave an expired day as it was published, but commit it to the table: its raw objects are gone."""
         kept = self.settle()
         if kept.state == "already" and (self._context.table is None or kept.manifest is None):
@@ -318,9 +371,7 @@ class _Run:
         self._publisher.write_symlinks()
         return Compacted("already", manifest, None, pointer.verdict, (), *self._settle())
 
-    def _view(self) -> _View:
-        """Read the pointer before all else: If-Match then rejects an older view of the day."""
-        current = self._publisher.replaceable()
+    def _view(self, current: generation.Current) -> _View:
         audit = self._options.audit
         day = view_day(self._context, self._day, self._until_ms)
         objects = day.inventory
@@ -465,7 +516,9 @@ def _late_minutes(publisher: Publisher, pointer: Pointer | None, objects: DayObj
     if pointer is None:
         return []
     try:
-        changes = compare_inventories(objects.prefix, publisher.inventory(pointer) or (), objects.spool.rows())
+        changes = compare_inventories(
+            objects.prefix, publisher.inventory(pointer) or (), _rows_before(objects, published_until_ms(pointer))
+        )
     except FormatError as exc:
         structlog.get_logger().warning(
             "published_day_not_trusted", day=pointer.day, reason=str(exc), next_step=_READ_AGAIN
@@ -484,3 +537,11 @@ def _late_minutes(publisher: Publisher, pointer: Pointer | None, objects: DayObj
             count=changes.late,
         )
     ]
+
+
+def _rows_before(objects: DayObjects, until_ms: int | None) -> Iterator[PublishedRow]:
+    """Yield the objects of minutes before a time, and those that are no segments; None: all."""
+    for row in objects.spool.rows():
+        parsed = None if until_ms is None else row_of_published(objects.prefix, row).parsed
+        if until_ms is None or parsed is None or parsed.minute * MINUTE_MS < until_ms:
+            yield row

@@ -23,6 +23,7 @@ runs lists again.
 from collections.abc import Iterable
 from typing import Final
 
+import msgspec
 import structlog
 
 from compaction.publish.sweep import Retained, TableMarks, put_back_ms, sweep
@@ -39,7 +40,7 @@ from minutebook.published.generation import (
     PointerVerdict,
     inventory_beside,
 )
-from minutebook.published.reading import PublishedReader, is_of_later_version
+from minutebook.published.reading import PublishedReader, is_of_later_version, published_until_ms
 from minutebook.store.objects import PutOutcome
 from minutebook.store.retrying import RetryingStorage
 
@@ -67,7 +68,9 @@ class Publisher(PublishedReader):
         if stored is None:
             return Current(None, None)
         try:
-            return Current(self._decode(stored.body, Pointer, self.folder.pointer), stored.etag)
+            pointer = self._decode(stored.body, Pointer, self.folder.pointer)
+            published_until_ms(pointer)
+            return Current(pointer, stored.etag)
         except FormatError as exc:
             if is_of_later_version(stored.body, Pointer):
                 raise
@@ -132,9 +135,6 @@ class Publisher(PublishedReader):
                                  unknown .... read the pointer: True if `writer` is ours; send again if unchanged
         """
         key = self.folder.manifest(manifest.generation, manifest.writer)
-        if current.pointer is not None and current.pointer.manifest == key:
-            put_ms = put_back_ms(self.storage, self.folder, current.pointer)
-            written_at = iso_time(put_ms) if put_ms else written_at
         pointer = Pointer(
             format=FORMAT,
             day=self.folder.name,
@@ -148,6 +148,24 @@ class Publisher(PublishedReader):
             until=manifest.until,
             audit=judged.audit if judged else manifest.audit,
         )
+        return self._swap(pointer, current)
+
+    def swap_verdict(self, current: Current, writer: str, judged: PointerVerdict) -> bool:
+        """Give the rows that readers see another verdict, if the pointer is still `current`, which is not empty.
+
+        The manifest takes no part in it: it may be gone or damaged, and the verdict must not stay for that.
+        """
+        pointer = current.pointer
+        assert pointer is not None  # noqa: S101 - for the type checker: callers have looked
+        verdict, audit = judged
+        return self._swap(msgspec.structs.replace(pointer, verdict=verdict, audit=audit, writer=writer), current)
+
+    def _swap(self, pointer: Pointer, current: Current) -> bool:
+        before, writer = current.pointer, pointer.writer
+        if before is not None and before.manifest == pointer.manifest:
+            put_ms = put_back_ms(self.storage, self.folder, before)
+            written_at = iso_time(put_ms) if put_ms else pointer.written_at
+            pointer = msgspec.structs.replace(pointer, written_at=written_at)
         body = encode_document(pointer)
         if not self._replace(self.folder.pointer, body, current.etag, JSON_TYPE):
             now = self.current().pointer

@@ -18,7 +18,7 @@ from minutebook.format.day import Day
 from minutebook.format.minute import MINUTE_MS
 
 SO_FAR_MARGIN_MS: Final = 80 * MINUTE_MS
-"""Today is judged up to this time before now: quiet shards are marked once an hour, and marks may be late."""
+"""What arrived later may still be unproven: quiet shards are marked once an hour, and marks may be late."""
 
 
 class State(enum.StrEnum):
@@ -79,8 +79,8 @@ class Verdict(NamedTuple):
 def day_scope(day: Day, begin_ms: int, now_ms: int, *, so_far_ms: int | None = None) -> Interval | None:
     """Return the scope of a day; None for a day that ended before the application's start `begin_ms`, or lies ahead.
 
-    A day in progress is judged up to `so_far_ms` (`SO_FAR_MARGIN_MS` ago, unless the user names a time); without it
-    the scope extends to the day's end and cannot be covered yet.
+    A day in progress is judged up to `so_far_ms`; without it the scope extends to the day's end and cannot be covered
+    yet.
     """
     from_ms, until_ms = max(day.begin_ms, begin_ms), day.end_ms
     if so_far_ms is not None:

@@ -169,11 +169,20 @@ class PublishedReader:
 
 def written_ms(pointer: Pointer) -> int:
     """Return since when readers see a pointer's files, in epoch milliseconds; raises FormatError."""
+    return _time_of(pointer, "was written at", pointer.written_at)
+
+
+def published_until_ms(pointer: Pointer) -> int | None:
+    """Return how far a pointer reaches, in epoch milliseconds; None: the whole day. Raises FormatError."""
+    return None if pointer.until is None else _time_of(pointer, "reaches until", pointer.until)
+
+
+def _time_of(pointer: Pointer, what: str, text: str) -> int:
     try:
-        return int(datetime.fromisoformat(pointer.written_at).timestamp() * 1000)
+        return int(datetime.fromisoformat(text).timestamp() * 1000)
     except ValueError as exc:
         raise FormatError(
-            f"the pointer of {pointer.day} was written at {pointer.written_at!r}, which is not a time",
+            f"the pointer of {pointer.day} {what} {text!r}, which is not a time",
             next_step="restore the object from a version of it",
         ) from exc
 

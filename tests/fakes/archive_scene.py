@@ -100,7 +100,7 @@ class ArchiveScene(Generic[Store]):
         marker = FirstShards(format=FORMAT, shards=rows, writer="w", written_at=BEGUN_AT)
         self._put(first_shards_key(self.prefix), encode_coverage_marker(marker), JSON_TYPE)
 
-    def opened(self, shard_id: str, keys: tuple[int, int], *parents: str) -> None:
+    def opened(self, shard_id: str, keys: tuple[int, int], *parents: str, opened_at: str = BEGUN_AT) -> None:
         """Write opened.json of a shard."""
         self._ranges[shard_id] = keys
         marker = OpenedMarker(
@@ -111,7 +111,7 @@ class ArchiveScene(Generic[Store]):
             ending_hash_key=str(keys[1]),
             parents=list(parents),
             writer="w",
-            opened_at=BEGUN_AT,
+            opened_at=opened_at,
         )
         self._put(opened_marker_key(self.prefix, shard_id), encode_coverage_marker(marker), JSON_TYPE)
 

@@ -11,6 +11,7 @@ from typing import Final, Literal, NamedTuple, TypeVar
 import msgspec
 
 from compaction.audit.conclusion import DayResult
+from compaction.job.so_far import NoFullHour
 from compaction.night.days.side_by_side import DayDone, DayWorkers
 from compaction.night.days.stop import BudgetSpent, Stopped
 from compaction.night.dry_run import DryRun
@@ -30,7 +31,17 @@ T = TypeVar("T")
 FORMAT: Final = 1
 _DAYS: Final = "days"
 State = Literal[
-    "published", "already", "held", "audited", "refused", "unavailable", "failed", "stopped", "left", "planned"
+    "published",
+    "already",
+    "held",
+    "early",
+    "audited",
+    "refused",
+    "unavailable",
+    "failed",
+    "stopped",
+    "left",
+    "planned",
 ]
 TableWord = Literal["same", "mended", "held", "away", "not asked"]
 _REFUSED, _UNAVAILABLE = frozenset({2, 6}), 5
@@ -178,8 +189,10 @@ def row_of_error(day: Day, error: MinutebookError) -> DayRow:
         return DayRow(day=str(day), state="left", exit_code=code, reason=str(error), next_step=error.next_step)
     if isinstance(error, Stopped):
         return DayRow(day=str(day), state="stopped", exit_code=code)
-    if code in _REFUSED:
-        state: State = "refused"
+    if isinstance(error, NoFullHour):
+        state: State = "early"
+    elif code in _REFUSED:
+        state = "refused"
     else:
         state = "unavailable" if code == _UNAVAILABLE else "failed"
     return DayRow(day=str(day), state=state, exit_code=code, reason=str(error), next_step=error.next_step)

@@ -105,11 +105,34 @@ PUBLISHING: Final = (
     Mutation(
         "forget with the next verdict that a pointer was put back",
         Change(
-            "compaction.publish.publisher:Publisher.swap_pointer",
-            "iso_time(put_ms) if put_ms else written_at",
-            "written_at",
+            "compaction.publish.publisher:Publisher._swap",
+            "iso_time(put_ms) if put_ms else pointer.written_at",
+            "pointer.written_at",
         ),
         tests=("test_nothing_that_a_table_names_is_deleted_while_its_catalog_is_away",),
+    ),
+    Mutation(
+        "let what is published reach less far than before",
+        Change("compaction.night.rewrite:compact_day", "max(until_ms, published_ms or 0)", "until_ms"),
+        tests=(
+            "test_a_run_that_loses_judges_what_reaches_further",
+            "test_hosts_that_are_killed_each_hour_publish_a_day_that_grows",
+        ),
+    ),
+    Mutation(
+        "leave a part as it is where a longer scope is held",
+        Change("compaction.night.rewrite:_Run._hold", "pointer is None or pointer.until == self._until", "True"),
+        tests=("test_later_hours_that_are_held_leave_the_part_as_it_is",),
+    ),
+    Mutation(
+        "hold a day for an hour that some shards cover",
+        Change("compaction.job.so_far:_Reached.short_of", "self.until[shard] < hour_ms", "self.until[shard] == 0"),
+        tests=("test_every_shard_must_reach_the_hour",),
+    ),
+    Mutation(
+        "call the hours behind a published part late",
+        Change("compaction.night.rewrite:_rows_before", "parsed.minute * MINUTE_MS < until_ms", "True"),
+        tests=("test_hours_that_come_are_not_late",),
     ),
     Mutation(
         "sweep the facts that the next night reads",

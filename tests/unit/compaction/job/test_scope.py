@@ -3,7 +3,6 @@
 import pytest
 
 from compaction.job.scope import SETTLED_MS, is_settled, judged_scope, parse_so_far, scope_end
-from minutebook.coverage.verdict import SO_FAR_MARGIN_MS
 from minutebook.errors import SettingsError
 from minutebook.format.day import Day
 from minutebook.format.markers import ApplicationRecord
@@ -75,14 +74,14 @@ def test_a_part_of_a_day_before_the_application_is_refused() -> None:
     ("text", "until_ms"),
     [
         (None, None),
-        ("now", NOON - SO_FAR_MARGIN_MS),
+        ("now", "covered"),
         ("2026-11-20T10:00Z", DAY.begin_ms + 10 * HOUR),
         ("2026-11-20T10:00:30+00:00", DAY.begin_ms + 10 * HOUR + 30_000),
         ("2026-11-20T12:00:00.000Z", NOON),
     ],
 )
-def test_the_end_of_a_day_so_far(text: str | None, until_ms: int | None) -> None:
-    """Eighty minutes ago, or as it is said."""
+def test_the_end_of_a_day_so_far(text: str | None, until_ms: int | str | None) -> None:
+    """The last covered hour, or the time that is named."""
     assert parse_so_far(text, NOON) == until_ms
 
 
