@@ -131,6 +131,12 @@ def test_a_day_so_far_is_judged_up_to_its_end(tmp_path: Path, level: AuditLevel)
     assert {shard.end_proof for shard in found.shards} == {"successor"}
 
 
+def test_a_day_so_far_ends_at_the_last_hour_that_every_shard_covers(tmp_path: Path) -> None:
+    """At half past eleven that is ten o'clock: a shard wrote at 10:01 and was not marked since."""
+    found = audit(Corpus(DAY), tmp_path, DAY.begin_ms + 690 * MINUTE_MS, level="keys", so_far_ms="covered")
+    assert (found.verdict, found.scope.until) == ("clean", "2026-11-20T10:00:00.000Z")
+
+
 def test_what_is_wrong_behind_the_end_of_the_scope_is_not_judged(tmp_path: Path) -> None:
     """And what is wrong at its end is: the first segment behind it names one that is missing."""
     corpus = Corpus(DAY)

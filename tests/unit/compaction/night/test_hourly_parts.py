@@ -166,7 +166,7 @@ def test_hosts_that_are_killed_each_hour_publish_a_day_that_grows(tmp_path: Path
         applied = hour % 2 == 0
         hours.table.dies = applied if hour % 7 == 0 else None
         with suppress(Crash):
-            hours.run(FailingStorage(hours.storage, first + 2 * hour, applied=applied))
+            hours.run(FailingStorage(hours.storage, first + hour, applied=applied))
         hours.table.dies = None
         until_ms = assert_true(hours, until_ms)
         inner: list[Compacted] = []
