@@ -95,8 +95,8 @@ class Compacted(NamedTuple):
 
     `result` is None when the verdict and what it rests on are as they were. `done` are the steps that changed
     something, or that found nothing to do. `swept` counts deleted old files. `table` is the commit to the Iceberg
-    table, where one was named; `table_error` says why there is none. `accepted` is the reason of a person who accepted
-    what is wrong or unproven.
+    table, where one was named; `table_error` says why there is none. `accepted` is the reason of a person who
+    accepted what is wrong or unproven.
     """
 
     state: Literal["published", "already", "held"]
