@@ -135,7 +135,7 @@ def compact_day(context: JobContext, out: RetryingStorage, day: Day, options: Co
             return Compacted("held", None, None, "unknown", reason=str(exc))
         if published_ms == 0:
             raise
-        until_ms = published_ms
+        until_ms = day.end_ms if published_ms is None else published_ms
     scope.judged_scope(day, application, now_ms, until_ms)
     if until_ms is None and not scope.is_settled(day, now_ms):
         return Compacted("held", None, None, "unknown", reason=_NOT_OVER)

@@ -181,6 +181,12 @@ def test_a_time_in_the_pointer_that_is_none_is_no_time(desk: Desk) -> None:
     assert_made_again(desk)
 
 
+def test_an_end_in_the_pointer_that_is_no_time_is_replaced(desk: Desk) -> None:
+    """Nobody can say how far it reaches."""
+    change(desk, POINTER, until="soon")
+    assert_made_again(desk)
+
+
 @pytest.mark.parametrize("fields", [{"format": 2}, {"added": 1}])
 def test_a_pointer_of_a_later_version_is_not_replaced(desk: Desk, fields: dict[str, object]) -> None:
     """It is not damaged: this version does not know it."""

@@ -178,6 +178,15 @@ def test_before_the_first_hour_is_over_there_is_nothing_to_do(tmp_path: Path) ->
     assert desk.compact(audit=covered, engine=no_engine).state == "already"
 
 
+@pytest.mark.parametrize("minutes", [79, 200])
+def test_a_host_whose_clock_is_late_leaves_a_whole_day_as_it_is(desk: Desk, minutes: int) -> None:
+    """By its clock no hour is over, or none is covered."""
+    run(desk, None)
+    desk.clock = ManualClock(DAY.begin_ms + minutes * MINUTE_MS)
+    assert desk.compact(audit=AuditOptions(so_far_ms="covered"), engine=no_engine).state == "already"
+    assert seen(desk) == ("clean", None)
+
+
 @pytest.mark.parametrize("how", [*DAMAGES, "gone"])
 @pytest.mark.parametrize("until_ms", [ELEVEN_MS, None])
 def test_a_damaged_manifest_does_not_keep_a_verdict(desk: Desk, how: str, until_ms: int | None) -> None:
