@@ -48,7 +48,6 @@ NORMAL_LIFE: Final[Mapping[str, str]] = {
     "published_ends_not_trusted": "a published day's list of last segments is damaged, or contradicts its manifest; "
     "names are listed instead",
     "published_ends_out_of_reach": "the output cannot be read; names are listed instead, which costs more requests",
-    "published_inventory_not_read": "the list of objects beside a manifest is damaged; what it held is read again",
     "published_facts_out_of_reach": "the output cannot be read; level `inventory` counts no line of the day as read",
     "published_day_not_trusted": "a published day and its files disagree; it is read and published again",
     "reads_made_smaller": "a daemon ran out of memory: the next one reads fewer records at once, `max_records`",

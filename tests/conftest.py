@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 import structlog
+from hypothesis import settings
 
 from demo.embedded import ACCESS_KEY, REGION, SECRET_KEY, EmbeddedAws
 from minutebook.clock import new_id
@@ -24,6 +25,10 @@ if TYPE_CHECKING:
     from mypy_boto3_kinesis import KinesisClient
     from mypy_boto3_s3 import S3Client
 
+
+# How long one example takes says how busy the machine is, and nothing about the code.
+settings.register_profile("no deadline", deadline=None)
+settings.load_profile("no deadline")
 
 _WAITING = frozenset({"chaos", "e2e"})
 """Rings whose tests mostly wait: for JVMs, for leases, for the end of a minute."""

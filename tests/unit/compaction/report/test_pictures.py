@@ -40,13 +40,18 @@ def _trend(folder: Path, files: dict[str, str]) -> list[tuple[str, str | None, i
 
 def _day(number: int, verdict: str, audit: str) -> tuple[str, str]:
     day = str(DAY.shift(number))
-    return f"dt={day}/_current.json", _POINTER.format(day=day, rows=100 + number, verdict=verdict, audit=audit)
+    key = _audit(number, audit)
+    return f"dt={day}/_current.json", _POINTER.format(day=day, rows=100 + number, verdict=verdict, audit=key)
+
+
+def _audit(number: int, name: str) -> str:
+    return f"dt={DAY.shift(number)}/_manifest/{name}"
 
 
 def test_each_day_is_as_it_was_published(tmp_path: Path) -> None:
     """Its rows and verdict, and what its audit found; a day without a pointer is not published."""
     audit = '{"findings": [{"severity": "defect"}, {"severity": "warning", "code": "x"}, {"severity": "warning"}]}'
-    found = _trend(tmp_path, dict([_day(-1, "defects", "a.json"), ("a.json", audit)]))
+    found = _trend(tmp_path, dict([_day(-1, "defects", "a.json"), (_audit(-1, "a.json"), audit)]))
     assert found[-2:] == [("defects", 99, (1, 0, 2), ""), (None, 0, None, "")]
 
 
@@ -59,9 +64,9 @@ def test_what_cannot_be_read_says_why(tmp_path: Path) -> None:
                 (f"dt={DAY.shift(-3)}/_current.json", '{"format": 9}'),
                 _day(-2, "clean", "gone.json"),
                 _day(-1, "clean", "bad.json"),
-                ("bad.json", '{"findings": 7}'),
+                (_audit(-1, "bad.json"), '{"findings": 7}'),
                 _day(0, "clean", "good.json"),
-                ("good.json", '{"findings": []}'),
+                (_audit(0, "good.json"), '{"findings": []}'),
             ]
         ),
     )
