@@ -20,6 +20,9 @@ from minutebook.coverage.topology import Topology
 from minutebook.format.coverage_markers import FIRST_NAME, SHARDS
 from minutebook.format.day import day_of_ms
 from minutebook.format.metadata import Continuity
+from minutebook.format.read_mark import FOLDER as READ_MARKS
+from minutebook.format.read_mark import read_mark_folder
+from minutebook.proof.reading import days_touched
 from minutebook.proof.sources import Stream, sources_of
 from minutebook.proof.statements import Statements
 
@@ -32,7 +35,7 @@ def with_evidence(basis: Basis, prefix: str, markers: ArchiveMarkers, scope: Int
     return msgspec.structs.replace(
         basis,
         marks=_digest(_marks(markers.statements, scope)),
-        markers=_digest(_markers(prefix, markers, shards)),
+        markers=_digest(_markers(prefix, markers, shards, scope)),
         skips=_digest(_skips(markers.statements, scope, shards)),
     )
 
@@ -49,9 +52,15 @@ def _marks(statements: Statements, scope: Interval) -> Iterator[str]:
             yield f"{mark} {stored_ms}"
 
 
-def _markers(prefix: str, markers: ArchiveMarkers, shards: Mapping[str, ShardBasis]) -> Iterator[str]:
-    """Yield the markers that say which shards there are, and what is wrong with any object beside the segments."""
+def _markers(
+    prefix: str, markers: ArchiveMarkers, shards: Mapping[str, ShardBasis], scope: Interval
+) -> Iterator[str]:
+    """Yield the markers that say which shards there are, and what is wrong with any object beside the segments.
+
+    Not with the marks of other days: a night reads those of several days at once, and a judgement does not.
+    """
     statements = markers.statements
+    own = tuple(read_mark_folder(prefix, day) for day in days_touched(scope))
     concerned = _concerned(statements, shards)
     is_open = {name for name, shard in shards.items() if shard.is_open}
     for row in statements.rows:
@@ -60,7 +69,9 @@ def _markers(prefix: str, markers: ArchiveMarkers, shards: Mapping[str, ShardBas
         shard, _, name = row.key.removeprefix(f"{prefix}{SHARDS}").partition("/")
         if shard == FIRST_NAME or (shard in concerned and not (name == "end.json" and shard in is_open)):
             yield f"{row.key} {row.etag} {row.size} {row.last_modified_ms}"
-    yield from (f"{problem.key} {problem.why}" for problem in statements.problems)
+    for problem in statements.problems:
+        if not problem.key.startswith(f"{prefix}{READ_MARKS}") or problem.key.startswith(own):
+            yield f"{problem.key} {problem.why}"
     yield str(markers.application)
 
 

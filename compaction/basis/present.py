@@ -23,6 +23,7 @@ from compaction.verdict.basis import Basis, FolderBasis, folder_basis
 from minutebook.coverage.intervals import Interval
 from minutebook.format.day import Day, Hour
 from minutebook.format.minute import MINUTE_MS
+from minutebook.proof.reading import days_touched
 from minutebook.store.objects import ListedObject
 from minutebook.store.parallel import in_parallel
 from minutebook.store.retrying import RetryingStorage
@@ -68,7 +69,8 @@ def present_bases(context: JobContext, days: Sequence[PublishedBasis], options: 
     if not days:
         return {}
     prefix = context.place.prefix
-    markers = read_markers(context.archive, prefix, [each.day for each in days])
+    touched = {day for each in days for day in days_touched(each.scope)}
+    markers = read_markers(context.archive, prefix, sorted(touched))
     now_ms = context.clock.now_ms()
     tombstones = markers.statements.tombstones
     queries = {each.day: OutsideQuery.of(prefix, each.scope, now_ms, tombstones) for each in days}

@@ -7,9 +7,14 @@ import pytest
 from compaction.job.context import AuditOptions
 from compaction.night.due import DueDay, find_due
 from minutebook.store.places import open_storage
-from minutebook.store.storage import Address
+from minutebook.store.storage import Address, Storage
 from tests.corpus.desk import DAY, Desk, unproven
 from tests.corpus.model import PREFIX
+
+
+def archive_of(desk: Desk) -> Storage:
+    """Return the store of its archive."""
+    return open_storage(Address(None, str(desk.raw)))
 
 
 def due(desk: Desk, options: AuditOptions | None = None) -> DueDay:
@@ -64,3 +69,13 @@ def test_a_day_that_is_not_clean_is_due_each_night(tmp_path: Path) -> None:
 def test_another_event_id_makes_a_day_due(desk: Desk) -> None:
     """Findings about copies are by the path."""
     assert due(desk, AuditOptions(event_id="id")).why == "the settings were without event ids"
+
+
+@pytest.mark.parametrize("offset", [-1, 0, 1, 2])
+def test_a_damaged_mark_concerns_its_day_and_the_one_before(desk: Desk, offset: int) -> None:
+    """A night reads the marks of several days at once, a judgement does not: no day is judged again for ever."""
+    desk.clock.advance(3 * 86_400)
+    for day in (DAY.shift(1), DAY.shift(2)):
+        desk.compact(day=day)
+    archive_of(desk).put_if_absent(f"{PREFIX}_read/{DAY.shift(offset)}/stray", b"x", {}, "text/plain")
+    assert bool(due(desk).why) == (offset in {0, 1})
