@@ -306,7 +306,8 @@ class _Run:
         """Return what is published of this scope, if its files may hold the day's rows; else None.
 
         All of it is whole and of the same settings, and made of objects with the same keys and sizes. Where these
-        were stored again, with other ETags or times, their contents are compared (`rejudge`).
+        were stored again, with other ETags or times, their contents are compared (`rejudge`). The audit of a rewrite
+        that was held counts other rows: what was repaired since is read again.
         """
         pointer, now = view.current.pointer, view.objects.spool.rows
         if pointer is None or pointer.until != self._until:
@@ -316,7 +317,8 @@ class _Run:
         except FormatError as exc:
             self._log.warning("published_day_not_trusted", reason=str(exc), next_step=_READ_AGAIN)
             return None
-        if not changes.are_same_slots:
+        is_of_a_held_run = self._folder.generation_beside(generation.audit_key(pointer)) != pointer.generation
+        if is_of_a_held_run or not changes.are_same_slots:
             return None
         options, columns = self._options.audit, self._options.columns
         digest = inventory_digest(row[:3] for row in self._publisher.inventory(pointer) or now())

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from compaction.inventory.segments import make_row
 from compaction.job.context import AuditOptions
 from compaction.night.due import DueDay, find_due
 from minutebook.store.places import open_storage
@@ -69,6 +70,23 @@ def test_a_day_that_is_not_clean_is_due_each_night(tmp_path: Path) -> None:
 def test_another_event_id_makes_a_day_due(desk: Desk) -> None:
     """Findings about copies are by the path."""
     assert due(desk, AuditOptions(event_id="id")).why == "the settings were without event ids"
+
+
+def test_a_day_that_was_held_and_is_repaired_is_counted_as_published(desk: Desk) -> None:
+    """The run that withdrew it had counted the rows of other objects."""
+    raw = archive_of(desk)
+    key = [row.key for row in raw.list_objects(DAY.path(PREFIX)) if make_row(PREFIX, row).parsed is not None][2]
+    stored = raw.get(key)
+    assert stored is not None
+    raw.delete([key])
+    assert desk.compact().state == "held"
+    raw.put_if_absent(key, stored.body, stored.metadata, "application/gzip")
+    assert desk.compact().verdict == "clean"
+    pointer, manifest = desk.publisher().published()
+    assert pointer is not None
+    assert manifest is not None
+    assert desk.publisher().damage(pointer, manifest) == ""
+    assert due(desk) == DueDay(DAY, "clean")
 
 
 @pytest.mark.parametrize("offset", [-1, 0, 1, 2])
