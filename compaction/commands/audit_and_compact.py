@@ -29,7 +29,7 @@ from compaction.night.days.run import (
     row_of_plan,
 )
 from compaction.night.days.side_by_side import DayWorkers
-from compaction.night.due import find_due, pointer_word
+from compaction.night.due import do_due, find_due, pointer_word
 from compaction.report import metric_line, reporter, screen
 from compaction.spark.engine import LazySpark, Progress, no_progress
 from compaction.stream.kinesis import SHARE, once_in_vain
@@ -193,15 +193,12 @@ class _Compaction(NamedTuple):
         context, root = self.context, self.options.out.prefix
         clock, begun = context.clock, context.clock.monotonic()
         due = find_due(context, self.options.out, self.options.audit, window)
-        by_day = {each.day: each for each in (*due.days, *([due.older.rotated] if due.older.rotated else []))}
+        by_day = due.by_day
 
         def work(day: Day) -> rewrite.Compacted:
             if budget is not None and clock.monotonic() - begun > budget:
                 raise stop.BudgetSpent("the budget was spent before it", next_step="the next run goes on with it")
-            each = by_day[day]
-            if each.why and not each.is_expired:
-                return self._compact(day)
-            return rewrite.settle_day(context, context.open(self.options.out.address), day, self.options)
+            return do_due(context, by_day[day], self.options)
 
         def show(day: Day, done: rewrite.Compacted, seconds: float) -> DayRow:
             if self.away is not None:

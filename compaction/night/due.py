@@ -18,6 +18,7 @@ from compaction.basis.present import PublishedBasis, present_bases
 from compaction.inventory.segments import make_row
 from compaction.job.context import AuditOptions, JobContext
 from compaction.job.scope import begins_ms, is_settled, judged_scope
+from compaction.night.rewrite import Compacted, CompactOptions, compact_day, settle_day
 from compaction.publish.publisher import Publisher
 from compaction.verdict.audit_document import Audit, decode_audit
 from compaction.verdict.basis import differences
@@ -44,7 +45,8 @@ _KEYS: Final = 3
 class DueDay(NamedTuple):
     """A day of the window. `why` says what is due; empty: nothing.
 
-    `is_expired`: its raw objects were deleted on purpose; `zombies` are objects that another writer put there since.
+    `is_expired`: its raw objects were deleted on purpose; `zombies` are objects that another writer put there since,
+    and `damage` says why nobody knows which: its tombstone cannot be read.
     """
 
     day: Day
@@ -52,6 +54,7 @@ class DueDay(NamedTuple):
     why: str = ""
     is_expired: bool = False
     zombies: tuple[str, ...] = ()
+    damage: str = ""
 
 
 class OlderDays(NamedTuple):
@@ -66,6 +69,11 @@ class Due(NamedTuple):
 
     days: tuple[DueDay, ...]
     older: OlderDays = OlderDays()
+
+    @property
+    def by_day(self) -> dict[Day, DueDay]:
+        """What a night works on: the window, and the older day in rotation."""
+        return {each.day: each for each in (*self.days, *([self.older.rotated] if self.older.rotated else []))}
 
 
 class _Read(NamedTuple):
@@ -108,13 +116,23 @@ def find_due(context: JobContext, out: StorePrefix, options: AuditOptions, windo
     return Due(tuple(found[len(rotated) :]), OlderDays(open_days, looked_at[0] if looked_at else None))
 
 
+def do_due(context: JobContext, each: DueDay, options: CompactOptions) -> Compacted:
+    """Do what is due of a day; where nothing is, or the day is expired, the table follows, and old files go."""
+    work = compact_day if each.why and not each.is_expired else settle_day
+    return work(context, context.open(options.out.address), each.day, options)
+
+
 def _oldest(context: JobContext, application: ApplicationRecord | None, newest: Day) -> Day | None:
-    """Return the archive's first day: that of the application's start, or of its first object."""
-    first = ArchiveIndex(context.archive, context.place.prefix).oldest_day(newest)
+    """Return the archive's first day: that of the application's start, or of the first thing that tells of it.
+
+    A day before the first object is one, too: nothing was archived of it, or all of it was expired.
+    """
+    prefix = context.place.prefix
+    first = ArchiveIndex(context.archive, prefix).oldest_day(newest)
     if application is None:
         return first
-    begun = day_of_ms(begins_ms(application))
-    return begun if first is None else max(begun, min(first, newest))
+    told = [day_of_ms(application.written_at_ms), *list_tombstones(context.archive, prefix), newest]
+    return max(day_of_ms(begins_ms(application)), min(told if first is None else [first, *told]))
 
 
 def _due_days(
@@ -156,10 +174,10 @@ def _expired(context: JobContext, day: Day, stored_ms: int) -> DueDay:
     prefix = context.place.prefix
     try:
         tombstone = read_tombstone(context.archive, prefix, day)
-    except FormatError:
-        tombstone = None
+    except FormatError as exc:
+        return DueDay(day, "expired", is_expired=True, damage=str(exc))
     if tombstone is None:
-        return DueDay(day, "expired", is_expired=True)  # its own audit, and those of the days beside it, say so
+        return DueDay(day, "expired", is_expired=True, damage="its tombstone was listed and is gone")
     kept = tombstone.kept_keys()
     zombies = [
         row.key

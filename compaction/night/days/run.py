@@ -131,6 +131,9 @@ def row_of_due(due: DueDay, done: Compacted, pointer: PointerWord, fail_on: Fail
             code = worst([code, EXIT_CODES["unknown"]])
             reason = f"objects came after it was expired: {', '.join(due.zombies)}"
             next_step = "find out which writer was so late, and keep these objects: nothing else holds their records"
+        if due.damage:
+            code, reason = worst([code, EXIT_CODES["unknown"]]), due.damage
+            next_step = "restore its tombstone from a version of it: no day beside it can be proven without it"
     elif done.state == "held":
         codes = [] if done.result is None else sorted({about.code for about in blocking(done.result.audit)})
         reason = f"blocked by {', '.join(codes) or done.verdict}; it began with: {due.why}"

@@ -6,11 +6,14 @@ import pytest
 
 from compaction.inventory.segments import make_row
 from compaction.job.context import AuditOptions
-from compaction.night.due import DueDay, find_due
+from compaction.night.days.run import row_of_due
+from compaction.night.due import DueDay, do_due, find_due
+from compaction.night.rewrite import CompactOptions
 from minutebook.store.places import open_storage
 from minutebook.store.storage import Address, Storage
 from tests.corpus.desk import DAY, Desk, unproven
 from tests.corpus.model import PREFIX
+from tests.fakes.clock import ManualClock
 
 
 def archive_of(desk: Desk) -> Storage:
@@ -70,6 +73,30 @@ def test_a_day_that_is_not_clean_is_due_each_night(tmp_path: Path) -> None:
 def test_another_event_id_makes_a_day_due(desk: Desk) -> None:
     """Findings about copies are by the path."""
     assert due(desk, AuditOptions(event_id="id")).why == "the settings were without event ids"
+
+
+def test_an_expired_day_whose_tombstone_is_damaged_is_named(desk: Desk) -> None:
+    """Nobody knows what was deleted of it on purpose."""
+    archive_of(desk).put_if_absent(f"{PREFIX}_expired/{DAY}.json", b"{}", {}, "application/json")
+    found = due(desk)
+    done = do_due(desk.context(), found, CompactOptions(AuditOptions(), desk.out))
+    row = row_of_due(found, done, found.pointer, "unknown")
+    assert (row.pointer, row.exit_code, "_expired" in row.reason) == ("expired", 4, True)
+
+
+def test_a_window_begins_with_the_application_and_not_with_the_first_object(desk: Desk) -> None:
+    """A day of which nothing was archived has a row; also where nothing is left because all was expired."""
+    raw, desk.clock = archive_of(desk), ManualClock(DAY.shift(4).begin_ms + 3_600_000)
+    raw.delete([row.key for row in raw.list_objects(PREFIX) if make_row(PREFIX, row).parsed is not None])
+    days = [each.day for each in find_due(desk.context(), desk.out, AuditOptions(), 14).days]
+    assert days == [DAY.shift(1), DAY.shift(2), DAY.shift(3)]
+
+
+def test_an_expired_day_of_the_window_has_a_row_when_nothing_is_left_of_it(desk: Desk) -> None:
+    """Its table follows it, too."""
+    raw, expired = archive_of(desk), DAY.shift(-2)
+    raw.put_if_absent(f"{PREFIX}_expired/{expired}.json", b"{}", {}, "application/json")
+    assert expired in {each.day for each in find_due(desk.context(), desk.out, AuditOptions(), 14).days}
 
 
 def test_a_day_that_was_held_and_is_repaired_is_counted_as_published(desk: Desk) -> None:
