@@ -1,0 +1,17 @@
+"""Archives and their nights, from seeds: no verdict of `clean` that readers see is false; see `tests.lives.life`."""
+
+import os
+from typing import Final
+
+import pytest
+
+from tests.lives.life import live
+
+SEEDS: Final = range(400, 2400) if os.environ.get("MINUTEBOOK_SEARCH") == "deep" else range(400, 412)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_no_readable_clean_is_false_and_what_is_sound_comes_to_rest(seed: int) -> None:
+    """Eight days each; `python -m tests.lives` lives longer ones, and more."""
+    life, why = live(seed, days=8)
+    assert not why, [*map(str, life.acts), *life.log]
