@@ -292,4 +292,28 @@ VERDICTS: Final = (
             "test_a_day_that_does_not_need_it_is_judged",
         ),
     ),
+    Mutation(
+        "hold the damaged marks of all days of a night",
+        Change("compaction.basis.evidence:_markers", "problem.key.startswith(own)", "problem"),
+        tests=("test_a_damaged_mark_concerns_its_day_and_the_one_before",),
+    ),
+    Mutation(
+        "judge a repaired day from the audit of the run that was held",
+        Change(
+            "compaction.night.rewrite:_Run._published",
+            "is_of_a_held_run or not changes.are_same_slots",
+            "not changes.are_same_slots",
+        ),
+        tests=("test_a_day_that_was_held_and_is_repaired_is_counted_as_published",),
+    ),
+    Mutation(
+        "begin a night's window at the first object",
+        Change("compaction.night.due:_oldest", "min(told if first is None else [first, *told])", "first or newest"),
+        tests=("test_a_window_begins_with_the_application_and_not_with_the_first_object",),
+    ),
+    Mutation(
+        "pass over a tombstone that cannot be read",
+        Change("compaction.night.due:_expired", "damage=str(exc)", 'damage=""'),
+        tests=("test_an_expired_day_whose_tombstone_is_damaged_is_named",),
+    ),
 )
