@@ -87,9 +87,9 @@ class Violation(Exception):  # noqa: N818 - it is what a life shows
 REVERSIBLE: Final = (
     "delete", "delete", "touch", "mark", "marker", "checkpoint", "foreign", "beside", "duplicates",
 )  # fmt: skip
-LASTING: Final = ("skip", "skip", "double", "double", "lose", "delete for good", "damage", "accept")
+LASTING: Final = ("skip", "skip", "double", "double", "lose", "delete for good", "damage", "accept", "output")
 CALM: Final = ("reshard", "quiet", "so far", "expire", "host skips", "twice")
-STORMY: Final = ("pause", "night dies", "night dies", "two hosts", "meanwhile", "late night", "output")
+STORMY: Final = ("pause", "night dies", "night dies", "two hosts", "meanwhile", "late night")
 
 
 def acts_of(rng: random.Random, shape: Shape) -> list[Act]:

@@ -14,6 +14,9 @@ from minutebook.store.storage import Address, Storage
 from tests.corpus.desk import DAY, Desk, unproven
 from tests.corpus.model import PREFIX
 from tests.fakes.clock import ManualClock
+from tests.lives import table
+from tests.lives.changes import CHANGES
+from tests.lives.table import Stage
 
 
 def archive_of(desk: Desk) -> Storage:
@@ -116,11 +119,12 @@ def test_a_day_that_was_held_and_is_repaired_is_counted_as_published(desk: Desk)
     assert due(desk) == DueDay(DAY, "clean")
 
 
-@pytest.mark.parametrize("offset", [-1, 0, 1, 2])
-def test_a_damaged_mark_concerns_its_day_and_the_one_before(desk: Desk, offset: int) -> None:
+def test_a_damaged_mark_concerns_its_day_and_the_one_before(tmp_path: Path) -> None:
     """A night reads the marks of several days at once, a judgement does not: no day is judged again for ever."""
-    desk.clock.advance(3 * 86_400)
-    for day in (DAY.shift(1), DAY.shift(2)):
-        desk.compact(day=day)
-    archive_of(desk).put_if_absent(f"{PREFIX}_read/{DAY.shift(offset)}/stray", b"x", {}, "text/plain")
-    assert bool(due(desk).why) == (offset in {0, 1})
+    stage = Stage(tmp_path / "stage", until=5)
+    stage.world.clock.advance(60)
+    stage.site.night(6)
+    for offset in (-1, 0, 1, 2):
+        copy = stage.copy(tmp_path / str(offset))
+        CHANGES["foreign mark added"](copy.archive, table.DAY.shift(offset))
+        assert bool(copy.why()) == (offset in {0, 1}), offset
