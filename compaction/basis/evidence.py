@@ -1,6 +1,6 @@
 """The evidence beside the segments that a scope's verdict rests on, as digests. Pure.
 
-    marks      under the scope's day, those that begin before the scope's end
+    marks      under the scope's day, those that begin before its end; lost ones are about their whole interval
     markers    of the first shards, and of what descends from them through shards that were not open at its end
     skips      that block times of the scope: what was proven when they were logged they do not touch
 
@@ -15,6 +15,7 @@ import msgspec
 
 from compaction.inventory.shard_markers import ArchiveMarkers
 from compaction.verdict.basis import Basis, ShardBasis
+from minutebook.coverage.evidence import mark_evidence
 from minutebook.coverage.intervals import Interval
 from minutebook.coverage.topology import Topology
 from minutebook.format.coverage_markers import FIRST_NAME, SHARDS
@@ -47,7 +48,8 @@ def _digest(lines: Iterable[str]) -> str:
 
 def _marks(statements: Statements, scope: Interval) -> Iterator[str]:
     for mark, stored_ms in statements.marks.get(day_of_ms(scope.from_ms), ()):
-        begins_ms = mark.from_ms if mark.continuity is Continuity.PROVEN else mark.until_ms
+        is_about_interval = mark.continuity is Continuity.PROVEN or mark_evidence(mark).is_loss
+        begins_ms = mark.from_ms if is_about_interval else mark.until_ms
         if begins_ms < scope.until_ms:
             yield f"{mark} {stored_ms}"
 

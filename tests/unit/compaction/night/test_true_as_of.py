@@ -1,0 +1,92 @@
+"""Whoever reads `clean` reads what is true: what comes, goes or is damaged is seen by the next night."""
+
+import dataclasses
+from pathlib import Path
+
+import msgspec
+
+from compaction.job.context import AuditOptions
+from compaction.night import rewrite
+from compaction.night.days.run import DayRow, row_of_due
+from compaction.night.due import Due, find_due, pointer_word
+from compaction.verdict.audit_document import Audit, decode_audit
+from minutebook.coverage.intervals import Interval
+from minutebook.format.metadata import Continuity
+from minutebook.format.minute import MINUTE_MS
+from minutebook.format.read_mark import MarkKind, ReadMark, encode_read_mark, mark_days, read_mark_key
+from minutebook.format.segment import SegmentWriter
+from minutebook.published.generation import Pointer
+from minutebook.store.places import open_storage
+from tests.corpus.desk import DAY, Desk
+from tests.corpus.model import PREFIX, Stored
+
+NEXT_NIGHT = 86_400
+
+
+def find(desk: Desk, window: int = 1) -> Due:
+    """Return what is due."""
+    return find_due(desk.context(), desk.out, AuditOptions(published=desk.out), window)
+
+
+def night(desk: Desk, window: int = 1) -> dict[str, DayRow]:
+    """Do what `compact --due` does; returns the rows by day."""
+    options = rewrite.CompactOptions(AuditOptions(published=desk.out), desk.out)
+    storage, rows = desk.context().open(desk.out.address), {}
+    for each in find(desk, window).days:
+        work = rewrite.compact_day if each.why and not each.is_expired else rewrite.settle_day
+        done = work(desk.context(), storage, each.day, options)
+        pointer = each.pointer if each.is_expired else pointer_word(storage, desk.out.prefix, each.day)
+        rows[str(each.day)] = row_of_due(each, done, pointer, "unknown")
+    return rows
+
+
+def delete(desk: Desk, *keys: str) -> None:
+    """Delete raw objects."""
+    open_storage(desk.archive).delete(keys)
+
+
+def lose(desk: Desk, offset: int) -> Stored:
+    """Delete a segment of the first shard, by its minute of the day."""
+    segments = desk.corpus.shards[0].segments
+    gone = next(one for one in segments if one.metadata.minute == DAY.first_minute + offset)
+    segments.remove(gone)
+    delete(desk, gone.key)
+    return gone
+
+
+def published(desk: Desk) -> tuple[Pointer, Audit]:
+    """Return the pointer, and its audit."""
+    pointer = desk.publisher().current().pointer
+    assert pointer is not None
+    body = desk.publisher().audit(pointer)
+    assert body is not None
+    return pointer, decode_audit(body)
+
+
+def shorter(stored: Stored) -> Stored:
+    """Return the segment without its third record, with metadata that agree."""
+    records = [record for number, record in enumerate(stored.records) if number != 2]
+    made = SegmentWriter(stored.metadata.shard_id, stored.metadata.minute)
+    made.extend(records)
+    size = sum(len(record.data) for record in records)
+    metadata = msgspec.structs.replace(stored.metadata, records=len(records), payload_bytes=size)
+    return dataclasses.replace(stored, records=records, metadata=metadata, body=made.body(), fields=metadata.encode())
+
+
+def put(desk: Desk, stored: Stored) -> None:
+    """Store a segment, where none is."""
+    open_storage(desk.archive).put_if_absent(stored.key, stored.body, stored.fields, "application/gzip")
+
+
+def test_a_loss_of_the_last_minute_withdraws_the_day(tmp_path: Path) -> None:
+    """Its mark ends where the day ends."""
+    desk = Desk(tmp_path)
+    night(desk)
+    lost = Interval(DAY.end_ms - MINUTE_MS, DAY.end_ms)
+    shard = desk.corpus.shards[0].shard_id
+    mark = ReadMark(shard, MarkKind.STREAM, Continuity.LOST, *lost, None, "audit")
+    for day in mark_days(mark):
+        key = read_mark_key(PREFIX, day, mark)
+        open_storage(desk.archive).put_if_absent(key, encode_read_mark(mark), {}, "application/json")
+    row = night(desk)[str(DAY)]
+    assert (row.pointer, row.exit_code) == ("defects", 3)
