@@ -7,7 +7,7 @@ import msgspec
 
 from compaction.audit.conclusion import Examined
 from compaction.basis.evidence import with_evidence
-from compaction.basis.outside import Beside, OutsideQuery, list_outside, with_neighbours, with_outside
+from compaction.basis.outside import Beside, OutsideQuery, UsedLinks, list_outside, with_neighbours, with_outside
 from compaction.job.context import AuditOptions, JobContext
 from compaction.verdict.basis import EXPIRED, Basis, FolderBasis, ShardBasis, folder_basis
 from minutebook.coverage.evidence import EvidenceLink, Kind
@@ -15,6 +15,7 @@ from minutebook.coverage.shard_coverage import ShardCoverage
 from minutebook.format.arrival import ARRIVAL_STEP_BACK_MS
 from minutebook.format.metadata import Continuity
 from minutebook.format.minute import MINUTE_MS, iso_time
+from minutebook.store.objects import ListedObject
 from minutebook.store.parallel import in_parallel
 
 
@@ -31,23 +32,25 @@ def basis_of(
     statements = view.markers.statements
     query = OutsideQuery.of(prefix, facts.query.scope, context.clock.now_ms(), statements.tombstones)
     links = _links(examined)
+    used = {shard: UsedLinks.of(links[shard], query) for shard in _judged_shards(examined)}
     shards = tuple(
-        with_neighbours(_shard(examined, shard, has_links=bool(links[shard])), links[shard], query)
-        for shard in _judged_shards(examined)
+        with_neighbours(_shard(examined, shard, has_links=bool(links[shard])), used[shard]) for shard in used
     )
+    originals = _list_hours(context, examined.outside_hours)
     basis = Basis(
         judged_from=iso_time(view.judged_from_ms),
         generation=generation,
         settings=options.judged_by,
         folders=inventory.folders,
         day_before=day_before,
-        originals=_originals(context, examined.outside_hours),
+        originals=tuple(folder_basis(hour, rows) for hour, rows in originals.items()),
         shards=shards,
         duplicates=view.duplicates,
     )
     outside = list_outside(context.archive, query, shards)
     basis = with_outside(with_evidence(basis, prefix, view.markers, facts.query.scope), query, outside)
-    is_later = outside.newest_ms > view.judged_from_ms
+    # Times are of whole seconds on S3: one of the same second may have come behind the search for neighbours.
+    is_later = outside.newest_ms >= view.judged_from_ms
     listed = {
         (shard, str(row.parsed.first))
         for side in (outside.before, outside.after)
@@ -56,12 +59,14 @@ def basis_of(
         if row.parsed is not None
     }
     expected = {
-        (shard.shard, first)
+        (shard.shard, str(link.first))
         for shard in basis.shards
-        for first in (shard.first_before, shard.first_after)
-        if first and not (first == shard.first_before and shard.before == EXPIRED)
+        for link in (*(used[shard.shard].before if shard.before != EXPIRED else ()), *used[shard.shard].after)
     }
     is_gone = not expected <= listed
+    kept = {row.key: row.last_modified_ms for rows in originals.values() for row in rows}
+    is_later |= max(kept.values(), default=0) >= view.judged_from_ms
+    is_gone |= not all(key in kept for keys in examined.outside_hours.values() for key in keys)
     return msgspec.structs.replace(basis, changed_meanwhile=is_later or is_gone or examined.is_in_motion)
 
 
@@ -109,8 +114,8 @@ def _proven_ms(coverage: ShardCoverage, until_ms: int) -> int | None:
     return min((time_ms for time_ms in stored if time_ms is not None), default=None)
 
 
-def _originals(context: JobContext, hours: Iterable[str]) -> tuple[FolderBasis, ...]:
-    """Return the hours outside of the day that hold originals of dropped records."""
+def _list_hours(context: JobContext, hours: Iterable[str]) -> dict[str, list[ListedObject]]:
+    """List the hours outside of the day that hold originals of dropped records."""
     folders = sorted(hours)
     listed = in_parallel(lambda folder: list(context.archive.list_objects(folder)), folders)
-    return tuple(folder_basis(folder, rows) for folder, rows in zip(folders, listed, strict=True))
+    return dict(zip(folders, listed, strict=True))

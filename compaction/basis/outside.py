@@ -61,24 +61,36 @@ HourRows = Callable[[Hour], Iterable[ListedObject]]
 """Returns an hour's objects; of a shared list, those of some shards."""
 
 
-def with_neighbours(shard: ShardBasis, links: Iterable[Beside], query: OutsideQuery) -> ShardBasis:
-    """Return what was used of a shard outside of the scope, without digests. `links` may be any of its segments."""
-    outside, basis = sorted(set(links)), shard
-    before = [link for link in outside if link.minute < query.begin_minute]
-    after = [link for link in outside if link.minute >= query.end_minute]
-    nearest = max(before, key=lambda link: (link.last, link.first), default=None)
-    if nearest is not None:
+class UsedLinks(NamedTuple):
+    """What was used of a shard outside of the scope: `before` up to the nearest, the last one, and `after`."""
+
+    before: tuple[Beside, ...] = ()
+    after: tuple[Beside, ...] = ()
+
+    @classmethod
+    def of(cls, links: Iterable[Beside], query: OutsideQuery) -> "UsedLinks":
+        """Choose of any segments of the shard."""
+        outside = sorted(set(links))
+        before = [link for link in outside if link.minute < query.begin_minute]
+        after = [link for link in outside if link.minute >= query.end_minute]
+        nearest = max(before, key=lambda link: (link.last, link.first), default=None)
         near = [link for link in before if link.minute >= query.begin_minute - _EDGE_MINUTES and not link.is_expired]
-        first = min([nearest, *near])
+        # The chain's next segment, those at the edge, and the first that shows the shard open behind the scope.
+        reaching = [link for link in after if link.minute > query.end_minute][:1]
+        used = [*after[:1], *reaching, *(link for link in after if link.minute < query.end_minute + _EDGE_MINUTES)]
+        return cls(() if nearest is None else (*near, nearest), tuple(used))
+
+
+def with_neighbours(shard: ShardBasis, used: UsedLinks) -> ShardBasis:
+    """Return what was used of a shard outside of the scope, without digests."""
+    basis = shard
+    if used.before:
+        first, nearest = min(used.before), used.before[-1]
         basis = msgspec.structs.replace(
             basis, first_before=str(first.first), minute_before=first.minute, stands_on=str(nearest.last)
         )
-    if after:
-        # The chain's next segment, those at the edge, and the first that shows the shard open behind the scope.
-        reaching = [link for link in after if link.minute > query.end_minute][:1]
-        used = [after[0], *reaching, *(link for link in after if link.minute < query.end_minute + _EDGE_MINUTES)]
-        last = max(used)
-        minute = max(link.minute for link in used)
+    if used.after:
+        last, minute = max(used.after), max(link.minute for link in used.after)
         basis = msgspec.structs.replace(basis, first_after=str(last.first), minute_after=minute)
     return basis
 

@@ -61,12 +61,12 @@ Event = Original | tuple[str, bytes]
 class DroppedRecords(NamedTuple):
     """What was found of a day's dropped records. `lines` holds, by segment, those that come back.
 
-    `outside` are the hours outside of the day where originals were looked for, by path.
+    `outside` are the segments outside of the day where originals were looked for, by the paths of their hours.
     """
 
     findings: tuple[Finding, ...] = ()
     lines: Mapping[str, RestoredLines] = {}
-    outside: frozenset[str] = frozenset()
+    outside: Mapping[str, tuple[str, ...]] = {}
 
     @property
     def restored(self) -> int:

@@ -119,10 +119,13 @@ class Originals:
         self._read_keys: set[str] = set()
 
     @property
-    def hours(self) -> frozenset[str]:
-        """The hours, by path, of the segments that were asked for."""
-        parsed = (parse_segment_key(self._prefix, key) for key in self._read_keys)
-        return frozenset(hour_of_ms(each.minute * MINUTE_MS).path(self._prefix) for each in parsed)
+    def hours(self) -> dict[str, tuple[str, ...]]:
+        """The segments that were asked for, by the paths of their hours."""
+        hours: dict[str, list[str]] = defaultdict(list)
+        for key in sorted(self._read_keys):
+            minute = parse_segment_key(self._prefix, key).minute
+            hours[hour_of_ms(minute * MINUTE_MS).path(self._prefix)].append(key)
+        return {hour: tuple(keys) for hour, keys in hours.items()}
 
     def fates(self, originals: Collection[Original]) -> dict[Original, Fate]:
         """Return the fate of each original; raises StoreUnavailable, StoreRefused."""

@@ -4,12 +4,15 @@ import dataclasses
 from pathlib import Path
 
 import msgspec
+import pytest
 
+from compaction.basis import judged
 from compaction.job.context import AuditOptions
 from compaction.night import rewrite
 from compaction.night.days.run import DayRow, row_of_due
 from compaction.night.due import Due, find_due, pointer_word
 from compaction.verdict.audit_document import Audit, decode_audit
+from compaction.verdict.basis import Basis
 from minutebook.coverage.intervals import Interval
 from minutebook.format.metadata import Continuity
 from minutebook.format.minute import MINUTE_MS
@@ -18,7 +21,8 @@ from minutebook.format.segment import SegmentWriter
 from minutebook.published.generation import Pointer
 from minutebook.store.places import open_storage
 from tests.corpus.desk import DAY, Desk
-from tests.corpus.model import PREFIX, Stored
+from tests.corpus.event_defects import drop_records
+from tests.corpus.model import PREFIX, Corpus, Shape, Stored
 
 NEXT_NIGHT = 86_400
 
@@ -90,3 +94,31 @@ def test_a_loss_of_the_last_minute_withdraws_the_day(tmp_path: Path) -> None:
         open_storage(desk.archive).put_if_absent(key, encode_read_mark(mark), {}, "application/json")
     row = night(desk)[str(DAY)]
     assert (row.pointer, row.exit_code) == ("defects", 3)
+
+
+def _with_original_before(folder: Path) -> Desk:
+    corpus = Corpus(DAY, shape=Shape(minutes=(-3000, -2999, -700, -2, -1, 0, 1, 2, 600, 1439, 1440, 1441, 1442)))
+    shard = corpus.shards[0]
+    kept = shard.segments[0].records[2].position
+    original = f"corpus/{shard.shard_id}/{kept.sequence}:{kept.sub}"
+    drop_records(corpus, shard, shard.in_day(DAY)[2], {1: original})
+    return Desk(folder, corpus)
+
+
+@pytest.mark.parametrize("offset", [-3000, -1, 1440])
+def test_what_goes_around_the_day_before_its_basis_is_made_is_seen(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, offset: int
+) -> None:
+    """A dropped record's original, the segment before the day and the one behind it; others beside them stay."""
+    desk = _with_original_before(tmp_path)
+    segments = desk.corpus.shards[0].segments
+    key = next(one.key for one in segments if one.metadata.minute == DAY.first_minute + offset)
+    make = judged.basis_of
+
+    def basis_of(*args: object) -> Basis:
+        delete(desk, key)
+        return make(*args)  # type: ignore[arg-type]  # as it was called
+
+    monkeypatch.setattr(rewrite, "basis_of", basis_of)
+    assert night(desk)[str(DAY)].pointer == "clean"
+    assert night(desk)[str(DAY)].pointer in {"unknown", "defects"}
