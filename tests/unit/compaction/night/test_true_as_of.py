@@ -96,6 +96,57 @@ def test_a_loss_of_the_last_minute_withdraws_the_day(tmp_path: Path) -> None:
     assert (row.pointer, row.exit_code) == ("defects", 3)
 
 
+def test_a_segment_that_was_lost_and_accepted_comes_back_altered(tmp_path: Path) -> None:
+    """The day was published without it, and its first content is known still."""
+    desk = Desk(tmp_path)
+    night(desk)
+    gone = lose(desk, 600)
+    assert desk.compact(accept="it is lost").state == "published"
+    assert night(desk)[str(DAY)].pointer == "accepted"
+    put(desk, shorter(gone))
+    row = night(desk)[str(DAY)]
+    assert (row.pointer, row.exit_code) == ("defects", 3)
+    assert "altered_object" in row.reason
+
+
+def test_a_segment_that_was_lost_and_accepted_comes_back_as_it_was(tmp_path: Path) -> None:
+    """That is a repair."""
+    desk = Desk(tmp_path)
+    night(desk)
+    gone = lose(desk, 600)
+    desk.compact(accept="it is lost")
+    put(desk, gone)
+    assert night(desk)[str(DAY)].pointer == "clean"
+    assert night(desk)[str(DAY)].done == ("nothing",)
+
+
+def test_a_new_defect_of_a_held_day_ends_its_acceptance(tmp_path: Path) -> None:
+    """The day is held, with the verdict that it had; readers see that nobody accepted this."""
+    desk = Desk(tmp_path)
+    night(desk)
+    lose(desk, 600)
+    desk.compact(accept="it is lost")
+    assert night(desk)[str(DAY)].pointer == "accepted"
+    lose(desk, 1)
+    row = night(desk)[str(DAY)]
+    assert (row.pointer, row.exit_code) == ("defects", 3)
+    assert published(desk)[1].accepted is None
+
+
+@pytest.mark.parametrize("body", [None, b'{"for'])
+def test_a_pointer_without_its_manifest_loses_its_verdict(tmp_path: Path, body: bytes | None) -> None:
+    """A held day without a whole manifest: the pointer gets the verdict, whatever it names."""
+    desk = Desk(tmp_path)
+    night(desk)
+    pointer, _ = published(desk)
+    manifest = Path(desk.storage.uri(pointer.manifest))
+    manifest.unlink() if body is None else manifest.write_bytes(body)
+    lose(desk, 600)
+    assert night(desk)[str(DAY)].exit_code == 3
+    assert published(desk)[0].verdict == "defects"
+    assert night(desk)[str(DAY)].done == ("blocked",)
+
+
 def _with_original_before(folder: Path) -> Desk:
     corpus = Corpus(DAY, shape=Shape(minutes=(-3000, -2999, -700, -2, -1, 0, 1, 2, 600, 1439, 1440, 1441, 1442)))
     shard = corpus.shards[0]
