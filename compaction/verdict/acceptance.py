@@ -12,9 +12,10 @@ from compaction.verdict.findings import Finding
 
 
 class AcceptedFinding(msgspec.Struct, frozen=True, kw_only=True):
-    """A finding that was accepted, by what names it: see `Finding`."""
+    """A finding that was accepted, by what names it: see `Finding`. `severity` is empty in earlier acceptances."""
 
     code: str
+    severity: str = ""
     shard: str | None = None
     minute: str | None = None
     keys: tuple[str, ...] = ()
@@ -40,6 +41,7 @@ def accept(findings: Sequence[Finding], checks: Iterable[str], reason: str, acce
         findings=tuple(
             AcceptedFinding(
                 code=about.code,
+                severity=about.severity,
                 shard=about.shard,
                 minute=about.minute,
                 keys=about.keys,
@@ -67,8 +69,10 @@ def _includes(accepted: AcceptedFinding, about: Finding) -> bool:
     """Return whether a finding is the accepted one, or a part of it.
 
     A time that is not proven gets shorter when evidence comes, and is then called by another code and other keys.
+    What was accepted as unknown and is a defect now was not accepted.
     """
-    if about.shard != accepted.shard:
+    is_worse = about.severity == "defect" and accepted.severity not in {"", "defect"}
+    if is_worse or about.shard != accepted.shard:
         return False
     if about.begins and accepted.begins:
         # ISO 8601 in UTC: the order of texts is that of times.

@@ -133,6 +133,25 @@ def test_a_new_defect_of_a_held_day_ends_its_acceptance(tmp_path: Path) -> None:
     assert published(desk)[1].accepted is None
 
 
+def test_what_was_accepted_as_unknown_is_not_accepted_as_a_defect(tmp_path: Path) -> None:
+    """A copy without a first digest was accepted; then it is edited, under the same key and code."""
+    desk = Desk(tmp_path)
+    night(desk)
+    pointer, _ = published(desk)
+    facts = desk.storage.list_objects(f"{desk.publisher().folder.generation(pointer.generation)}_facts/")
+    desk.storage.delete([row.key for row in facts])
+    segment = desk.corpus.shards[0].segments[4]
+    delete(desk, segment.key)
+    put(desk, segment)
+    assert night(desk)[str(DAY)].pointer == "unknown"
+    desk.compact(accept="it was restored")
+    assert night(desk)[str(DAY)].pointer == "accepted"
+    delete(desk, segment.key)
+    put(desk, shorter(segment))
+    row = night(desk)[str(DAY)]
+    assert (row.pointer, row.exit_code) == ("defects", 3)
+
+
 @pytest.mark.parametrize("body", [None, b'{"for'])
 def test_a_pointer_without_its_manifest_loses_its_verdict(tmp_path: Path, body: bytes | None) -> None:
     """A held day without a whole manifest: the pointer gets the verdict, whatever it names."""
