@@ -127,6 +127,9 @@ def row_of_due(due: DueDay, done: Compacted, pointer: PointerWord, fail_on: Fail
     reason, next_step, code = row.reason, row.next_step, row.exit_code
     if due.is_expired:
         code = 0 if done.table_error is None else done.table_error.exit_code
+        if done.state == "held":
+            code = worst([code, EXIT_CODES["unknown"]])
+            next_step = "the rows are read as they were published; nothing but what is damaged has to come back"
         if due.zombies:
             code = worst([code, EXIT_CODES["unknown"]])
             reason = f"objects came after it was expired: {', '.join(due.zombies)}"

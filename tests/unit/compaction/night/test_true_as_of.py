@@ -20,7 +20,7 @@ from minutebook.format.read_mark import MarkKind, ReadMark, encode_read_mark, ma
 from minutebook.format.segment import SegmentWriter
 from minutebook.published.generation import Pointer
 from minutebook.store.places import open_storage
-from tests.corpus.desk import DAY, Desk
+from tests.corpus.desk import DAY, Desk, Mill, expire
 from tests.corpus.event_defects import drop_records
 from tests.corpus.model import PREFIX, Corpus, Shape, Stored
 
@@ -164,6 +164,19 @@ def test_a_pointer_without_its_manifest_loses_its_verdict(tmp_path: Path, body: 
     assert night(desk)[str(DAY)].exit_code == 3
     assert published(desk)[0].verdict == "defects"
     assert night(desk)[str(DAY)].done == ("blocked",)
+
+
+@pytest.mark.parametrize("name", ["manifest", "audit"])
+def test_damage_of_an_expired_day_is_no_success(tmp_path: Path, name: str) -> None:
+    """Nothing can be made anew, so somebody has to restore it."""
+    desk = Mill(tmp_path)
+    night(desk)
+    pointer, _ = published(desk)
+    expire(desk, pointer.generation, days=0)
+    assert night(desk)[str(DAY)].exit_code == 0
+    Path(desk.storage.uri(getattr(pointer, name))).write_bytes(b"{")
+    row = night(desk)[str(DAY)]
+    assert (row.pointer, row.done, row.exit_code) == ("expired", ("blocked",), 4)
 
 
 def _with_original_before(folder: Path) -> Desk:
