@@ -21,10 +21,11 @@ from compaction.job.scope import begins_ms, is_settled, judged_scope
 from compaction.night.rewrite import Compacted, CompactOptions, compact_day, settle_day
 from compaction.publish.publisher import Publisher
 from compaction.verdict.audit_document import Audit, decode_audit
-from compaction.verdict.basis import differences
+from compaction.verdict.basis import damage_of, differences
 from minutebook.errors import FormatError
 from minutebook.format.day import Day, day_of_ms
 from minutebook.format.markers import ApplicationRecord
+from minutebook.format.minute import MINUTE_MS
 from minutebook.index.names import ArchiveIndex
 from minutebook.owner import read_owned
 from minutebook.published.generation import DayFolder, Pointer, audit_key, is_judged_today
@@ -94,19 +95,17 @@ def find_due(context: JobContext, out: StorePrefix, options: AuditOptions, windo
     application = read_owned(context.archive, prefix, context.owner, application=options.application)
     newest = day_of_ms(now_ms).shift(-1)
     newest = newest if is_settled(newest, now_ms) else newest.shift(-1)
-    oldest = _oldest(context, application, newest)
+    storage, expired = context.open(out.address), list_tombstones(context.archive, prefix)
+    at_output = published_days(storage, out.prefix)
+    oldest = _oldest(context, application, newest, [*at_output, *expired])
     if oldest is None or oldest > newest:
         return Due(())
     first = max(oldest, newest.shift(1 - window))
-    storage = context.open(out.address)
     days = [Day(number) for number in range(first.number, newest.number + 1)]
-    before = _states(
-        storage, out.prefix, [day for day in published_days(storage, out.prefix) if oldest <= day < first]
-    )
+    before = _states(storage, out.prefix, [day for day in at_output if oldest <= day < first])
     rotated = [before[now_ms // 86_400_000 % len(before)].day] if before else []
     found = _due_days(context, storage, out.prefix, application, options, [*rotated, *days])
     published = {state.day: state.pointer for state in before}
-    expired = list_tombstones(context.archive, prefix)
     open_days = tuple(
         day
         for day in (Day(number) for number in range(oldest.number, first.number))
@@ -122,17 +121,20 @@ def do_due(context: JobContext, each: DueDay, options: CompactOptions) -> Compac
     return work(context, context.open(options.out.address), each.day, options)
 
 
-def _oldest(context: JobContext, application: ApplicationRecord | None, newest: Day) -> Day | None:
-    """Return the archive's first day: that of the application's start, or of the first thing that tells of it.
+def _oldest(
+    context: JobContext, application: ApplicationRecord | None, newest: Day, elsewhere: Iterable[Day]
+) -> Day | None:
+    """Return the archive's first day: that of the application's start.
 
-    A day before the first object is one, too: nothing was archived of it, or all of it was expired.
+    An application that began with a stream of years before itself has nothing there: then it is the first day with an
+    object, or when the application first ran, or the first that the output or a tombstone tells of (`elsewhere`),
+    whose objects may be gone; whichever is the earliest.
     """
-    prefix = context.place.prefix
-    first = ArchiveIndex(context.archive, prefix).oldest_day(newest)
+    first = ArchiveIndex(context.archive, context.place.prefix).oldest_day(newest)
+    known = [*elsewhere, *([] if first is None else [min(first, newest)])]
     if application is None:
-        return first
-    told = [day_of_ms(application.written_at_ms), *list_tombstones(context.archive, prefix), newest]
-    return max(day_of_ms(begins_ms(application)), min(told if first is None else [first, *told]))
+        return min(known, default=None)
+    return max(day_of_ms(begins_ms(application)), min([*known, day_of_ms(application.written_at_ms), newest]))
 
 
 def _due_days(
@@ -146,6 +148,7 @@ def _due_days(
     prefix, now_ms = context.place.prefix, context.clock.now_ms()
     expired = list_tombstones(context.archive, prefix)
     states = {state.day: state for state in _states(storage, root, [day for day in days if day not in expired])}
+    states = {day: _with_basis_checked(state, now_ms) for day, state in states.items()}
     known = [
         PublishedBasis(day, judged_scope(day, application, now_ms), state.audit.basis)
         for day, state in states.items()
@@ -218,6 +221,13 @@ def _read(publisher: Publisher, day: Day) -> _Read:
     elif damage := publisher.damage(pointer, manifest):
         why = damage
     return _Read(day, _word(pointer, audit), why, audit)
+
+
+def _with_basis_checked(state: _Read, now_ms: int) -> _Read:
+    """Return what is published of a day; due, where the basis of its verdict is damaged."""
+    basis = None if state.audit is None else state.audit.basis
+    damage = "" if basis is None or state.why else damage_of(basis, now_ms // MINUTE_MS)
+    return state._replace(why=f"the basis of its verdict is damaged: {damage}") if damage else state
 
 
 def pointer_word(storage: RetryingStorage, root: str, day: Day) -> PointerWord:

@@ -10,9 +10,13 @@ from typing import Final
 
 import msgspec
 
+from minutebook.errors import FormatError
+from minutebook.format.position import Position
 from minutebook.store.objects import ListedObject
 
 _DIGITS: Final = 16
+_AHEAD_MINUTES: Final = 24 * 60
+"""So far clocks of hosts may be apart."""
 EXPIRED: Final = "expired"
 """In place of the digest of a neighbour whose day a tombstone covers: the chain goes on at the same position."""
 
@@ -91,6 +95,20 @@ def folder_basis(folder: str, rows: Iterable[ListedObject]) -> FolderBasis:
     return FolderBasis(
         folder=folder, objects=len(listed), bytes=sum(row.size for row in listed), digest=digest_of(listed)
     )
+
+
+def damage_of(basis: Basis, now_minute: int) -> str:
+    """Return which of its values cannot be one that was read from an archive; empty: none. So none is followed."""
+    for shard in basis.shards:
+        try:
+            for text in filter(None, (shard.first_before, shard.first_after, shard.stands_on)):
+                Position.parse(text)
+        except FormatError as exc:
+            return f"{shard.shard}: {exc}"
+        for minute in (shard.minute_before, shard.minute_after):
+            if not 0 <= minute <= now_minute + _AHEAD_MINUTES:
+                return f"{shard.shard}: {minute} is no minute of the archive"
+    return ""
 
 
 def differences(before: Basis, now: Basis) -> Iterator[str]:

@@ -14,6 +14,7 @@ from compaction.night.due import Due, find_due, pointer_word
 from compaction.verdict.audit_document import Audit, decode_audit
 from compaction.verdict.basis import Basis
 from minutebook.coverage.intervals import Interval
+from minutebook.format.document import encode_document
 from minutebook.format.metadata import Continuity
 from minutebook.format.minute import MINUTE_MS
 from minutebook.format.read_mark import MarkKind, ReadMark, encode_read_mark, mark_days, read_mark_key
@@ -94,6 +95,24 @@ def test_a_loss_of_the_last_minute_withdraws_the_day(tmp_path: Path) -> None:
         open_storage(desk.archive).put_if_absent(key, encode_read_mark(mark), {}, "application/json")
     row = night(desk)[str(DAY)]
     assert (row.pointer, row.exit_code) == ("defects", 3)
+
+
+def test_the_first_day_is_judged_when_its_objects_are_gone(tmp_path: Path) -> None:
+    """The archive begins where it began, not with the first object that is left."""
+    desk, first = Desk(tmp_path), DAY.shift(-1)
+    assert night(desk, 14)[str(first)].pointer == "clean"
+    delete(desk, *(row.key for row in open_storage(desk.archive).list_objects(first.path(PREFIX))))
+    row = night(desk, 14)[str(first)]
+    assert (row.pointer, row.exit_code) == ("defects", 3)
+
+
+def test_a_day_before_the_first_object_is_named(tmp_path: Path) -> None:
+    """The application ran since then, and whatever arrived is not there."""
+    desk = Desk(tmp_path, Corpus(DAY, shape=Shape(minutes=(600, 601, 1439, 1441))))
+    desk.clock.advance(3 * NEXT_NIGHT)
+    assert str(DAY.shift(1)) in night(desk, 14)
+    delete(desk, *(row.key for row in open_storage(desk.archive).list_objects(DAY.path(PREFIX))))
+    assert str(DAY) in {str(each.day) for each in find(desk, 14).days}
 
 
 def test_a_segment_that_was_lost_and_accepted_comes_back_altered(tmp_path: Path) -> None:
@@ -177,6 +196,23 @@ def test_damage_of_an_expired_day_is_no_success(tmp_path: Path, name: str) -> No
     Path(desk.storage.uri(getattr(pointer, name))).write_bytes(b"{")
     row = night(desk)[str(DAY)]
     assert (row.pointer, row.done, row.exit_code) == ("expired", ("blocked",), 4)
+
+
+@pytest.mark.parametrize(
+    "damage", [{"first_before": "x"}, {"first_after": "1:y"}, {"minute_before": -(10**12)}, {"minute_after": 10**12}]
+)
+def test_a_damaged_basis_concerns_its_day_alone(tmp_path: Path, damage: dict[str, object]) -> None:
+    """It is judged again; no list of it is made by values that no archive has."""
+    desk = Desk(tmp_path)
+    night(desk, 2)
+    pointer, audit = published(desk)
+    assert audit.basis is not None
+    first, *others = audit.basis.shards
+    basis = msgspec.structs.replace(audit.basis, shards=(msgspec.structs.replace(first, **damage), *others))
+    Path(desk.storage.uri(pointer.audit)).write_bytes(encode_document(msgspec.structs.replace(audit, basis=basis)))
+    rows = night(desk, 2)
+    assert rows[str(DAY)].done == ("judged again",)
+    assert rows[str(DAY.shift(-1))].done == ("nothing",)
 
 
 def _with_original_before(folder: Path) -> Desk:
