@@ -30,10 +30,12 @@ from compaction.parquet.plan import Task
 from compaction.shard_groups.grouping import ShardGrouping
 from compaction.shard_groups.port import ReadWithIds, ShardGroups, driver_values
 from compaction.tasks.task import Order, TaskResult
+from compaction.verdict.basis import FolderBasis, folder_basis
 from minutebook.errors import FormatError, SafetyRefusal, SettingsError
 from minutebook.format.day import Day
 from minutebook.published.generation import DayFolder
 from minutebook.published.reading import PublishedReader
+from minutebook.store.objects import ListedObject
 from minutebook.store.places import StorePrefix
 from minutebook.store.tombstones import is_expired
 
@@ -52,6 +54,13 @@ class DayBefore(NamedTuple):
     doubt: str = ""
     digest: str = ""
     size: int = 0
+
+    @property
+    def folders(self) -> tuple[FolderBasis, ...]:
+        """What a verdict rests on: its objects, or its published files."""
+        if self.inventory is not None:
+            return self.inventory.folders
+        return (folder_basis("published", [ListedObject(key, 0, "", 0) for key in self.published]),)
 
 
 class NumberedShards(NamedTuple):

@@ -1,7 +1,7 @@
 """The bases of published days as LISTs give them now, of all days of a night in one pass.
 
     once a night     the markers of the shards, skipped batches, tombstones, the read marks of the days
-    once a day       what lies directly below it, its dropped duplicates
+    once a day       what lies directly below it, its dropped duplicates; which files were published of an expired one
     once a folder    its objects: in Spark's tasks where there are many, else in threads of this process
 
 No segment is asked for: names, sizes, ETags and times are all that a basis holds. Of far neighbours (`outside`) the
@@ -13,11 +13,13 @@ from typing import Final, NamedTuple
 
 import msgspec
 
+from compaction.audit.collecting import look_back
 from compaction.basis.evidence import with_evidence
 from compaction.basis.outside import OutsideQuery, far_shards, list_outside, with_outside
 from compaction.inventory.segments import make_row
 from compaction.inventory.shard_markers import duplicates_digest, read_markers
 from compaction.job.context import AuditOptions, JobContext
+from compaction.shard_groups.grouping import ShardGrouping
 from compaction.shard_groups.opened import open_in_task
 from compaction.verdict.basis import Basis, FolderBasis, folder_basis
 from minutebook.coverage.intervals import Interval
@@ -72,10 +74,16 @@ def present_bases(context: JobContext, days: Sequence[PublishedBasis], options: 
     touched = {day for each in days for day in days_touched(each.scope)}
     markers = read_markers(context.archive, prefix, sorted(touched))
     now_ms = context.clock.now_ms()
-    tombstones = markers.statements.tombstones
+    tombstones, unread = markers.statements.tombstones, markers.statements.unread_days
     queries = {each.day: OutsideQuery.of(prefix, each.scope, now_ms, tombstones) for each in days}
     far = frozenset[str]().union(*(far_shards(each.basis.shards, queries[each.day]) for each in days))
     listed = _list_days(context, days, far)
+
+    def day_before(day: Day) -> tuple[FolderBasis, ...]:
+        before = day.shift(-1)
+        if before not in tombstones and before not in unread:
+            return tuple(listed.whole_day(before))
+        return look_back(context, day, ShardGrouping(), options.published).folders
 
     def basis_now(each: PublishedBasis) -> Basis:
         known, query = each.basis, queries[each.day]
@@ -83,7 +91,7 @@ def present_bases(context: JobContext, days: Sequence[PublishedBasis], options: 
             known,
             settings=options.judged_by,
             folders=tuple(listed.folders(each.day)),
-            day_before=tuple(listed.whole_day(each.day.shift(-1))) if known.day_before else (),
+            day_before=day_before(each.day) if known.day_before else (),
             originals=tuple(listed.folder(folder.folder) for folder in known.originals),
             duplicates=duplicates_digest(context.archive, prefix, each.day, query.end_minute),
             changed_meanwhile=False,

@@ -43,7 +43,6 @@ from compaction.tables.commit import TableCommit, TableCommitter
 from compaction.tables.events import files
 from compaction.verdict.acceptance import accept, still_holds
 from compaction.verdict.audit_document import Audit, decode_audit, encode_audit, failed_checks, publishable
-from compaction.verdict.basis import FolderBasis, folder_basis
 from compaction.verdict.findings import Code, Finding, finding
 from minutebook.errors import (
     CatalogRefused,
@@ -61,7 +60,6 @@ from minutebook.published.generation import DayFolder, Manifest, Pointer, Pointe
 from minutebook.published.inventory import PublishedRow, inventory_digest
 from minutebook.published.reading import published_until_ms
 from minutebook.published.verdict import CLEAN, RULES, Verdict
-from minutebook.store.objects import ListedObject
 from minutebook.store.places import StorePrefix
 from minutebook.store.retrying import RetryingStorage
 from minutebook.store.tombstones import is_expired
@@ -224,16 +222,6 @@ def _verdict_step(pointer: Pointer | None, verdict: Verdict, *, until: str | Non
     """Return that a clean verdict was withdrawn, where it was."""
     is_withdrawn = pointer is not None and (pointer.verdict, pointer.until) == (CLEAN, until) and verdict != CLEAN
     return ("withdrawn",) if is_withdrawn else ()
-
-
-def _folders_before(before: collecting.DayBefore | None) -> tuple[FolderBasis, ...]:
-    """Return what of the day before event ids were compared with: its objects, or its published files."""
-    if before is None:
-        return ()
-    if before.inventory is not None:
-        return before.inventory.folders
-    rows = [ListedObject(key, 0, "", 0) for key in before.published]
-    return (folder_basis("published", rows),)
 
 
 class _Run:
@@ -428,7 +416,13 @@ class _Run:
     def _complete(self, audit: Audit, examined: Examined, view: _View, before: Audit | None) -> Audit:
         """Return the audit with what it rests on, and with a person's decision if that was given or still holds."""
         options = self._options
-        basis = basis_of(self._context, examined, options.audit, view.generation, _folders_before(view.before))
+        basis = basis_of(
+            self._context,
+            examined,
+            options.audit,
+            view.generation,
+            () if view.before is None else view.before.folders,
+        )
         accepted = None if before is None else before.accepted
         checks = failed_checks(audit)
         if audit.verdict == CLEAN:

@@ -241,3 +241,15 @@ def test_what_goes_around_the_day_before_its_basis_is_made_is_seen(
     monkeypatch.setattr(rewrite, "basis_of", basis_of)
     assert night(desk)[str(DAY)].pointer == "clean"
     assert night(desk)[str(DAY)].pointer in {"unknown", "defects"}
+
+
+def test_a_day_is_judged_again_once_when_the_day_before_is_expired(tmp_path: Path) -> None:
+    """Its event ids are compared with what was published of that day from then on."""
+    desk = Mill(tmp_path)
+    options = AuditOptions(event_id="n", published=desk.out)
+    for day in (DAY.shift(-1), DAY):
+        desk.rewrite(day=day, drop=False)
+    expire(desk, published(desk)[0].generation)
+    assert find_due(desk.context(), desk.out, options, 1).days[0].why
+    desk.rewrite(drop=False)
+    assert [each.why for each in find_due(desk.context(), desk.out, options, 1).days] == [""]
