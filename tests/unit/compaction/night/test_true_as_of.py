@@ -253,3 +253,14 @@ def test_a_day_is_judged_again_once_when_the_day_before_is_expired(tmp_path: Pat
     assert find_due(desk.context(), desk.out, options, 1).days[0].why
     desk.rewrite(drop=False)
     assert [each.why for each in find_due(desk.context(), desk.out, options, 1).days] == [""]
+
+
+def test_a_damaged_tombstone_is_no_success(tmp_path: Path) -> None:
+    """Whether anything came since then is not known."""
+    desk = Mill(tmp_path)
+    night(desk)
+    expire(desk, published(desk)[0].generation, days=0)
+    Path(open_storage(desk.archive).uri(f"{PREFIX}_expired/{DAY}.json")).write_bytes(b"{")
+    row = night(desk)[str(DAY)]
+    assert (row.pointer, row.exit_code) == ("expired", 4)
+    assert "its tombstone is damaged" in row.reason
