@@ -5,6 +5,7 @@ only they. So all findings are made anew but those that facts do not show: of re
 copies of events, of columns and tables. They stand as they were while the contents do.
 """
 
+from collections.abc import Callable, Iterable
 from typing import Final, NamedTuple
 
 import msgspec
@@ -63,6 +64,25 @@ def rejudge(context: JobContext, view: DayView, options: AuditOptions, before: A
         typed=before.typed,
     )
     return Rejudged(audit, examined, _stale(examined, before))
+
+
+def with_alterations(audit: Audit, before: Audit, keys: Callable[[], Iterable[str]]) -> Audit:
+    """Return the audit of a rewrite with what `before` says of altered objects whose facts are gone.
+
+    `keys` are those of the day's objects now: of one that was deleted nothing is altered.
+    """
+    carried = [about for about in _carried(before, audit) if about.code == Code.ALTERED_OBJECT]
+    if not carried:
+        return audit
+    altered = {key for about in carried for key in about.keys}
+    present = {key for key in keys() if key in altered}
+    kept = [about for about in carried if present & {*about.keys}]
+    earlier = {check.id: check for check in before.checks if kept and check.id == Code.ALTERED_OBJECT}
+    checks = tuple(earlier.get(check.id, check) if check.status == "pass" else check for check in audit.checks)
+    findings = ordered([*audit.findings, *kept])
+    return msgspec.structs.replace(
+        audit, findings=tuple(findings), checks=checks, verdict=overall_verdict(findings, checks)
+    )
 
 
 def _stale(examined: Examined, before: Audit) -> str:

@@ -453,7 +453,10 @@ class _Run:
             examined = examined._replace(is_in_motion=True)
         late = _late_minutes(self._publisher, view.current.pointer, view.objects)
         audit = conclusion.conclude_rewrite(self._context, examined, options, columns, late)
-        audit = self._complete(audit, examined, view, self._before(view.current.pointer))
+        before = self._before(view.current.pointer)
+        if before is not None:
+            audit = rejudge.with_alterations(audit, before, lambda: (row[0] for row in view.objects.spool.rows()))
+        audit = self._complete(audit, examined, view, before)
         manifest = Manifest(
             format=1,
             day=self._folder.name,

@@ -35,6 +35,7 @@ def find(desk: Desk, window: int = 1) -> Due:
 
 def night(desk: Desk, window: int = 1) -> dict[str, DayRow]:
     """Do what `compact --due` does; returns the rows by day."""
+    desk.corpus.write_marks(open_storage(desk.archive))
     options = rewrite.CompactOptions(AuditOptions(published=desk.out), desk.out)
     storage, rows = desk.context().open(desk.out.address), {}
     for each in find(desk, window).days:
@@ -264,3 +265,21 @@ def test_a_damaged_tombstone_is_no_success(tmp_path: Path) -> None:
     row = night(desk)[str(DAY)]
     assert (row.pointer, row.exit_code) == ("expired", 4)
     assert "its tombstone is damaged" in row.reason
+
+
+def test_an_edit_is_not_forgotten_with_its_facts(tmp_path: Path) -> None:
+    """It was accepted, its facts are damaged, and the day is published anew: the audit before still tells."""
+    desk = Desk(tmp_path)
+    night(desk)
+    segment = desk.corpus.shards[0].segments[4]
+    delete(desk, segment.key)
+    put(desk, shorter(segment))
+    assert night(desk)[str(DAY)].pointer == "defects"
+    desk.compact(accept="we know")
+    pointer, _ = published(desk)
+    for facts in desk.storage.list_objects(f"{desk.publisher().folder.generation(pointer.generation)}_facts/"):
+        Path(desk.storage.uri(facts.key)).write_bytes(b"PAR1")
+    desk.archive_more()
+    row = night(desk)[str(DAY)]
+    assert (row.pointer, row.done) == ("accepted", ("rewritten",))
+    assert published(desk)[0].verdict == "defects"
