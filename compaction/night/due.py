@@ -8,7 +8,7 @@
     clean, and as it was .................................. nothing: the table follows, old files go
 
 The window goes by the archive's days, not by folders of the output, so a day that failed each night is named each
-night. Of older days those that are neither clean nor accepted are counted, and one is looked at in rotation.
+night. Of older days those that are neither clean nor accepted are counted, and one or two are looked at in turn.
 """
 
 from collections.abc import Iterable, Sequence
@@ -59,10 +59,10 @@ class DueDay(NamedTuple):
 
 
 class OlderDays(NamedTuple):
-    """The days before the window: those that are neither clean nor accepted, and the one that was looked at."""
+    """The days before the window: those that are neither clean nor accepted, and those whose turn it was."""
 
     open_days: tuple[Day, ...] = ()
-    rotated: DueDay | None = None
+    in_turn: tuple[DueDay, ...] = ()
 
 
 class Due(NamedTuple):
@@ -73,8 +73,8 @@ class Due(NamedTuple):
 
     @property
     def by_day(self) -> dict[Day, DueDay]:
-        """What a night works on: the window, and the older day in rotation."""
-        return {each.day: each for each in (*self.days, *([self.older.rotated] if self.older.rotated else []))}
+        """What a night works on: the window, and the older days whose turn it is."""
+        return {each.day: each for each in (*self.days, *self.older.in_turn)}
 
 
 class _Read(NamedTuple):
@@ -103,16 +103,28 @@ def find_due(context: JobContext, out: StorePrefix, options: AuditOptions, windo
     first = max(oldest, newest.shift(1 - window))
     days = [Day(number) for number in range(first.number, newest.number + 1)]
     before = _states(storage, out.prefix, [day for day in at_output if oldest <= day < first])
-    rotated = [before[now_ms // 86_400_000 % len(before)].day] if before else []
-    found = _due_days(context, storage, out.prefix, application, options, [*rotated, *days])
+    in_turn = days_in_turn([state.day for state in before], day_of_ms(now_ms))
+    found = _due_days(context, storage, out.prefix, application, options, [*in_turn, *days])
     published = {state.day: state.pointer for state in before}
     open_days = tuple(
         day
         for day in (Day(number) for number in range(oldest.number, first.number))
         if day not in expired and published.get(day, "none") not in {"clean", "accepted"}
     )
-    looked_at = found[: len(rotated)]
-    return Due(tuple(found[len(rotated) :]), OlderDays(open_days, looked_at[0] if looked_at else None))
+    return Due(tuple(found[len(in_turn) :]), OlderDays(open_days, tuple(found[: len(in_turn)])))
+
+
+def days_in_turn(days: Sequence[Day], today: Day) -> list[Day]:
+    """Return those of the older days, in order, that are looked at today: one or two, or none where days are missing.
+
+    They are the days whose age is a multiple of a power of two, the greatest that the days span. So each comes at
+    least once while it is among them, however their first and last one move meanwhile, and again each time that so
+    many days have passed. (By its place in the list, which moves too, a half of them would never come.)
+    """
+    if not days:
+        return []
+    turn = 1 << (days[-1].number - days[0].number + 1).bit_length() - 1
+    return [day for day in days if (today.number - day.number) % turn == 0]
 
 
 def do_due(context: JobContext, each: DueDay, options: CompactOptions) -> Compacted:

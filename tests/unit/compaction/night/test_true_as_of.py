@@ -10,10 +10,11 @@ from compaction.basis import judged
 from compaction.job.context import AuditOptions
 from compaction.night import rewrite
 from compaction.night.days.run import DayRow, row_of_due
-from compaction.night.due import Due, find_due, pointer_word
+from compaction.night.due import Due, days_in_turn, find_due, pointer_word
 from compaction.verdict.audit_document import Audit, decode_audit
 from compaction.verdict.basis import Basis
 from minutebook.coverage.intervals import Interval
+from minutebook.format.day import Day
 from minutebook.format.document import encode_document
 from minutebook.format.metadata import Continuity
 from minutebook.format.minute import MINUTE_MS
@@ -283,3 +284,18 @@ def test_an_edit_is_not_forgotten_with_its_facts(tmp_path: Path) -> None:
     row = night(desk)[str(DAY)]
     assert (row.pointer, row.done) == ("accepted", ("rewritten",))
     assert published(desk)[0].verdict == "defects"
+
+
+@pytest.mark.parametrize("span", [1, 2, 16, 75, 76])
+@pytest.mark.parametrize("is_growing", [False, True])
+def test_each_older_day_has_its_turn(span: int, *, is_growing: bool) -> None:
+    """The days before the window move on each night, with a retention and without one."""
+    begin, looked_at = DAY.number, set[Day]()
+    for night_number in range(2 * span):
+        first = begin if is_growing else begin + night_number
+        days = [Day(number) for number in range(first, begin + night_number + span)]
+        in_turn = days_in_turn(days, Day(begin + night_number + span + 14))
+        assert len(in_turn) <= 2
+        looked_at.update(in_turn)
+    gone = begin if is_growing else begin + span
+    assert {Day(number) for number in range(gone, gone + span)} <= looked_at
