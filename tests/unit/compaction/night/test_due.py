@@ -128,3 +128,19 @@ def test_a_damaged_mark_concerns_its_day_and_the_one_before(tmp_path: Path) -> N
         copy = stage.copy(tmp_path / str(offset))
         CHANGES["foreign mark added"](copy.archive, table.DAY.shift(offset))
         assert bool(copy.why()) == (offset in {0, 1}), offset
+
+
+def test_a_new_finding_that_blocks_an_accepted_day_ends_its_acceptance(tmp_path: Path) -> None:
+    """Both verdicts are `defects`, and readers see no accepted day where nobody accepted what is wrong now."""
+    desk = Desk(tmp_path)
+    desk.clock.advance(2 * 86_400)
+    raw = open_storage(desk.archive)
+    lost, broken = (desk.corpus.shards[0].segments[number] for number in (3, 4))
+    raw.delete([lost.key])
+    assert desk.compact(accept="it is lost").accepted == "it is lost"
+    assert due(desk).pointer == "accepted"
+    raw.delete([broken.key])
+    raw.put_if_absent(broken.key, broken.body[:20], broken.fields, "application/gzip")
+    for _ in range(2):
+        assert desk.compact().state == "held"
+        assert (due(desk).pointer, due(desk).why) == ("defects", "it is not clean")
