@@ -207,7 +207,7 @@ class _Compaction(NamedTuple):
             is_changed = bool(each.why) and not each.is_expired
             storage = context.open(self.options.out.address)
             pointer = pointer_word(storage, root, day) if is_changed else each.pointer
-            row = row_of_due(each, done, pointer, self.fail_on)
+            row = row_of_due(each, done, pointer, self.fail_on, has_table=context.table is not None)
             self._show(day, done, seconds, row)
             return row
 

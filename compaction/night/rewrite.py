@@ -280,7 +280,7 @@ class _Run:
         if pointer is None or pointer.until == self._until:
             is_withdrawn = self._pointer.withdraw(current, manifest, result.audit)
             done = _verdict_step(pointer, manifest.verdict, until=self._until)
-            return held._replace(done=done) if is_withdrawn else None
+            return self._follow(held._replace(done=done)) if is_withdrawn else None
         options = self._options._replace(accept=None)
         part = _Run(self._context, self._out, self._day, options, published_until_ms(pointer))
         judged = part.attempt(current, is_last=is_last)
@@ -486,8 +486,27 @@ class _Run:
         self._publisher.put_audit(manifest.audit, encode_audit(audit))
         self._publisher.put_manifest(manifest)
 
+    def _follow(self, held: Compacted) -> Compacted:
+        """Let symlinks and table follow what stays published of a held day, if that is whole.
+
+        Nothing is swept: the next run takes what was read of the held generation.
+        """
+        try:
+            pointer, manifest = self._publisher.published()
+        except FormatError:
+            return held
+        if pointer is None or manifest is None or self._publisher.damage(pointer, manifest):
+            return held
+        self._publisher.write_symlinks()
+        commit, error = self._commit()
+        return held._replace(table=commit, table_error=error)
+
     def _settle(self) -> _Settled:
         """Commit to the table, then sweep: until then the table may name the replaced generation."""
+        commit, error = self._commit()
+        return _Settled(len(self._publisher.sweep(self._context.clock.now_ms())), commit, error)
+
+    def _commit(self) -> tuple[TableCommit | None, MinutebookError | None]:
         context = self._context
         commit: TableCommit | None = None
         error: MinutebookError | None = None
@@ -501,7 +520,7 @@ class _Run:
             except (CatalogRefused, CatalogUnavailable) as exc:
                 self._log.error("table_commit_failed", reason=str(exc), next_step=exc.next_step)
                 error = exc
-        return _Settled(len(self._publisher.sweep(context.clock.now_ms())), commit, error)
+        return commit, error
 
 
 def _unproven(damage: str) -> Compacted:

@@ -121,7 +121,7 @@ def row_of_compaction(day: Day, done: Compacted, fail_on: FailOn) -> DayRow:
     )
 
 
-def row_of_due(due: DueDay, done: Compacted, pointer: PointerWord, fail_on: FailOn) -> DayRow:
+def row_of_due(due: DueDay, done: Compacted, pointer: PointerWord, fail_on: FailOn, *, has_table: bool) -> DayRow:
     """Return the row of a day of `--due`; `pointer` is what readers see of it now."""
     row = row_of_compaction(due.day, done, fail_on)
     reason, next_step, code = row.reason, row.next_step, row.exit_code
@@ -154,15 +154,15 @@ def row_of_due(due: DueDay, done: Compacted, pointer: PointerWord, fail_on: Fail
         next_step=next_step,
         pointer=pointer,
         done=steps or ("nothing",),
-        table=_table_word(done),
+        table=_table_word(done, has_table=has_table),
     )
 
 
-def _table_word(done: Compacted) -> TableWord:
+def _table_word(done: Compacted, *, has_table: bool) -> TableWord:
     if done.table_error is not None:
         return "away"
-    if done.table is None:
-        return "not asked"
+    if done.table is None:  # nothing is published that a table could lack
+        return "same" if has_table else "not asked"
     words: dict[str, TableWord] = {"already": "same", "committed": "mended", "held": "held"}
     return words[done.table.state]
 

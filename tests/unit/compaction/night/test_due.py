@@ -3,12 +3,14 @@
 from pathlib import Path
 
 import pytest
+from pyiceberg.catalog.sql import SqlCatalog
 
 from compaction.inventory.segments import make_row
 from compaction.job.context import AuditOptions
 from compaction.night.days.run import row_of_due
 from compaction.night.due import DueDay, do_due, find_due
 from compaction.night.rewrite import CompactOptions
+from compaction.tables.table import IcebergTable
 from minutebook.store.places import open_storage
 from minutebook.store.storage import Address, Storage
 from tests.corpus.desk import DAY, Desk, unproven
@@ -144,3 +146,23 @@ def test_a_new_finding_that_blocks_an_accepted_day_ends_its_acceptance(tmp_path:
     for _ in range(2):
         assert desk.compact().state == "held"
         assert (due(desk).pointer, due(desk).why) == ("defects", "it is not clean")
+
+
+def test_the_table_follows_what_stays_published_of_a_day_that_is_blocked(tmp_path: Path) -> None:
+    """The commit of the run before was lost; the verdict is withdrawn, and the rows stay readable everywhere."""
+    place = tmp_path / "warehouse"
+    catalog = SqlCatalog("default", uri=f"sqlite:///{tmp_path / 'catalog.sqlite'}", warehouse=f"file://{place}")
+    table, desk = IcebergTable(catalog, "events.raw"), Desk(tmp_path)
+    desk.clock.advance(2 * 86_400)
+    assert desk.compact().state == "published"
+    broken = desk.corpus.shards[0].segments[3]
+    raw = open_storage(desk.archive)
+    raw.delete([broken.key])
+    raw.put_if_absent(broken.key, broken.body[:20], broken.fields, "application/gzip")
+    states = []
+    for _ in range(2):
+        done = desk.compact(table=table)
+        states.append((done.state, done.table and done.table.state))
+    assert states == [("held", "committed"), ("held", "already")]
+    assert catalog.load_table("events.raw").scan().count() == len(desk.published_rows())
+    catalog.close()
