@@ -230,7 +230,7 @@ def _read(publisher: Publisher, day: Day) -> _Read:
         why = "older rules judged it"
     elif pointer.verdict != CLEAN:
         why = "it is not clean"
-    elif damage := publisher.damage(pointer, manifest):
+    elif damage := publisher.damage(pointer, manifest, 0 if audit.basis is None else audit.basis.facts):
         why = damage
     return _Read(day, _word(pointer, audit), why, audit)
 

@@ -56,7 +56,7 @@ from minutebook.format.day import Day
 from minutebook.format.minute import MINUTE_MS, iso_time, minute_text
 from minutebook.owner import read_owned
 from minutebook.published import generation
-from minutebook.published.generation import DayFolder, Manifest, Pointer, PointerVerdict
+from minutebook.published.generation import FACTS_FOLDER, DayFolder, Manifest, Pointer, PointerVerdict
 from minutebook.published.inventory import PublishedRow, inventory_digest
 from minutebook.published.reading import published_until_ms
 from minutebook.published.verdict import CLEAN, RULES, Verdict
@@ -383,7 +383,7 @@ class _Run:
         pointer, manifest, before, changes = published
         if not is_last and is_in_motion(self._context, rejudged.examined):
             return None
-        audit = self._complete(rejudged.audit, rejudged.examined, view, before)
+        audit = self._complete(rejudged.audit, rejudged.examined, view, before, manifest.generation)
         key = self._folder.audit(
             manifest.generation, audit_of(rejudged.examined, self._options.audit.event_id, audit)
         )
@@ -413,8 +413,11 @@ class _Run:
         done: tuple[Step, ...] = ("judged again", *_verdict_step(pointer, audit.verdict, until=self._until))
         return _compacted("already", manifest, audit, done, settled, result)
 
-    def _complete(self, audit: Audit, examined: Examined, view: _View, before: Audit | None) -> Audit:
-        """Return the audit with what it rests on, and with a person's decision if that was given or still holds."""
+    def _complete(self, audit: Audit, examined: Examined, view: _View, before: Audit | None, made: str) -> Audit:
+        """Return the audit with what it rests on, and with a person's decision if that was given or still holds.
+
+        `made` is the generation whose facts the next night reads.
+        """
         options = self._options
         basis = basis_of(
             self._context,
@@ -423,6 +426,8 @@ class _Run:
             view.generation,
             () if view.before is None else view.before.folders,
         )
+        facts = self._publisher.storage.keys(f"{self._folder.generation(made)}{FACTS_FOLDER}")
+        basis = msgspec.structs.replace(basis, facts=len(facts))
         accepted = None if before is None else before.accepted
         checks = failed_checks(audit)
         if audit.verdict == CLEAN:
@@ -456,7 +461,7 @@ class _Run:
         before = self._before(view.current.pointer)
         if before is not None:
             audit = rejudge.with_alterations(audit, before, lambda: (row[0] for row in view.objects.spool.rows()))
-        audit = self._complete(audit, examined, view, before)
+        audit = self._complete(audit, examined, view, before, view.generation)
         manifest = Manifest(
             format=1,
             day=self._folder.name,

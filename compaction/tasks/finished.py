@@ -34,11 +34,11 @@ from compaction.parquet.plan import RawObject, Task
 from compaction.parquet.rows import PARQUET_TYPE, read_footer
 from minutebook.errors import FormatError
 from minutebook.format.position import Position
+from minutebook.published.generation import FACTS_FOLDER
 from minutebook.published.inventory import inventory_digest
 from minutebook.published.schema import SCHEMA_VERSION
 from minutebook.store.retrying import RetryingStorage
 
-FACTS_FOLDER: Final = "_facts/"
 YOUNG_MS: Final = 24 * 3_600_000
 """Maximum age of facts to be reused. The sweep deletes parts after three days, so a run that reuses one has two days
 left before another run's sweep could delete it."""

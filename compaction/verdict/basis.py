@@ -64,8 +64,9 @@ class Basis(msgspec.Struct, frozen=True, kw_only=True):
     numbers, as text. `day_before` are the folders of the day before,
     where event ids are compared with it, and `originals` those outside of the day that hold originals of dropped
     records. `strangers` are the objects beside the scope's edges of shards that nothing else names. The digests of
-    `marks`, `markers`, `skips` and `duplicates` are of the evidence that concerns the scope. `changed_meanwhile`: it
-    changed while it was judged, so the next night judges again.
+    `marks`, `markers`, `skips` and `duplicates` are of the evidence that concerns the scope. `facts` are the
+    objects of facts beside the files: without them an object that is stored again could not be compared with what it
+    was. `changed_meanwhile`: it changed while it was judged, so the next night judges again.
     """
 
     judged_from: str
@@ -80,6 +81,7 @@ class Basis(msgspec.Struct, frozen=True, kw_only=True):
     markers: str = ""
     skips: str = ""
     duplicates: str = ""
+    facts: int = 0
     changed_meanwhile: bool = False
 
 

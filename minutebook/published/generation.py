@@ -12,6 +12,8 @@ from minutebook.published.verdict import RULES, Verdict
 FORMAT: Final = 1
 GENERATION: Final = "_gen-"
 """The prefix of a generation's folder, below the day's."""
+FACTS_FOLDER: Final = "_facts/"
+"""The folder below a generation's where facts about its objects lie (`compaction.tasks.finished`)."""
 GENERATIONS: Final = (GENERATION, "gen=")
 """The prefixes of generations' folders: today's layout, and the one before it."""
 _MANIFEST, _AUDIT = ".json", ".audit.json"

@@ -1,6 +1,6 @@
 """Read a published day: its pointer, the manifest that it names, and the objects beside the manifest."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Any, Final, TypeVar
 
@@ -11,6 +11,7 @@ from minutebook.errors import FormatError, SettingsError
 from minutebook.format.day import Day
 from minutebook.format.document import FORMAT, RESTORE, decode_document
 from minutebook.published.generation import (
+    FACTS_FOLDER,
     Current,
     DayFolder,
     File,
@@ -88,29 +89,41 @@ class PublishedReader:
 
         One LIST of the generation's folder. The manifest has no ETags: other bytes of the same size go unnoticed.
         """
-        folders = {f"{file.key.rpartition('/')[0]}/" for file in manifest.files}
-        sizes = {row.key: row.size for folder in folders for row in self.storage.list_objects(folder)}
+        return self._missing_of(manifest, self._rows_of(set(), manifest))
+
+    def _rows_of(self, folders: set[str], manifest: Manifest) -> dict[str, int]:
+        """Return the objects of some folders, and of those of a manifest's files, with their sizes."""
+        folders = folders | {f"{file.key.rpartition('/')[0]}/" for file in manifest.files}
+        return {row.key: row.size for folder in folders for row in self.storage.list_objects(folder)}
+
+    def _missing_of(self, manifest: Manifest, sizes: Mapping[str, int]) -> str | None:
         return next((file.key for file in manifest.files if sizes.get(file.key) != file.bytes), None)
 
     def is_whole(self, manifest: Manifest) -> bool:
         """Return whether all files of a generation exist with their sizes."""
         return self.missing_file(manifest) is None
 
-    def damage(self, pointer: Pointer, manifest: Manifest) -> str:
+    def damage(self, pointer: Pointer, manifest: Manifest, facts: int = 0) -> str:
         """Return which object of a published day is gone or damaged, and how; empty: what is published is whole.
 
         The files must be there with their sizes, the manifest's audit must be about as many rows as the manifest, the
-        pointer's audit must give the pointer's verdict, and the inventory must be that of the manifest. Call it for a
-        manifest that does not contradict its pointer.
+        pointer's audit must give the pointer's verdict, and the inventory must be that of the manifest; and so many
+        objects of `facts` must be there. Call it for a manifest that does not contradict its pointer.
         """
         try:
-            return self._missing(manifest) or self._misjudged(pointer, manifest) or self._uncounted(pointer, manifest)
+            why = self._missing(manifest, facts) or self._misjudged(pointer, manifest)
+            return why or self._uncounted(pointer, manifest)
         except FormatError as exc:
             return str(exc)
 
-    def _missing(self, manifest: Manifest) -> str:
-        key = self.missing_file(manifest)
-        return "" if key is None else f"{key} is gone, or has another size"
+    def _missing(self, manifest: Manifest, facts: int) -> str:
+        folder = self.folder.generation(manifest.generation)
+        rows = self._rows_of({folder} if facts else set(), manifest)
+        key = self._missing_of(manifest, rows)
+        if key is not None:
+            return f"{key} is gone, or has another size"
+        left = sum(row.startswith(f"{folder}{FACTS_FOLDER}") for row in rows)
+        return f"facts below {folder} are gone: {facts - left} of {facts}" if left < facts else ""
 
     def _misjudged(self, pointer: Pointer, manifest: Manifest) -> str:
         key = audit_key(pointer)

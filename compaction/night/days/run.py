@@ -121,7 +121,9 @@ def row_of_compaction(day: Day, done: Compacted, fail_on: FailOn) -> DayRow:
     )
 
 
-def row_of_due(due: DueDay, done: Compacted, pointer: PointerWord, fail_on: FailOn, *, has_table: bool) -> DayRow:
+def row_of_due(
+    due: DueDay, done: Compacted, pointer: PointerWord, fail_on: FailOn, *, has_table: bool = False
+) -> DayRow:
     """Return the row of a day of `--due`; `pointer` is what readers see of it now."""
     row = row_of_compaction(due.day, done, fail_on)
     reason, next_step, code = row.reason, row.next_step, row.exit_code
@@ -135,7 +137,7 @@ def row_of_due(due: DueDay, done: Compacted, pointer: PointerWord, fail_on: Fail
             reason = f"objects came after it was expired: {', '.join(due.zombies)}"
             next_step = "find out which writer was so late, and keep these objects: nothing else holds their records"
         if due.damage:
-            code, reason = worst([code, EXIT_CODES["unknown"]]), due.damage
+            code, reason = worst([code, EXIT_CODES["unknown"]]), f"its tombstone is damaged: {due.damage}"
             next_step = "restore its tombstone from a version of it: no day beside it can be proven without it"
     elif done.state == "held":
         codes = [] if done.result is None else sorted({about.code for about in blocking(done.result.audit)})

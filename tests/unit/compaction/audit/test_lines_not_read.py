@@ -7,11 +7,11 @@ import pytest
 
 from compaction.audit.audit import audit_day
 from compaction.job.context import AuditOptions, JobContext
-from compaction.tasks.finished import FACTS_FOLDER
 from compaction.verdict.audit_document import Audit, AuditLevel
 from compaction.verdict.exit_code import DayEnd, exit_code
 from minutebook.compression import Compression
 from minutebook.errors import StoreRefused
+from minutebook.published.generation import FACTS_FOLDER
 from minutebook.store.objects import ObjectHead
 from minutebook.store.places import StorePrefix
 from minutebook.store.retrying import RetryingStorage

@@ -10,10 +10,9 @@ from compaction.audit.day_view import KnownPlaces, view_day
 from compaction.audit.known import with_known
 from compaction.inventory.segments import ListedSegment
 from compaction.job.context import JobContext
-from compaction.tasks.finished import FACTS_FOLDER
 from compaction.verdict.audit_document import Audit, decode_audit
 from minutebook.format.position import Position
-from minutebook.published.generation import Pointer
+from minutebook.published.generation import FACTS_FOLDER, Pointer
 from minutebook.store.directory_storage import DirectoryStorage
 from minutebook.store.objects import ListedObject, ObjectHead, StoredObject
 from minutebook.store.storage import ObjectBody, ObjectChanged

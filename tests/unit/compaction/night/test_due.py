@@ -85,16 +85,16 @@ def test_an_expired_day_whose_tombstone_is_damaged_is_named(desk: Desk) -> None:
     archive_of(desk).put_if_absent(f"{PREFIX}_expired/{DAY}.json", b"{}", {}, "application/json")
     found = due(desk)
     done = do_due(desk.context(), found, CompactOptions(AuditOptions(), desk.out))
-    row = row_of_due(found, done, found.pointer, "unknown")
+    row = row_of_due(found, done, found.pointer, "unknown", has_table=False)
     assert (row.pointer, row.exit_code, "_expired" in row.reason) == ("expired", 4, True)
 
 
 def test_a_window_begins_with_the_application_and_not_with_the_first_object(desk: Desk) -> None:
-    """A day of which nothing was archived has a row; also where nothing is left because all was expired."""
+    """A day of which nothing was archived has a row; also one that was published, and of which nothing is left."""
     raw, desk.clock = archive_of(desk), ManualClock(DAY.shift(4).begin_ms + 3_600_000)
     raw.delete([row.key for row in raw.list_objects(PREFIX) if make_row(PREFIX, row).parsed is not None])
     days = [each.day for each in find_due(desk.context(), desk.out, AuditOptions(), 14).days]
-    assert days == [DAY.shift(1), DAY.shift(2), DAY.shift(3)]
+    assert days == [DAY, DAY.shift(1), DAY.shift(2), DAY.shift(3)]
 
 
 def test_an_expired_day_of_the_window_has_a_row_when_nothing_is_left_of_it(desk: Desk) -> None:
@@ -166,3 +166,11 @@ def test_the_table_follows_what_stays_published_of_a_day_that_is_blocked(tmp_pat
     assert states == [("held", "committed"), ("held", "already")]
     assert catalog.load_table("events.raw").scan().count() == len(desk.published_rows())
     catalog.close()
+
+
+def test_facts_that_are_gone_make_a_day_due(desk: Desk) -> None:
+    """They are made again while all objects are as they were: later nobody could say what one was."""
+    desk.storage.delete([row.key for row in desk.storage.list_objects(desk.out.prefix) if "/_facts/" in row.key])
+    assert "facts below" in due(desk).why
+    assert desk.compact().verdict == "clean"
+    assert due(desk) == DueDay(DAY, "clean")

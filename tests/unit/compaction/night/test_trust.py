@@ -9,11 +9,10 @@ import msgspec
 import pytest
 
 from compaction.publish.publisher import GRACE_MS
-from compaction.tasks.finished import FACTS_FOLDER
 from compaction.tasks.task import Order, TaskResult
 from compaction.verdict.audit_document import publishable
 from minutebook.errors import OutcomeUnknown
-from minutebook.published.generation import Manifest, Pointer
+from minutebook.published.generation import FACTS_FOLDER, Manifest, Pointer
 from minutebook.published.verdict import RULES
 from minutebook.reader import days
 from tests.corpus.auditing import in_process

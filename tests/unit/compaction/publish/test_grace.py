@@ -6,9 +6,8 @@ from typing import Final
 import pytest
 
 from compaction.publish.publisher import GRACE_MS
-from compaction.tasks.finished import FACTS_FOLDER
 from minutebook.format.minute import iso_time
-from minutebook.published.generation import PointerVerdict
+from minutebook.published.generation import FACTS_FOLDER, PointerVerdict
 from tests.corpus.desk import Desk
 from tests.unit.compaction.commands.vacuum.scene import keys, named, put, twice_published, vacuum
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from compaction.commands.vacuum.command import PublishedOutput, VacuumReport, vacuum_output
 from compaction.publish.publisher import GRACE_MS
-from compaction.tasks.finished import FACTS_FOLDER
 from minutebook.clock import SystemClock
+from minutebook.published.generation import FACTS_FOLDER
 from minutebook.retry import Backoff
 from minutebook.store.retrying import RetryingStorage
 from minutebook.store.storage import Storage
