@@ -27,6 +27,20 @@ VERDICTS: Final = (
         tests=("test_a_loss_that_level_stream_sees_withdraws_the_day_for_good",),
     ),
     Mutation(
+        "keep an acceptance when another defect blocks the day",
+        Change(
+            "compaction.night.pointer_update:PointerUpdate.withdraw",
+            "(pointer.verdict, pointer.audit) == (audit.verdict, held.audit)",
+            "pointer.verdict == audit.verdict",
+        ),
+        tests=("test_a_new_finding_that_blocks_an_accepted_day_ends_its_acceptance",),
+    ),
+    Mutation(
+        "leave the table behind a blocked day",
+        Change("compaction.night.rewrite:_Run._hold", "self._publisher.damage(pointer, published)", "True"),
+        tests=("test_the_table_follows_what_stays_published_of_a_day_that_is_blocked",),
+    ),
+    Mutation(
         "believe that a shard is its own parent",
         Change("minutebook.proof.statements:_check_relatives", "shard_id in relatives", "relatives == shard_id"),
         tests=(
