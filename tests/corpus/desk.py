@@ -241,7 +241,7 @@ def expire(mill: Mill, generation: str, days: int = 1) -> None:
         "writer": "w",
         "written_at": "t",
     }
-    store = open_storage(Address(None, str(mill.raw)))
+    store = open_storage(mill.archive)
     store.put_if_absent(f"{PREFIX}_expired/{expired}.json", json.dumps(tombstone).encode(), {}, "application/json")
     store.delete([row.key for row in store.list_objects(expired.path(PREFIX))])
 
