@@ -8,6 +8,7 @@ NAMES = (
     "compaction",
     "compression",
     "density",
+    "due_night",
     "event_ids",
     "event_table",
     "evolved_table",

@@ -41,6 +41,8 @@ PointerWord = Literal["none", "clean", "unknown", "defects", "accepted", "expire
 EARLIER_A_NIGHT: Final = 3
 """So many clean days of an earlier release are judged again in a night: each of their lines is read once more."""
 _KEYS: Final = 3
+_READ_AT_ONCE: Final = 4
+"""So many days' inventories are in memory at once: each is 44 MB for 1,440,000 objects."""
 
 
 class DueDay(NamedTuple):
@@ -208,7 +210,7 @@ def _expired(context: JobContext, day: Day, stored_ms: int) -> DueDay:
 
 
 def _states(storage: RetryingStorage, root: str, days: Iterable[Day]) -> list[_Read]:
-    return in_parallel(lambda day: _read(Publisher(storage, DayFolder(root, day)), day), list(days))
+    return in_parallel(lambda day: _read(Publisher(storage, DayFolder(root, day)), day), list(days), _READ_AT_ONCE)
 
 
 def _read(publisher: Publisher, day: Day) -> _Read:
