@@ -36,27 +36,27 @@ class PointerUpdate:
         `written_at` is the time since which readers see its files.
         """
         swapped = self._publisher.swap_pointer(manifest, current, self._new_id(), written_at, judged)
-        return self._logged(manifest, swapped=swapped)
+        return self._logged(manifest.day, manifest.generation, swapped=swapped)
 
-    def withdraw(self, current: Current, held: Manifest, audit: Audit) -> bool:
-        """Replace the verdict of the published generation by that of a held one; its rows stay readable.
+    def withdraw(self, current: Current, generation: str, key: str, audit: Audit) -> bool:
+        """Store the audit of a held generation, and give its verdict to the published one, whose rows stay readable.
 
-        The pointer is about the scope of the held one. False: another run swapped the pointer meanwhile.
+        The pointer, if any, is about the scope of the held one. False: another run swapped the pointer meanwhile.
         """
-        pointer = current.pointer
-        if pointer is None or (pointer.verdict, pointer.audit) == (audit.verdict, held.audit):
+        pointer, judged = current.pointer, PointerVerdict(audit.verdict, key)
+        self._publisher.put_audit(key, encode_audit(audit))
+        if pointer is None or (pointer.verdict, pointer.audit) == judged:
             return True
-        self._publisher.put_audit(held.audit, encode_audit(audit))
-        judged = PointerVerdict(audit.verdict, held.audit)
-        return self._logged(held, swapped=self._publisher.swap_verdict(current, self._new_id(), judged))
+        swapped = self._publisher.swap_verdict(current, self._new_id(), judged)
+        return self._logged(pointer.day, generation, swapped=swapped)
 
     @staticmethod
-    def _logged(manifest: Manifest, *, swapped: bool) -> bool:
+    def _logged(day: str, generation: str, *, swapped: bool) -> bool:
         if not swapped:
             structlog.get_logger().warning(
                 "publish_lost",
-                day=manifest.day,
-                generation=manifest.generation,
+                day=day,
+                generation=generation,
                 next_step="expected when two runs work at once; the day is listed again",
             )
         return swapped

@@ -42,7 +42,7 @@ from compaction.publish.publisher import Publisher
 from compaction.tables.commit import TableCommit, TableCommitter
 from compaction.tables.events import files
 from compaction.verdict.acceptance import accept, still_holds
-from compaction.verdict.audit_document import Audit, decode_audit, encode_audit, failed_checks, publishable
+from compaction.verdict.audit_document import Audit, blocking, decode_audit, encode_audit, failed_checks, publishable
 from compaction.verdict.findings import Code, Finding, finding
 from minutebook.errors import (
     CatalogRefused,
@@ -56,7 +56,7 @@ from minutebook.format.day import Day
 from minutebook.format.minute import MINUTE_MS, iso_time, minute_text
 from minutebook.owner import read_owned
 from minutebook.published import generation
-from minutebook.published.generation import FACTS_FOLDER, DayFolder, Manifest, Pointer, PointerVerdict
+from minutebook.published.generation import FACTS_FOLDER, DayFolder, Manifest, Pointer, PointerVerdict, is_audit
 from minutebook.published.inventory import PublishedRow, inventory_digest
 from minutebook.published.reading import published_until_ms
 from minutebook.published.verdict import CLEAN, RULES, Verdict
@@ -198,6 +198,13 @@ class _Published(NamedTuple):
         return frozenset({self.pointer.generation, *([] if basis is None else [basis.generation])})
 
 
+class _Held(NamedTuple):
+    """A scope that is not published: the key of the audit that forbids it, and what it says."""
+
+    audit: str
+    result: DayResult
+
+
 class _Settled(NamedTuple):
     """What followed the pointer: how many old files went, and the commit to the table, or why there is none."""
 
@@ -254,13 +261,15 @@ class _Run:
             if not rejudged.stale:
                 return self._rejudge(view, published, rejudged, is_last=is_last)
             self._log.info("day_is_stale", generation=published.pointer.generation, reason=rejudged.stale)
+        elif (held := self._held(view)) is not None:
+            return self._hold(view, held, is_last=is_last)
         rewritten = self._rewrite(view, is_last=is_last)
         if rewritten is None:
             return None
         manifest, result, examined = rewritten
         pointer = view.current.pointer
         if result.audit.accepted is None and not publishable(result.audit):
-            return self._hold(view.current, manifest, result, is_last=is_last)
+            return self._hold(view, _Held(manifest.audit, result), is_last=is_last)
         self._store(view, manifest, result.audit, examined)
         if not self._pointer.swap(manifest, view.current, self._context.now()):
             return None
@@ -272,15 +281,52 @@ class _Run:
         done = (step, *_verdict_step(pointer, manifest.verdict, until=self._until))
         return _compacted("published", manifest, audit, done, settled, result._replace(audit=audit))
 
-    def _hold(
-        self, current: generation.Current, manifest: Manifest, result: DayResult, *, is_last: bool
-    ) -> Compacted | None:
+    def _held(self, view: _View) -> _Held | None:
+        """Judge a day by its facts that an earlier run has held; None: none has, or it need not be held any more.
+
+        So what blocks a day for a week is told each night, and its lines are read once.
+        """
+        if self._options.accept is not None:
+            return None
+        before = self._newest_audit(view.generation)
+        if before is None:
+            return None
+        judged = rejudge.rejudge(self._context, view.day, self._options.audit, before)
+        if judged.stale or is_in_motion(self._context, judged.examined):
+            return None
+        published = self._before(view.current.pointer)
+        audit = self._complete(judged.audit, judged.examined, view, published, view.generation)
+        if audit.accepted is not None or not blocking(audit):
+            return None
+        key = self._folder.audit(view.generation, audit_of(judged.examined, self._options.audit.event_id, audit))
+        return _Held(key, DayResult(audit, judged.examined.minutes, view.day.retention_ms))
+
+    def _newest_audit(self, made: str) -> Audit | None:
+        """Return the newest audit of a generation that was stored; None without one, or if it is damaged."""
+        rows = [
+            row
+            for row in self._publisher.storage.list_objects(f"{self._folder.manifests}{made}-")
+            if is_audit(row.key)
+        ]
+        newest = max(rows, key=lambda row: (row.last_modified_ms, row.key), default=None)
+        stored = None if newest is None else self._publisher.storage.get(newest.key)
+        if newest is None or stored is None:
+            return None
+        try:
+            return decode_audit(stored.body, newest.key)
+        except FormatError:
+            return None
+
+    def _hold(self, view: _View, held_as: _Held, *, is_last: bool) -> Compacted | None:
         """Publish nothing of this scope, and judge what readers see; None as for an attempt."""
-        pointer, held = current.pointer, Compacted("held", None, result, manifest.verdict)
+        key, result = held_as
+        current, verdict = view.current, result.audit.verdict
+        pointer, held = current.pointer, Compacted("held", None, result, verdict)
         if pointer is None or pointer.until == self._until:
-            is_withdrawn = self._pointer.withdraw(current, manifest, result.audit)
-            done = _verdict_step(pointer, manifest.verdict, until=self._until)
+            is_withdrawn = self._pointer.withdraw(current, view.generation, key, result.audit)
+            done = _verdict_step(pointer, verdict, until=self._until)
             return self._follow(held._replace(done=done)) if is_withdrawn else None
+        self._publisher.put_audit(key, encode_audit(result.audit))
         options = self._options._replace(accept=None)
         part = _Run(self._context, self._out, self._day, options, published_until_ms(pointer))
         judged = part.attempt(current, is_last=is_last)

@@ -24,7 +24,7 @@ PUBLISHING: Final = (
     ),
     Mutation(
         "call a generation whole without looking for its files",
-        Change("minutebook.published.reading:PublishedReader.damage", "self._missing(manifest)", "''"),
+        Change("minutebook.published.reading:PublishedReader.damage", "self._missing(manifest, facts)", "''"),
         tests=(
             "test_a_published_file_that_is_gone_is_made_again",
             "test_a_published_file_that_was_cut_is_made_again",
@@ -165,7 +165,7 @@ PUBLISHING: Final = (
     Mutation(
         "expire a day whose published files are gone",
         Change(
-            "minutebook.published.reading:PublishedReader.missing_file",
+            "minutebook.published.reading:PublishedReader._missing_of",
             "sizes.get(file.key) != file.bytes",
             "file.bytes < 0",
         ),

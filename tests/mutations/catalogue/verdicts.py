@@ -322,7 +322,11 @@ VERDICTS: Final = (
     ),
     Mutation(
         "begin a night's window at the first object",
-        Change("compaction.night.due:_oldest", "min(told if first is None else [first, *told])", "first or newest"),
+        Change(
+            "compaction.night.due:_oldest",
+            "min([*known, day_of_ms(application.written_at_ms), newest])",
+            "min(known)",
+        ),
         tests=("test_a_window_begins_with_the_application_and_not_with_the_first_object",),
     ),
     Mutation(

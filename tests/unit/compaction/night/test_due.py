@@ -13,7 +13,7 @@ from compaction.night.rewrite import CompactOptions
 from compaction.tables.table import IcebergTable
 from minutebook.store.places import open_storage
 from minutebook.store.storage import Address, Storage
-from tests.corpus.desk import DAY, Desk, unproven
+from tests.corpus.desk import DAY, Desk, no_engine, unproven
 from tests.corpus.model import PREFIX
 from tests.fakes.clock import ManualClock
 from tests.lives import table
@@ -174,3 +174,19 @@ def test_facts_that_are_gone_make_a_day_due(desk: Desk) -> None:
     assert "facts below" in due(desk).why
     assert desk.compact().verdict == "clean"
     assert due(desk) == DueDay(DAY, "clean")
+
+
+def test_the_lines_of_a_day_that_is_held_are_read_once(desk: Desk) -> None:
+    """What blocks a day for a week is told each night, by its facts; and no copy of its Parquet is left each night."""
+    lost = desk.corpus.shards[0].segments[3]
+    archive_of(desk).delete([lost.key])
+    desk.archive_more()
+    assert desk.compact().state == "held"
+    files = {row.key for row in desk.storage.list_objects(desk.out.prefix) if "/part-" in row.key}
+    for _ in range(3):
+        desk.clock.advance(86_400)
+        done = desk.compact(engine=no_engine)
+        assert (done.state, done.verdict) == ("held", "defects")
+    assert {row.key for row in desk.storage.list_objects(desk.out.prefix) if "/part-" in row.key} == files
+    archive_of(desk).put_if_absent(lost.key, lost.body, lost.fields, "application/gzip")
+    assert desk.compact().verdict == "clean"
