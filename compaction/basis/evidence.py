@@ -3,6 +3,7 @@
     marks      under the scope's day, those that begin before its end; lost ones are about their whole interval
     markers    of the first shards, and of what descends from them through shards that were not open at its end
     skips      that block times of the scope: what was proven when they were logged they do not touch
+    tombstones of earlier days, those that there were: where dropped records' originals may be, and where chains stood
 
 What comes later and concerns later times changes none of them: the next day's reshard, the marks of the next hours.
 """
@@ -23,6 +24,7 @@ from minutebook.format.day import day_of_ms
 from minutebook.format.metadata import Continuity
 from minutebook.format.read_mark import FOLDER as READ_MARKS
 from minutebook.format.read_mark import read_mark_folder
+from minutebook.format.tombstone import FOLDER as TOMBSTONES
 from minutebook.proof.reading import days_touched
 from minutebook.proof.sources import Stream, sources_of
 from minutebook.proof.statements import Statements
@@ -38,6 +40,7 @@ def with_evidence(basis: Basis, prefix: str, markers: ArchiveMarkers, scope: Int
         marks=_digest(_marks(markers.statements, scope)),
         markers=_digest(_markers(prefix, markers, shards, scope)),
         skips=_digest(_skips(markers.statements, scope, shards)),
+        tombstones=_digest(_tombstones(prefix, markers.statements, basis.expired)),
     )
 
 
@@ -90,6 +93,12 @@ def _concerned(statements: Statements, shards: Mapping[str, ShardBasis]) -> set[
         if known is None or not known.is_open:
             todo += topology.children(shard_id)
     return concerned
+
+
+def _tombstones(prefix: str, statements: Statements, expired: Iterable[str]) -> Iterator[str]:
+    """Yield the tombstones that there were when the day was judged; those of days expired since then do not count."""
+    keys = {f"{prefix}{TOMBSTONES}{day}.json" for day in expired}
+    yield from (f"{row.key} {row.etag} {row.size}" for row in statements.rows if row.key in keys)
 
 
 def _skips(statements: Statements, scope: Interval, shards: Mapping[str, ShardBasis]) -> Iterator[str]:

@@ -8,6 +8,7 @@ import msgspec
 from compaction.audit.conclusion import Examined
 from compaction.basis.evidence import with_evidence
 from compaction.basis.outside import Beside, OutsideQuery, UsedLinks, list_outside, with_neighbours, with_outside
+from compaction.inventory.tombstones import NEWEST
 from compaction.job.context import AuditOptions, JobContext
 from compaction.verdict.basis import EXPIRED, Basis, FolderBasis, ShardBasis, folder_basis
 from minutebook.coverage.evidence import EvidenceLink, Kind
@@ -45,6 +46,7 @@ def basis_of(
         day_before=day_before,
         originals=tuple(folder_basis(hour, rows) for hour, rows in originals.items()),
         shards=shards,
+        expired=tuple(str(day) for day in sorted(statements.tombstones) if day < inventory.day)[-NEWEST:],
         duplicates=view.duplicates,
     )
     outside = list_outside(context.archive, query, shards)

@@ -66,7 +66,8 @@ class Basis(msgspec.Struct, frozen=True, kw_only=True):
     records. `strangers` are the objects beside the scope's edges of shards that nothing else names. The digests of
     `marks`, `markers`, `skips` and `duplicates` are of the evidence that concerns the scope. `facts` are the
     objects of facts beside the files: without them an object that is stored again could not be compared with what it
-    was. `changed_meanwhile`: it changed while it was judged, so the next night judges again.
+    was. `tombstones` is the digest of those of the earlier days that were `expired` then. `changed_meanwhile`: it
+    changed while it was judged, so the next night judges again.
     """
 
     judged_from: str
@@ -80,6 +81,8 @@ class Basis(msgspec.Struct, frozen=True, kw_only=True):
     marks: str = ""
     markers: str = ""
     skips: str = ""
+    expired: tuple[str, ...] = ()
+    tombstones: str = ""
     duplicates: str = ""
     facts: int = 0
     changed_meanwhile: bool = False
@@ -121,7 +124,7 @@ def differences(before: Basis, now: Basis) -> Iterator[str]:
         yield f"the settings were {before.settings or 'without event ids'}"
     for name in ("folders", "day_before", "originals"):
         yield from _of_folders(name.replace("_", " "), getattr(before, name), getattr(now, name))
-    for name in ("marks", "markers", "skips", "duplicates", "strangers"):
+    for name in ("marks", "markers", "skips", "tombstones", "duplicates", "strangers"):
         if getattr(before, name) != getattr(now, name):
             yield f"its {name} are others"
     shards = {shard.shard: shard for shard in now.shards}

@@ -299,3 +299,19 @@ def test_each_older_day_has_its_turn(span: int, *, is_growing: bool) -> None:
         looked_at.update(in_turn)
     gone = begin if is_growing else begin + span
     assert {Day(number) for number in range(gone, gone + span)} <= looked_at
+
+
+def test_a_tombstone_that_goes_withdraws_what_rests_on_it(tmp_path: Path) -> None:
+    """The original of a dropped record is of an expired day; further expired days change nothing."""
+    corpus = Corpus(DAY, shape=Shape(minutes=(-4400, -3000, -2999, -700, 0, 1, 2, 600, 601, 1439, 1441)))
+    shard = corpus.shards[0]
+    kept = shard.segments[1].records[2].position
+    drop_records(corpus, shard, shard.in_day(DAY)[2], {1: f"corpus/{shard.shard_id}/{kept.sequence}:{kept.sub}"})
+    desk = Mill(tmp_path, corpus)
+    expire(desk, "0" * 16, days=3)
+    assert night(desk)[str(DAY)].pointer == "clean"
+    assert night(desk)[str(DAY)].done == ("nothing",)
+    expire(desk, "0" * 16, days=4)
+    assert night(desk)[str(DAY)].done == ("nothing",)
+    delete(desk, f"{PREFIX}_expired/{DAY.shift(-3)}.json")
+    assert night(desk)[str(DAY)].pointer == "unknown"
