@@ -30,14 +30,19 @@ VERDICTS: Final = (
         "keep an acceptance when another defect blocks the day",
         Change(
             "compaction.night.pointer_update:PointerUpdate.withdraw",
-            "(pointer.verdict, pointer.audit) == (audit.verdict, held.audit)",
+            "(pointer.verdict, pointer.audit) == judged",
             "pointer.verdict == audit.verdict",
         ),
         tests=("test_a_new_finding_that_blocks_an_accepted_day_ends_its_acceptance",),
     ),
     Mutation(
+        "read the lines of a held day each night",
+        Change("compaction.night.rewrite:_Run._held", "before is None", "True"),
+        tests=("test_the_lines_of_a_day_that_is_held_are_read_once",),
+    ),
+    Mutation(
         "leave the table behind a blocked day",
-        Change("compaction.night.rewrite:_Run._hold", "self._publisher.damage(pointer, published)", "True"),
+        Change("compaction.night.rewrite:_Run._follow", "self._publisher.damage(pointer, manifest)", "True"),
         tests=("test_the_table_follows_what_stays_published_of_a_day_that_is_blocked",),
     ),
     Mutation(

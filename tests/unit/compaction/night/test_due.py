@@ -177,7 +177,7 @@ def test_facts_that_are_gone_make_a_day_due(desk: Desk) -> None:
 
 
 def test_the_lines_of_a_day_that_is_held_are_read_once(desk: Desk) -> None:
-    """What blocks a day for a week is told each night, by its facts; and no copy of its Parquet is left each night."""
+    """What blocks a day for a week is told each night, by its facts, and leaves no copy of its Parquet each time."""
     lost = desk.corpus.shards[0].segments[3]
     archive_of(desk).delete([lost.key])
     desk.archive_more()
