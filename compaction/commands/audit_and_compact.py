@@ -207,7 +207,8 @@ class _Compaction(NamedTuple):
             is_changed = bool(each.why) and not each.is_expired
             storage = context.open(self.options.out.address)
             pointer = pointer_word(storage, root, day) if is_changed else each.pointer
-            row = row_of_due(each, done, pointer, self.fail_on, has_table=context.table is not None)
+            today, has_table = day_of_ms(clock.now_ms()), context.table is not None
+            row = row_of_due(each, done, pointer, self.fail_on, has_table=has_table, today=today)
             self._show(day, done, seconds, row)
             return row
 

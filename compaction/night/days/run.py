@@ -122,9 +122,15 @@ def row_of_compaction(day: Day, done: Compacted, fail_on: FailOn) -> DayRow:
 
 
 def row_of_due(
-    due: DueDay, done: Compacted, pointer: PointerWord, fail_on: FailOn, *, has_table: bool = False
+    due: DueDay,
+    done: Compacted,
+    pointer: PointerWord,
+    fail_on: FailOn,
+    *,
+    has_table: bool = False,
+    today: Day | None = None,
 ) -> DayRow:
-    """Return the row of a day of `--due`; `pointer` is what readers see of it now."""
+    """Return the row of a day of `--due`; `pointer` is what readers see of it now. `today` tells its age."""
     row = row_of_compaction(due.day, done, fail_on)
     reason, next_step, code = row.reason, row.next_step, row.exit_code
     if due.is_expired:
@@ -141,7 +147,8 @@ def row_of_due(
             next_step = "restore its tombstone from a version of it: no day beside it can be proven without it"
     elif done.state == "held":
         codes = [] if done.result is None else sorted({about.code for about in blocking(done.result.audit)})
-        reason = f"blocked by {', '.join(codes) or done.verdict}; it began with: {due.why}"
+        age = "" if today is None else f", {today.number - due.day.number - 1} day(s) after its end"
+        reason = f"blocked by {', '.join(codes) or done.verdict}{age}; it began with: {due.why}"
         next_step = (
             f"minutebook audit --date {due.day} shows it; repair it, or compact --date {due.day} --accept REASON"
         )

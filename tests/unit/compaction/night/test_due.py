@@ -190,3 +190,13 @@ def test_the_lines_of_a_day_that_is_held_are_read_once(desk: Desk) -> None:
     assert {row.key for row in desk.storage.list_objects(desk.out.prefix) if "/part-" in row.key} == files
     archive_of(desk).put_if_absent(lost.key, lost.body, lost.fields, "application/gzip")
     assert desk.compact().verdict == "clean"
+
+
+def test_a_blocked_day_is_named_with_its_age(desk: Desk) -> None:
+    """And with what blocks it, and what to do."""
+    archive_of(desk).delete([desk.corpus.shards[0].segments[3].key])
+    found = due(desk)
+    done = do_due(desk.context(), found, CompactOptions(AuditOptions(), desk.out))
+    row = row_of_due(found, done, "defects", "unknown", today=DAY.shift(5))
+    assert row.reason.startswith("blocked by broken_chain, 4 day(s) after its end; it began with: objects came, went")
+    assert row.next_step.startswith(f"minutebook audit --date {DAY} shows it")
