@@ -7,7 +7,7 @@ takes seconds. Nothing of the checkout is importable there.
 
 Most of the time is waiting: the consumer is stopped when a record two minutes younger than the first ones is
 archived, because a minute of a day that is not over is proven by nothing less. Two JVMs are started, the daemon's and
-Spark's: the audit at the end reads names and evidence alone, and every line was read by the compaction before.
+Spark's, for compaction and audit.
 
 Meanwhile it is heard what the daemon asks for: of DynamoDB by a proxy, of Kinesis in the log of its HTTP/2 frames.
 """
@@ -195,7 +195,7 @@ def journey(embedded_aws: "EmbeddedAws", tmp_path_factory: pytest.TempPathFactor
         consumer.terminate()
         code = consumer.wait()
     run(*_typed("compact", *options))
-    run(*_typed("audit", *options), "--level", "inventory", "--json")
+    run(*_typed("audit", *options), "--json")
     top_level = {path.name for path in packages.iterdir()}
     return Journey(top_level, answers, code, app, environment, folder, asked)
 

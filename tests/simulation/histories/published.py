@@ -1,9 +1,10 @@
 """What the nightly job would have published, as `minutebook expire` reads it."""
 
 import datetime as dt
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
-from minutebook.store.objects import ObjectHead, StoredObject
+from minutebook.store.objects import ListedObject, ObjectHead, StoredObject
 from tests.fakes.published_day import published_objects
 from tests.simulation.services.bucket import PREFIX
 
@@ -50,3 +51,8 @@ class Published:
         """Ask for its size."""
         found = self._objects.get(key)
         return None if found is None else ObjectHead(key, len(found.body), found.etag, {}, 0)
+
+    def list_objects(self, prefix: str) -> Iterator[ListedObject]:
+        """List what is published below a prefix."""
+        found = ((key, stored) for key, stored in sorted(self._objects.items()) if key.startswith(prefix))
+        return (ListedObject(key, len(stored.body), stored.etag, 0) for key, stored in found)
