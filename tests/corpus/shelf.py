@@ -15,6 +15,7 @@ from minutebook.clock import SystemClock, new_id
 from minutebook.format.day import Day
 from minutebook.format.minute import iso_time
 from minutebook.published.generation import DayFolder, File, Manifest
+from minutebook.published.inventory import inventory_digest
 from minutebook.published.schema import SCHEMA
 from minutebook.retry import Backoff
 from minutebook.store.places import StorePrefix, open_storage
@@ -75,6 +76,23 @@ class Shelf:
         publisher.put_manifest(manifest)
         assert publisher.swap_pointer(manifest, publisher.current(), f"run-{next(_NUMBERS)}", manifest.written_at)
         return rows
+
+    def complete(self, day: Day) -> None:
+        """Put the audit and the inventory of a published day beside its manifest, as runs do."""
+        publisher = self.publisher(day)
+        pointer, manifest = publisher.published()
+        assert pointer is not None
+        assert manifest is not None
+        key = publisher.folder.audit(manifest.generation, "0123456789abcdef")
+        audit = {"verdict": manifest.verdict, "equation": {"compacted": manifest.rows}}
+        publisher.put_audit(key, msgspec.json.encode(audit))
+        publisher.put_inventory(pointer.manifest, [])
+        documents = {
+            pointer.manifest: msgspec.structs.replace(manifest, audit=key, inventory=inventory_digest(())),
+            publisher.folder.pointer: msgspec.structs.replace(pointer, audit=key),
+        }
+        for name, document in documents.items():
+            Path(self.storage.uri(name)).write_bytes(msgspec.json.encode(document))
 
     def change_file(
         self, day: Day, change: Callable[[pa.Table], pa.Table], columns: dict[str, str] | None = None

@@ -18,7 +18,7 @@ DAY = Day.parse("2026-11-20")
 def shell(embedded_aws: EmbeddedAws, bucket: str, tmp_path: Path) -> Shell:
     """Return a shell with a day of 180 flights, 18 of which do not fit."""
     made = Shell(embedded_aws, bucket, tmp_path)
-    typed_day(DAY, 180, made.archive(10)[0])
+    made.archive(typed_day(DAY, 180, 10)[0])
     return made
 
 

@@ -63,7 +63,8 @@ class Archive(Mill):
 
     def __init__(self, address: Address | Path, newest: Day, days: int, table: IcebergTable) -> None:
         minutes = tuple(-1440 * back + minute for back in reversed(range(days)) for minute in _MINUTES)
-        super().__init__(address, Corpus(newest, shape=Shape(minutes=(*minutes, 1441), records=3)))
+        named = {} if isinstance(address, Path) else {"application": address.bucket or ""}
+        super().__init__(address, Corpus(newest, shape=Shape(minutes=(*minutes, 1441), records=3)), **named)
         self.clock = ManualClock(SystemClock().now_ms())
         self.newest = newest
         self.raw_store = open_storage(self.archive)
@@ -421,8 +422,9 @@ def test_a_night_does_what_is_due_of_each_day_and_names_the_rest(
     told = rows_of_table(second.stdout)
     settled = list(states)[: len(SETTLED_THEN)]
     assert {day: told[str(day)] for day in settled} == dict.fromkeys(settled, ("clean", "nothing", "same")), second
-    [rotated] = [day for day in told if day not in set(map(str, settled))]
-    around = [Day.parse(rotated).shift(by).path(PREFIX) for by in (-1, 0, 1)]
+    in_turn = [day for day in told if day not in set(map(str, settled))]
+    assert 1 <= len(in_turn) <= 2
+    around = [Day.parse(day).shift(by).path(PREFIX) for day in in_turn for by in (-1, 0, 1)]
     assert len(proxy.requests) > len(settled)
     assert not [
         each
@@ -430,5 +432,5 @@ def test_a_night_does_what_is_due_of_each_day_and_names_the_rest(
         if each.key.startswith(f"{PREFIX}2") and not each.key.startswith(tuple(around))
     ]
     after = {row.key: row.etag for row in archive.storage.list_objects("")}
-    assert not [key for key in before.keys() ^ after.keys() if f"dt={rotated}/" not in key]
-    assert not [key for key in before.keys() & after.keys() if before[key] != after[key] and rotated not in key]
+    changed = {key for key in {*before, *after} if before.get(key) != after.get(key)}
+    assert not [key for key in changed if not any(f"dt={day}/" in key for day in in_turn)]

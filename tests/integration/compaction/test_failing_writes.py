@@ -78,11 +78,13 @@ _ALL = (
     ".audit.",
     "_symlinks/",
 )
+_HELD = ("_facts/", "part-", "_facts/", ".audit.", "_current.json")
+"""The first facts are those of what went: it may come back."""
 NIGHTS = {
     "first": Night(_nothing, "clean", "published", _ALL),
     "late": Night(_late, "clean", "published", _ALL),
     "proof": Night(_proof, "clean", "already", (".audit.", "_current.json")),
-    "loss": Night(_loss, "defects", "held", ("part-", "_facts/", ".audit.", "_current.json"), shows_new=False),
+    "loss": Night(_loss, "defects", "held", _HELD, shows_new=False),
 }
 _WRITES = [(name, number) for name, night in NIGHTS.items() for number in range(1, len(night.writes) + 1)]
 CASES = [(*write, fault) for at, write in enumerate(_WRITES) for fault in faults_of(at)]

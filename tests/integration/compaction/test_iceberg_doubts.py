@@ -67,6 +67,7 @@ def test_rows_that_others_deleted_do_not_come_back_unasked(lake: Lake) -> None:
 def test_an_expired_day_goes_in_as_it_was_published(lake: Lake, tmp_path: Path) -> None:
     """Days that were published before there was a table can be taken over, also without their raw objects."""
     rows = lake.shelf.publish(DAY, "one")
+    lake.shelf.complete(DAY)
     raw = tmp_path / "raw"
     archive = open_storage(Address(None, str(raw)))
     archive.put_if_absent(f"{PREFIX}_expired/{DAY}.json", b"{}", {}, "application/json")

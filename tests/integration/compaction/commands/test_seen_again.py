@@ -10,7 +10,6 @@ import pytest
 
 from demo.embedded import EmbeddedAws
 from minutebook.format.day import Day
-from minutebook.store.places import open_storage
 from tests.corpus.chain_defects import forked_chain, missing_object, unproven_continuity
 from tests.corpus.defects import break_shard
 from tests.corpus.model import Corpus, Defect, Shape
@@ -60,7 +59,7 @@ def test_each_finding_of_an_audit_is_shown_again(
     corpus = Corpus(DAY, shape=Shape(shards=len(HARM) + 1))
     for number, defect in enumerate(HARM):
         break_shard(corpus, defect, number)
-    corpus.write(open_storage(shell.address))
+    shell.archive(corpus)
     store_checkpoints(dynamodb_client, bucket, corpus)
     options = (
         "--so-far",
@@ -85,7 +84,7 @@ def test_each_finding_of_a_rewrite_is_shown_again(
     """Lines by an audit of their shard; payloads by another rewrite, although the day is published."""
     corpus, _ = typed_day(DAY, 180, 10)
     break_shard(corpus, unproven_continuity, 1)
-    corpus.write(open_storage(shell.address))
+    shell.archive(corpus)
     store_checkpoints(dynamodb_client, bucket, corpus)
     (shell.folder / "columns.toml").write_text(COLUMNS)
     options = ("--columns", "columns.toml", "--master", "local[1]")
