@@ -38,13 +38,14 @@ def read_flights(path: Path | None = None, *, numbered: bool = False) -> Iterato
     Raises:
         SettingsError: the package is not installed.
     """
-    with zipfile.ZipFile(path or _data_file()) as archive, archive.open("flights.csv") as raw:
-        numbers: Counter[str] = Counter()
-        for row in csv.DictReader(io.TextIOWrapper(raw, "utf-8", newline="")):
-            if numbered:
-                yield _numbered_event(row, numbers)
-            else:
-                yield _event(row)
+    with zipfile.ZipFile(path or _data_file()) as archive:
+        text = archive.read("flights.csv").decode()
+    numbers: Counter[str] = Counter()
+    for row in csv.DictReader(io.StringIO(text, newline="")):
+        if numbered:
+            yield _numbered_event(row, numbers)
+        else:
+            yield _event(row)
 
 
 def _event(row: dict[str, str]) -> Event:
