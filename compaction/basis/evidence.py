@@ -8,14 +8,12 @@
 What comes later and concerns later times changes none of them: the next day's reshard, the marks of the next hours.
 """
 
-import hashlib
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Final
 
 import msgspec
 
 from compaction.inventory.shard_markers import ArchiveMarkers
-from compaction.verdict.basis import Basis, ShardBasis
+from compaction.verdict.basis import Basis, ShardBasis, digest_of_lines
 from minutebook.coverage.evidence import mark_evidence
 from minutebook.coverage.intervals import Interval
 from minutebook.coverage.topology import Topology
@@ -29,24 +27,17 @@ from minutebook.proof.reading import days_touched
 from minutebook.proof.sources import Stream, sources_of
 from minutebook.proof.statements import Statements
 
-_DIGITS: Final = 16
-
 
 def with_evidence(basis: Basis, prefix: str, markers: ArchiveMarkers, scope: Interval) -> Basis:
     """Return the basis, whose shards are known, with the digests of its evidence."""
     shards = {shard.shard: shard for shard in basis.shards}
     return msgspec.structs.replace(
         basis,
-        marks=_digest(_marks(markers.statements, scope)),
-        markers=_digest(_markers(prefix, markers, shards, scope)),
-        skips=_digest(_skips(markers.statements, scope, shards)),
-        tombstones=_digest(_tombstones(prefix, markers.statements, basis.expired)),
+        marks=digest_of_lines(_marks(markers.statements, scope)),
+        markers=digest_of_lines(_markers(prefix, markers, shards, scope)),
+        skips=digest_of_lines(_skips(markers.statements, scope, shards)),
+        tombstones=digest_of_lines(_tombstones(prefix, markers.statements, basis.expired)),
     )
-
-
-def _digest(lines: Iterable[str]) -> str:
-    ordered = sorted(lines)
-    return hashlib.sha256("\n".join(ordered).encode()).hexdigest()[:_DIGITS] if ordered else ""
 
 
 def _marks(statements: Statements, scope: Interval) -> Iterator[str]:

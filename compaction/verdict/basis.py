@@ -90,8 +90,13 @@ class Basis(msgspec.Struct, frozen=True, kw_only=True):
 
 def digest_of(rows: Iterable[ListedObject]) -> str:
     """Return the digest of objects, by key, size, ETag and LastModified; empty without any."""
-    lines = sorted(f"{row.key}\t{row.size}\t{row.etag}\t{row.last_modified_ms}".encode() for row in rows)
-    return hashlib.sha256(b"\n".join(lines)).hexdigest()[:_DIGITS] if lines else ""
+    return digest_of_lines(f"{row.key}\t{row.size}\t{row.etag}\t{row.last_modified_ms}" for row in rows)
+
+
+def digest_of_lines(lines: Iterable[str]) -> str:
+    """Return the digest of lines, in any order; empty without any."""
+    ordered = sorted(line.encode() for line in lines)
+    return hashlib.sha256(b"\n".join(ordered)).hexdigest()[:_DIGITS] if ordered else ""
 
 
 def folder_basis(folder: str, rows: Iterable[ListedObject]) -> FolderBasis:
@@ -134,11 +139,6 @@ def differences(before: Basis, now: Basis) -> Iterator[str]:
             yield f"{shard.shard} is another one before it"
         elif shard.after != other.after:
             yield f"{shard.shard} is another one after it"
-
-
-def changed_folders(before: Basis, now: Basis) -> frozenset[str]:
-    """Return the folders of the day whose objects are others."""
-    return frozenset(_changed(before.folders, now.folders))
 
 
 def _is_same(before: str, now: str) -> bool:
