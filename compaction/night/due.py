@@ -11,7 +11,7 @@ The window goes by the archive's days, not by folders of the output, so a day th
 night. Of older days those that are neither clean nor accepted are counted, and one or two are looked at in turn.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, Literal, NamedTuple
 
 from compaction.basis.present import PublishedBasis, present_bases
@@ -28,9 +28,10 @@ from minutebook.format.markers import ApplicationRecord
 from minutebook.format.minute import MINUTE_MS
 from minutebook.index.names import ArchiveIndex
 from minutebook.owner import read_owned
-from minutebook.published.generation import DayFolder, Pointer, audit_key, is_judged_today
+from minutebook.published.generation import DayFolder, Manifest, Pointer, audit_key, is_judged_today
 from minutebook.published.reading import published_days
 from minutebook.published.verdict import CLEAN
+from minutebook.store.objects import ListedObject
 from minutebook.store.parallel import in_parallel
 from minutebook.store.places import StorePrefix
 from minutebook.store.retrying import RetryingStorage
@@ -106,7 +107,7 @@ def find_due(context: JobContext, out: StorePrefix, options: AuditOptions, windo
     days = [Day(number) for number in range(first.number, newest.number + 1)]
     before = _states(storage, out.prefix, [day for day in at_output if oldest <= day < first])
     in_turn = days_in_turn([state.day for state in before], day_of_ms(now_ms))
-    found = _due_days(context, storage, out.prefix, application, options, [*in_turn, *days])
+    found = _due_days(context, storage, out.prefix, application, options, expired, [*in_turn, *days])
     published = {state.day: state.pointer for state in before}
     open_days = tuple(
         day
@@ -157,10 +158,10 @@ def _due_days(
     root: str,
     application: ApplicationRecord | None,
     options: AuditOptions,
+    expired: Mapping[Day, ListedObject],
     days: Sequence[Day],
 ) -> list[DueDay]:
-    prefix, now_ms = context.place.prefix, context.clock.now_ms()
-    expired = list_tombstones(context.archive, prefix)
+    now_ms = context.clock.now_ms()
     states = {state.day: state for state in _states(storage, root, [day for day in days if day not in expired])}
     states = {day: _with_basis_checked(state, now_ms) for day, state in states.items()}
     known = [
@@ -216,9 +217,7 @@ def _states(storage: RetryingStorage, root: str, days: Iterable[Day]) -> list[_R
 def _read(publisher: Publisher, day: Day) -> _Read:
     """Read what is published of a day, and whether more than its basis says that it is due."""
     try:
-        pointer, manifest = publisher.published()
-        body = None if pointer is None else publisher.audit(pointer)
-        audit = None if body is None or pointer is None else decode_audit(body, audit_key(pointer))
+        pointer, manifest, audit = _documents(publisher)
     except FormatError as exc:
         return _Read(day, "none", f"what is published is damaged: {exc}")
     if pointer is None:
@@ -244,9 +243,21 @@ def _with_basis_checked(state: _Read, now_ms: int) -> _Read:
     return state._replace(why=f"the basis of its verdict is damaged: {damage}") if damage else state
 
 
+def _documents(publisher: Publisher) -> tuple[Pointer | None, Manifest | None, Audit | None]:
+    """Read the pointer, its manifest and its audit, each None if missing; raises FormatError."""
+    pointer, manifest = publisher.published()
+    body = None if pointer is None else publisher.audit(pointer)
+    audit = None if body is None or pointer is None else decode_audit(body, audit_key(pointer))
+    return pointer, manifest, audit
+
+
 def pointer_word(storage: RetryingStorage, root: str, day: Day) -> PointerWord:
-    """Return what readers see of a day now."""
-    return _read(Publisher(storage, DayFolder(root, day)), day).pointer
+    """Return what readers see of a day now; its files and its inventory are not looked at."""
+    try:
+        pointer, _, audit = _documents(Publisher(storage, DayFolder(root, day)))
+    except FormatError:
+        return "none"
+    return "none" if pointer is None else _word(pointer, audit)
 
 
 def _word(pointer: Pointer, audit: Audit | None) -> PointerWord:

@@ -57,7 +57,7 @@ from minutebook.format.minute import MINUTE_MS, iso_time, minute_text
 from minutebook.owner import read_owned
 from minutebook.published import generation
 from minutebook.published.generation import FACTS_FOLDER, DayFolder, Manifest, Pointer, PointerVerdict, is_audit
-from minutebook.published.inventory import PublishedRow, inventory_digest
+from minutebook.published.inventory import PublishedRow
 from minutebook.published.reading import published_until_ms
 from minutebook.published.verdict import CLEAN, RULES, Verdict
 from minutebook.store.places import StorePrefix
@@ -355,9 +355,8 @@ class _Run:
         if is_of_a_held_run or not changes.are_same_slots:
             return None
         options, columns = self._options.audit, self._options.columns
-        digest = inventory_digest(row[:3] for row in self._publisher.inventory(pointer) or now())
         name = generation_of_rows(self._publisher.inventory(pointer) or now(), options, view.before, columns)
-        manifest = self._publisher.intact(pointer, digest)
+        manifest = self._publisher.intact(pointer)
         audit = None if manifest is None else self._audit_of(pointer)
         if manifest is None or audit is None:
             return None
@@ -397,13 +396,13 @@ class _Run:
             return Compacted("already", None, None, "unknown", reason="it was never published")
         if manifest is None:
             return _unproven(f"{pointer.manifest} is missing")
-        if not self._publisher.is_whole(manifest):
+        if why := self._publisher.damage(pointer, manifest):
+            if self._publisher.is_whole(manifest):
+                return _unproven(why)
             raise SafetyRefusal(
                 f"files of {self._day} were published and are gone, and so are the raw objects",
                 next_step="restore the files from versions of them: nothing else holds these records",
             )
-        if why := self._publisher.damage(pointer, manifest):
-            return _unproven(why)
         self._publisher.write_symlinks()
         return Compacted("already", manifest, None, pointer.verdict, (), *self._settle())
 

@@ -144,11 +144,11 @@ class PublishedReader:
         is_same = inventory_digest(row[:3] for row in rows) == manifest.inventory
         return "" if is_same else f"{key} holds other objects than the manifest was made of"
 
-    def intact(self, pointer: Pointer, inventory: str) -> Manifest | None:
+    def intact(self, pointer: Pointer, inventory: str | None = None) -> Manifest | None:
         """Return the manifest that a pointer names if it is valid for objects with this digest; else None.
 
-        It must agree with the pointer, with itself and with the objects, be judged by today's rules, and be whole
-        (`damage`).
+        It must agree with the pointer, with itself and with the objects (None: these are not compared), be judged by
+        today's rules, and be whole (`damage`).
         """
         try:
             manifest = self.manifest(pointer)
@@ -166,10 +166,10 @@ class PublishedReader:
         )
         return None
 
-    def _objection(self, pointer: Pointer, manifest: Manifest, inventory: str) -> str:
+    def _objection(self, pointer: Pointer, manifest: Manifest, inventory: str | None) -> str:
         if not is_judged_by_these_rules(pointer, manifest):
             return "its verdict was given by older rules"
-        if manifest.inventory != inventory:
+        if inventory not in {None, manifest.inventory}:
             return "it was made of other objects"
         written_ms(pointer)
         why = contradiction(self.folder, pointer, manifest)
