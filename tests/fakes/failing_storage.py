@@ -25,7 +25,73 @@ def crash_points() -> Iterator[int]:
     return itertools.count(1, 1 if IS_DEEP else 2)
 
 
-class FailingStorage:
+class PassingStorage:
+    """Another storage, each request of which goes through `_send`."""
+
+    def __init__(self, storage: Storage) -> None:
+        self._storage = storage
+
+    def uri(self, key: str) -> str:
+        """Pass on."""
+        return self._storage.uri(key)
+
+    def put_if_absent(self, key: str, body: bytes, metadata: Mapping[str, str], content_type: str) -> PutOutcome:
+        """Pass on."""
+        return self._send(lambda: self._storage.put_if_absent(key, body, metadata, content_type))
+
+    def now_ms(self, prefix: str) -> int:
+        """Pass on."""
+        return self._send(lambda: self._storage.now_ms(prefix))
+
+    def put_if_match(self, key: str, body: bytes, etag: str | None, content_type: str) -> bool:
+        """Pass on."""
+        return self._send(lambda: self._storage.put_if_match(key, body, etag, content_type))
+
+    def head(self, key: str) -> ObjectHead | None:
+        """Pass on."""
+        return self._send(lambda: self._storage.head(key))
+
+    def get(self, key: str) -> StoredObject | None:
+        """Pass on."""
+        return self._send(lambda: self._storage.get(key))
+
+    def list_objects(self, prefix: str) -> Iterator[ListedObject]:
+        """Pass on."""
+        yield from self._send(lambda: list(self._storage.list_objects(prefix)))
+
+    def list_level(self, folder: str) -> Listing:
+        """Pass on."""
+        return self._send(lambda: self._storage.list_level(folder))
+
+    def delete(self, keys: Iterable[str]) -> None:
+        """Pass on."""
+        self._send(lambda: self._storage.delete(keys))
+
+    def open_read(self, key: str, etag: str | None) -> ObjectBody:
+        """Pass on."""
+        return self._send(lambda: self._storage.open_read(key, etag))
+
+    def read_tail(self, key: str, count: int) -> Tail:
+        """Pass on."""
+        return self._send(lambda: self._storage.read_tail(key, count))
+
+    def open_write(self, key: str, content_type: str, new_backoff: Callable[[], Backoff]) -> Sink:
+        """Pass on."""
+        return self._send(lambda: self._storage.open_write(key, content_type, new_backoff))
+
+    def open_uploads(self, prefix: str) -> list[Upload]:
+        """Pass on."""
+        return self._send(lambda: self._storage.open_uploads(prefix))
+
+    def abort_upload(self, upload: Upload) -> None:
+        """Pass on."""
+        self._send(lambda: self._storage.abort_upload(upload))
+
+    def _send(self, request: Callable[[], T]) -> T:
+        raise NotImplementedError
+
+
+class FailingStorage(PassingStorage):
     """Another storage, with one fault at the request of a given number (from 1).
 
     `applied` tells on which side of the request it happens. `crash` ends the process; otherwise the outcome is
@@ -33,7 +99,7 @@ class FailingStorage:
     """
 
     def __init__(self, storage: Storage, at: int, *, applied: bool, crash: bool = True) -> None:
-        self._storage = storage
+        super().__init__(storage)
         self._at = at
         self._applied = applied
         self._error: BaseException = Crash(f"at request {at}") if crash else OutcomeUnknown(f"request {at}: time-out")
@@ -43,62 +109,6 @@ class FailingStorage:
     def reached(self) -> bool:
         """Tell whether the request of the fault was sent."""
         return self.requests >= self._at
-
-    def uri(self, key: str) -> str:
-        """Pass on."""
-        return self._storage.uri(key)
-
-    def put_if_absent(self, key: str, body: bytes, metadata: Mapping[str, str], content_type: str) -> PutOutcome:
-        """Pass on, or fail."""
-        return self._send(lambda: self._storage.put_if_absent(key, body, metadata, content_type))
-
-    def now_ms(self, prefix: str) -> int:
-        """Pass on, or fail."""
-        return self._send(lambda: self._storage.now_ms(prefix))
-
-    def put_if_match(self, key: str, body: bytes, etag: str | None, content_type: str) -> bool:
-        """Pass on, or fail."""
-        return self._send(lambda: self._storage.put_if_match(key, body, etag, content_type))
-
-    def head(self, key: str) -> ObjectHead | None:
-        """Pass on, or fail."""
-        return self._send(lambda: self._storage.head(key))
-
-    def get(self, key: str) -> StoredObject | None:
-        """Pass on, or fail."""
-        return self._send(lambda: self._storage.get(key))
-
-    def list_objects(self, prefix: str) -> Iterator[ListedObject]:
-        """Pass on, or fail."""
-        yield from self._send(lambda: list(self._storage.list_objects(prefix)))
-
-    def list_level(self, folder: str) -> Listing:
-        """Pass on, or fail."""
-        return self._send(lambda: self._storage.list_level(folder))
-
-    def delete(self, keys: Iterable[str]) -> None:
-        """Pass on, or fail."""
-        self._send(lambda: self._storage.delete(keys))
-
-    def open_read(self, key: str, etag: str | None) -> ObjectBody:
-        """Pass on, or fail."""
-        return self._send(lambda: self._storage.open_read(key, etag))
-
-    def read_tail(self, key: str, count: int) -> Tail:
-        """Pass on, or fail."""
-        return self._send(lambda: self._storage.read_tail(key, count))
-
-    def open_write(self, key: str, content_type: str, new_backoff: Callable[[], Backoff]) -> Sink:
-        """Pass on, or fail."""
-        return self._send(lambda: self._storage.open_write(key, content_type, new_backoff))
-
-    def open_uploads(self, prefix: str) -> list[Upload]:
-        """Pass on, or fail."""
-        return self._send(lambda: self._storage.open_uploads(prefix))
-
-    def abort_upload(self, upload: Upload) -> None:
-        """Pass on, or fail."""
-        self._send(lambda: self._storage.abort_upload(upload))
 
     def _send(self, request: Callable[[], T]) -> T:
         self.requests += 1

@@ -10,8 +10,8 @@ from typing import TypeVar
 from minutebook.retry import Backoff
 from minutebook.store.directory_storage import DirectoryStorage, FileSink
 from minutebook.store.objects import ListedObject, Listing, ObjectHead, PutOutcome, StoredObject
-from minutebook.store.storage import ObjectBody, Sink, Tail, Upload
 from tests.fakes.clock import ManualClock
+from tests.fakes.failing_storage import PassingStorage
 
 T = TypeVar("T")
 
@@ -144,65 +144,12 @@ class Interruptions:
             return answer
 
 
-class InterruptedStorage:
+class InterruptedStorage(PassingStorage):
     """Another storage, by requests that `interruptions` may come between."""
 
     def __init__(self, storage: StampedDirectory, interruptions: Interruptions) -> None:
-        self._storage = storage
-        self._send = interruptions.send
+        super().__init__(storage)
+        self._interruptions = interruptions
 
-    def uri(self, key: str) -> str:
-        """Pass on."""
-        return self._storage.uri(key)
-
-    def put_if_absent(self, key: str, body: bytes, metadata: Mapping[str, str], content_type: str) -> PutOutcome:
-        """Pass on."""
-        return self._send(lambda: self._storage.put_if_absent(key, body, metadata, content_type))
-
-    def now_ms(self, prefix: str) -> int:
-        """Pass on."""
-        return self._send(lambda: self._storage.now_ms(prefix))
-
-    def put_if_match(self, key: str, body: bytes, etag: str | None, content_type: str) -> bool:
-        """Pass on."""
-        return self._send(lambda: self._storage.put_if_match(key, body, etag, content_type))
-
-    def head(self, key: str) -> ObjectHead | None:
-        """Pass on."""
-        return self._send(lambda: self._storage.head(key))
-
-    def get(self, key: str) -> StoredObject | None:
-        """Pass on."""
-        return self._send(lambda: self._storage.get(key))
-
-    def list_objects(self, prefix: str) -> Iterator[ListedObject]:
-        """Pass on."""
-        yield from self._send(lambda: list(self._storage.list_objects(prefix)))
-
-    def list_level(self, folder: str) -> Listing:
-        """Pass on."""
-        return self._send(lambda: self._storage.list_level(folder))
-
-    def delete(self, keys: Iterable[str]) -> None:
-        """Pass on."""
-        self._send(lambda: self._storage.delete(keys))
-
-    def open_read(self, key: str, etag: str | None) -> ObjectBody:
-        """Pass on."""
-        return self._send(lambda: self._storage.open_read(key, etag))
-
-    def read_tail(self, key: str, count: int) -> Tail:
-        """Pass on."""
-        return self._send(lambda: self._storage.read_tail(key, count))
-
-    def open_write(self, key: str, content_type: str, new_backoff: Callable[[], Backoff]) -> Sink:
-        """Pass on."""
-        return self._send(lambda: self._storage.open_write(key, content_type, new_backoff))
-
-    def open_uploads(self, prefix: str) -> list[Upload]:
-        """Pass on."""
-        return self._send(lambda: self._storage.open_uploads(prefix))
-
-    def abort_upload(self, upload: Upload) -> None:
-        """Pass on."""
-        self._send(lambda: self._storage.abort_upload(upload))
+    def _send(self, request: Callable[[], T]) -> T:
+        return self._interruptions.send(request)
