@@ -10,11 +10,12 @@ time that is not proven becomes a finding, by the name that says most:
     anything else ............................. uncovered
 
 A gap that is the shadow of an object that is reported by itself, damaged or missing, is not reported again; nor is a
-loss in minutes of which this audit itself reports the missing records.
+loss in minutes of which this audit itself reports the missing records, with the uncovered time that it adjoins.
 """
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from typing import Final, NamedTuple
 
 import msgspec
@@ -75,15 +76,14 @@ def judge_coverage(
     # Without findings about lines: coverage takes what is known of a shard for the cause of its gaps.
     known = [*judgement.name_findings, *view.markers.findings, *judgement.chain_findings, *further]
     reported = {finding.shard for finding in known if finding.severity != "warning"}
-    missing = {(about.shard, about.minute) for about in further if about.code == Code.MISSING_IN_ARCHIVE}
+    missing = {(about.shard or "", about.minute or "") for about in further if about.code == Code.MISSING_IN_ARCHIVE}
     keys = _Keys(judgement.shards)
     findings = [
         _gap_finding(scope, shard, gap, judged, keys)
         for shard in judged.verdict.shards
         for gap in shard.gaps
         if inventory.shard in {None, shard.shard_id}
-        and not (shard.shard_id in reported and set(gap.reasons) <= _SHADOWS)
-        and not (set(gap.reasons) == {Reason.LOST} and {(shard.shard_id, at) for at in _minutes(gap)} <= missing)
+        and not (shard.shard_id in reported and _is_shadow(shard.shard_id, gap, judged, missing))
     ]
     if inventory.shard is None:
         reported |= {about.shard for about in findings}
@@ -150,9 +150,23 @@ class _Keys:
         return [] if tail is None else [tail]
 
 
-def _minutes(gap: Gap) -> Iterator[str]:
-    """Yield the minutes that a gap touches."""
-    return map(minute_text, range(gap.interval.from_ms // MINUTE_MS, (gap.interval.until_ms - 1) // MINUTE_MS + 1))
+def _is_shadow(shard_id: str, gap: Gap, judged: JudgedScope, missing: AbstractSet[tuple[str, str]]) -> bool:
+    """Return whether a gap of a shard with findings says nothing more: losses in it lie in `missing` minutes.
+
+    A loss beside a time that nothing covers is one gap with it.
+    """
+    if not set(gap.reasons) - {Reason.LOST} <= _SHADOWS:
+        return False
+    coverage = judged.coverages.get(shard_id)
+    lost = [doubt.interval for doubt in coverage.doubts if doubt.reason is Reason.LOST] if coverage else []
+    return {(shard_id, at) for interval in lost for at in _minutes(interval, gap.interval)} <= missing
+
+
+def _minutes(interval: Interval, within: Interval) -> Iterator[str]:
+    """Yield the minutes that the common part of two times touches."""
+    from_ms, until_ms = max(interval.from_ms, within.from_ms), min(interval.until_ms, within.until_ms)
+    if from_ms < until_ms:
+        yield from map(minute_text, range(from_ms // MINUTE_MS, (until_ms - 1) // MINUTE_MS + 1))
 
 
 def _gap_finding(scope: Interval, shard: ShardVerdict, gap: Gap, judged: JudgedScope, keys: _Keys) -> Finding:

@@ -82,19 +82,19 @@ class Compared(NamedTuple):
         *,
         fault: str = "",
         sample: int | None = None,
-        lost: int | None = None,
+        lost: int | Record | None = None,
         oldest_ms: int | None = None,
         now_ms: int = NOW_MS,
         since_minute: int = 0,
         meanwhile: Callable[[], object] | None = None,
     ) -> Audit:
-        """Audit the day so far; the stream holds one record more where `lost` names its minute.
+        """Audit the day so far; the stream holds one record more where `lost` names its minute, or is it.
 
         `meanwhile` happens when the stream has been read. What arrived before minute `since_minute` was trimmed, and
         the stream's present retention does not show it.
         """
-        extra = [] if lost is None else [lost]
-        rows = [sent(minute) for minute in sorted([*MINUTES, *extra])]
+        extra = [] if lost is None else [lost if isinstance(lost, Record) else sent(lost)]
+        rows = sorted([*map(sent, MINUTES), *extra], key=lambda row: row.position)
         held_ms = DAY.begin_ms + since_minute * MINUTE_MS if oldest_ms is None else oldest_ms
         rows = [row for row in rows if row.arrival_ms >= held_ms]
         held = Failing(STREAM_ARN, BEGIN_MS, {ONE: rows, TWO: rows}, now_ms, oldest_ms)
@@ -233,6 +233,16 @@ def test_an_earlier_loss_is_reported_beside_a_new_one(compared: Compared) -> Non
     found = compared.audit(lost=207)
     assert lost_times(found) == [(ONE, *LOST_MINUTE), (TWO, *LOST_MINUTE)]
     assert {about.minute for about in found.findings if about.code == "missing_in_archive"} == {"2026-11-20T03:27Z"}
+
+
+def test_a_loss_beside_an_uncovered_time_is_reported_once(compared: Compared) -> None:
+    """It lies in the last segment's minute, behind which nothing is covered: one gap. An earlier loss is told."""
+    last = sent(MINUTES[-1])
+    before = Record(str(last.position.sequence - 1), 0, "k", last.arrival_ms, b"lost")
+    found = compared.audit(lost=before)
+    assert {about.code for about in found.findings} == {"missing_in_archive"}
+    found = compared.audit(lost=107)
+    assert {about.code for about in found.findings} == {"missing_in_archive", "broken_chain"}
 
 
 def test_a_comparison_of_another_run_washes_no_loss_away(compared: Compared) -> None:
