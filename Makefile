@@ -40,7 +40,7 @@ export npm_config_cache := $(CURDIR)/.cache/npm
 # A machine that keeps no bytecode compiles every module anew in each of the hundreds of processes that tests start.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup demo aws test test-fast e2e chaos hostloss malformed model simulate lives nights fuzz sparks readers catalogs kcl classes docs lint type format bench dist nightly-env lock clean
+.PHONY: help setup demo aws test test-fast e2e chaos hostloss malformed model simulate lives cuts nights fuzz sparks readers catalogs kcl classes docs lint type format bench dist nightly-env lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -82,6 +82,9 @@ malformed: $(READY) ## send RECORDS=1000 malformed aggregates of SEED=1 among go
 
 lives: $(READY) ## live LIVES=200 lives of archives and their nights from SEED=1 on, 20 days each (seconds a life)
 	@$(BIN)/python -m tests.lives --lives $(or $(LIVES),200) --seed $(or $(SEED),1) $(ARGS)
+
+cuts: $(READY) ## cut HISTORIES=2000 random archives from SEED=1 on and hand over: is each record on one side? (7 ms each)
+	@$(BIN)/python -m tests.cuts --histories $(or $(HISTORIES),2000) --seed $(or $(SEED),1) $(ARGS)
 
 nights: $(READY) ## kill KILLS=20 drivers of the nightly job with SEED=1, stop ranges of days, then prove every row (minutes)
 	@$(BIN)/python -m tests.nights --kills $(or $(KILLS),20) --seed $(or $(SEED),1) $(ARGS)

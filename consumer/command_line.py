@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from consumer.requests import ExpireRequest, RestoreRequest, StatusRequest
+from consumer.requests import CutRequest, ExpireRequest, HandoverRequest, RestoreRequest, StatusRequest
 from minutebook.options import PropertiesFile, command
 
 
@@ -77,6 +77,22 @@ def expire(request: ExpireRequest) -> int:
     return run(request, os.environ)
 
 
+@command
+def cut(request: CutRequest) -> int:
+    """Divide the archive at a time, exactly: print the last position of each shard before it."""
+    from consumer.cut.command import run_cut as run  # noqa: PLC0415 - help is quick
+
+    return run(request, os.environ)
+
+
+@command
+def handover(request: HandoverRequest) -> int:
+    """Let another KCL application go on behind a cut: write its lease rows, no record twice, none left out."""
+    from consumer.cut.command import run_handover as run  # noqa: PLC0415 - help is quick
+
+    return run(request, os.environ)
+
+
 def docs(
     page: Annotated[str | None, typer.Argument(help="Its name; without it the names are listed.")] = None,
     section: Annotated[str | None, typer.Argument(help="A heading: print this section alone.")] = None,
@@ -95,4 +111,4 @@ def prepare_jvm() -> Path:
     return prepare_daemon(os.environ, SystemClock())
 
 
-COMMANDS = (init, consume, health, doctor, status, restore, expire)
+COMMANDS = (init, consume, health, doctor, status, restore, expire, cut, handover)

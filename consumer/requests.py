@@ -1,5 +1,6 @@
-"""The options of `status`, `restore` and `expire`, as one value each."""
+"""The options of the commands that take many, as one value each."""
 
+from pathlib import Path
 from typing import Annotated, NamedTuple
 
 import typer
@@ -52,3 +53,20 @@ class ExpireRequest(NamedTuple):
     file: PropertiesFile = None
     apply: Annotated[bool, typer.Option("--apply", help="Delete; without it the plan is shown.")] = False
     rate: Annotated[int, typer.Option(min=1, max=3000, help="Deletes a second, at most.")] = 500
+
+
+class CutRequest(NamedTuple):
+    """`minutebook cut`."""
+
+    at: Annotated[str, typer.Option(metavar="TIME", help="What arrived before this time, such as 2026-11-21T10:00Z.")]
+    file: PropertiesFile = None
+    out: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the cut here instead of stdout.")] = None
+
+
+class HandoverRequest(NamedTuple):
+    """`minutebook handover`: the plan, or with `apply` the rows."""
+
+    cut: Annotated[Path, typer.Option(metavar="FILE", help="Go on behind this cut, of minutebook cut --out.")]
+    application: Annotated[str, typer.Option(metavar="NAME", help="The KCL application that goes on.")]
+    file: PropertiesFile = None
+    apply: Annotated[bool, typer.Option("--apply", help="Write the rows; without it the plan is shown.")] = False

@@ -5,14 +5,13 @@ from typing import Final
 
 import msgspec
 
+from consumer.archived.listed_shards import listed_stream, parsed_range
 from consumer.leases.rows import Lease
 from consumer.stream.port import ShardInfo
 from minutebook.clock import Clock
 from minutebook.coverage.intervals import Interval
-from minutebook.coverage.topology import ShardRow, hash_range_of
+from minutebook.coverage.topology import ShardRow
 from minutebook.coverage.verdict import SO_FAR_MARGIN_MS, ShardVerdict, Verdict
-from minutebook.errors import FormatError
-from minutebook.format.aggregate import HashRange
 from minutebook.format.markers import ApplicationRecord
 from minutebook.format.minute import MINUTE_MS, iso_time
 from minutebook.proof.evidence_set import ProofQuery
@@ -117,19 +116,8 @@ def _time(ms: int | None) -> str | None:
 
 def known_stream(shards: Mapping[str, ShardInfo], leases: Mapping[str, Lease]) -> Stream:
     """Return the shards from ListShards and from the leases. An empty `shards` means that ListShards failed."""
-    listed = tuple(
-        ShardRow(name, _range(row.starting_hash_key, row.ending_hash_key), frozenset(row.parents))
-        for name, row in shards.items()
-    )
     leased = tuple(
-        ShardRow(name, _range(row.starting_hash_key, row.ending_hash_key), row.parents, row.children)
+        ShardRow(name, parsed_range(row.starting_hash_key, row.ending_hash_key), row.parents, row.children)
         for name, row in leases.items()
     )
-    return Stream(listed or None, frozenset(name for name, row in shards.items() if row.closed), leased)
-
-
-def _range(first: str, last: str) -> HashRange | None:
-    try:
-        return hash_range_of(first, last)
-    except FormatError:
-        return None
+    return listed_stream(shards)._replace(leased=leased)

@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from functools import partial
@@ -15,8 +15,11 @@ from minutebook.cat.merging import Problems, SegmentRecord, merge
 from minutebook.cat.output import RecordOutput, open_output
 from minutebook.cat.request import CatRequest, checked_request
 from minutebook.clock import SystemClock
+from minutebook.cut import Cut, check_cut
 from minutebook.errors import MinutebookError
+from minutebook.format.day import day_of_ms
 from minutebook.format.minute import iso_time, minute_of
+from minutebook.index.names import ArchiveIndex
 from minutebook.logs import configure_logging
 from minutebook.owner import disbelief, read_owned
 from minutebook.store.places import StorePrefix, open_retrying
@@ -37,13 +40,13 @@ def run_cat(options: "CatOptions", environ: Mapping[str, str]) -> int:
     may be missing from the output: a day was expired, or an object is gone. Else 0, also when the reader of stdout
     closes it. Raises SettingsError, SafetyRefusal for another stream's archive, and the errors of the store.
     """
-    request = checked_request(options, SystemClock().now_ms())
     settings = load_archive_settings(options.file, environ)
     configure_logging("error")
     storage = open_retrying(settings.archive.address, _BUDGET_SECONDS)
+    request = checked_request(options, SystemClock().now_ms(), partial(_begin_ms, storage, settings.prefix))
     problems, output = Problems(_report), open_output(request, sys.stdout.buffer)
     try:
-        owned = partial(_read_owned, storage, settings)
+        owned = partial(_check_owned, storage, settings, [cut for cut in (request.before, request.after) if cut])
         shown = print_records(storage, settings.archive, owned, request, output, problems)
     except BrokenPipeError:
         _discard(sys.stdout.buffer)
@@ -90,9 +93,17 @@ def print_records(
     return shown
 
 
-def _read_owned(storage: RetryingStorage, settings: ArchiveSettings) -> None:
-    """Check the archive's stream; say so where another application than that of the settings began it."""
+def _begin_ms(storage: RetryingStorage, prefix: str) -> int:
+    """Return the beginning of the first day of an archive, or of today."""
+    today = day_of_ms(SystemClock().now_ms())
+    return (ArchiveIndex(storage, prefix).oldest_day(today) or today).begin_ms
+
+
+def _check_owned(storage: RetryingStorage, settings: ArchiveSettings, cuts: Sequence[Cut]) -> None:
+    """Check the stream of archive and cuts; say so where another application than the settings' began the archive."""
     record = read_owned(storage, settings.prefix, settings.owner)
+    for cut in cuts:
+        check_cut(cut, record)
     if record is not None and (why := disbelief(record.application, settings.application_name)):
         _report(why)
 
@@ -100,12 +111,9 @@ def _read_owned(storage: RetryingStorage, settings: ArchiveSettings) -> None:
 def _matching(records: Iterator[SegmentRecord], request: CatRequest, problems: Problems) -> Iterator[SegmentRecord]:
     """Yield the requested records; report those in a segment of another minute."""
     for row in records:
-        arrival_ms = row.record.arrival_ms
-        if minute_of(arrival_ms) != row.segment.parsed.minute:
+        if minute_of(row.record.arrival_ms) != row.segment.parsed.minute:
             problems.misplaced(row)
-        if request.from_ms <= arrival_ms < request.to_ms and (
-            request.partition_key is None or row.record.partition_key == request.partition_key
-        ):
+        if request.selects(row.segment.parsed.shard_id, row.record):
             yield row
 
 

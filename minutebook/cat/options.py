@@ -11,11 +11,15 @@ from minutebook.options import PropertiesFile
 class CatOptions(NamedTuple):
     """The options of `minutebook cat`."""
 
-    from_: Annotated[
-        str, typer.Option("--from", metavar="TIME", help="The first arrival, such as 2026-11-21T10:16:00Z.")
-    ]
-    to: Annotated[str, typer.Option(metavar="TIME", help="The end: what arrived before this time.")]
     file: PropertiesFile = None
+    from_: Annotated[
+        str | None, typer.Option("--from", metavar="TIME", help="The first arrival, such as 2026-11-21T10:16:00Z.")
+    ] = None
+    to: Annotated[str | None, typer.Option(metavar="TIME", help="The end: what arrived before this time.")] = None
+    before: Annotated[
+        Path | None, typer.Option(metavar="CUT", help="What lies before this cut, of minutebook cut --out.")
+    ] = None
+    after: Annotated[Path | None, typer.Option(metavar="CUT", help="What lies behind this cut.")] = None
     shard: Annotated[str | None, typer.Option(metavar="SHARD", help="Of this shard alone.")] = None
     partition_key: Annotated[str | None, typer.Option(metavar="KEY", help="With this partition key alone.")] = None
     limit: Annotated[int | None, typer.Option(min=1, metavar="N", help="The first N records.")] = None

@@ -15,6 +15,7 @@ import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 
 from minutebook.aws.clients import aws_session
+from minutebook.cut import Cut
 from minutebook.errors import ObjectVanished, SettingsError, StoreRefused
 from minutebook.published.schema import SCHEMA
 from minutebook.reader.days import PublishedDay, PublishedDays
@@ -22,6 +23,7 @@ from minutebook.store.parallel import in_parallel
 from minutebook.store.storage import Address
 
 _DAY: Final = pa.field("dt", pa.string())
+_PLACE: Final = ("shard_id", "sequence_number", "sub_sequence_number")
 _REFRESHED: Final = frozenset({"container-role", "iam-role", "assume-role-with-web-identity"})
 """Credentials that pyarrow finds and refreshes by itself."""
 _LATEST: Final[deque[pafs.PyFileSystem]] = deque(maxlen=16)
@@ -29,8 +31,12 @@ _LATEST: Final[deque[pafs.PyFileSystem]] = deque(maxlen=16)
 would abort the process where Python ends meanwhile (apache/arrow issue 34314)."""
 
 
-def open_dataset(published: PublishedDays, columns: Sequence[str] | None) -> ds.Dataset:
+def open_dataset(
+    published: PublishedDays, columns: Sequence[str] | None, *, before: Cut | None = None, after: Cut | None = None
+) -> ds.Dataset:
     """Return the Dataset of the days' files; see `minutebook.reader.read`."""
+    if columns is not None and (before or after):
+        columns = [*columns, *(name for name in _PLACE if name not in columns)]
     sizes = {file.path: file.bytes for day in published.days for file in day.files}
     files = pafs.PyFileSystem(PublishedFiles(_file_system(published.address), sizes))
     _LATEST.append(files)
@@ -41,7 +47,31 @@ def open_dataset(published: PublishedDays, columns: Sequence[str] | None) -> ds.
         for day in published.days
         for file in day.files
     ]
-    return ds.FileSystemDataset(fragments, schema, parquet, files)
+    dataset = ds.FileSystemDataset(fragments, schema, parquet, files)
+    if before is not None:
+        dataset = dataset.filter(_lies_before(before))
+    if after is not None:
+        dataset = dataset.filter(~_lies_before(after))
+    return dataset
+
+
+def _lies_before(cut: Cut) -> pc.Expression:
+    """Return the condition that a row lies before a cut.
+
+    Decimal texts without leading zeros are compared by length, then by their digits: 56 of them exceed every integer.
+    Files are sorted by shard, so Arrow drops the conditions on other shards by the statistics of a row group.
+    """
+    shard, number, sub = map(pc.field, _PLACE)
+    whole = pc.scalar(False)
+    for name in sorted(cut.shards):
+        if (last := cut.positions.get(name)) is not None:
+            text, length = str(last.sequence), pc.utf8_length(number)
+            is_same = (number == text) & (sub <= last.sub)
+            is_lower = (length < len(text)) | ((length == len(text)) & (number < text))
+            whole |= (shard == name) & (is_lower | is_same)
+        elif cut.has_ended(name):
+            whole |= shard == name
+    return whole
 
 
 def _schema(files: pafs.FileSystem, days: Sequence[PublishedDay], columns: Sequence[str] | None) -> pa.Schema:

@@ -2,9 +2,12 @@
 
 import datetime as dt
 from collections.abc import Collection, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from minutebook.errors import DayNotPublished
+from minutebook.cut import Cut, read_cut
+from minutebook.errors import DayNotPublished, SettingsError
+from minutebook.format.day import day_of_ms
 from minutebook.reader.days import VERDICTS, Missing, PublishedDay, published
 
 if TYPE_CHECKING:
@@ -15,9 +18,11 @@ if TYPE_CHECKING:
 def read(
     uri: str,
     from_: str | dt.date,
-    to: str | dt.date,
+    to: str | dt.date | None = None,
     columns: Sequence[str] | None = None,
     *,
+    before: Cut | str | Path | None = None,
+    after: Cut | str | Path | None = None,
     missing: Missing = "error",
     verdicts: Collection[str] = VERDICTS,
     max_age: dt.timedelta | None = None,
@@ -29,10 +34,19 @@ def read(
     DuckDB and Polars read it, and open only the days that match a condition on `dt` (text, as 2026-11-20). The schema
     is that of all days: a column that a day lacks is null in it. `columns` selects columns, in this order.
 
+    `before` and `after` are cuts, or the files that `minutebook cut` wrote: only records before the one and behind
+    the other are returned, compared by shard and position. `to` may then be left out for the last day with a record
+    before the cut. The columns of the position are always returned, because rows are selected by them.
+
     Rows are read with the Dataset: a file that is gone, or not the published one, raises `ObjectVanished` then.
     """
     from minutebook.reader.arrow import open_dataset  # noqa: PLC0415 - needs pyarrow, of the extra `spark`
 
+    cut_before, cut_after = _cut(before), _cut(after)
+    if to is None:
+        if cut_before is None:
+            raise SettingsError("no last day is named", next_step='give to="2026-11-20", or before="cut.json"')
+        to = day_of_ms(cut_before.through_ms - 1).date
     days = published(
         uri,
         from_,
@@ -43,7 +57,11 @@ def read(
         region=region,
         endpoint=endpoint,
     )
-    return open_dataset(days, columns)
+    return open_dataset(days, columns, before=cut_before, after=cut_after)
+
+
+def _cut(cut: Cut | str | Path | None) -> Cut | None:
+    return cut if cut is None or isinstance(cut, Cut) else read_cut(Path(cut))
 
 
 def read_day(

@@ -26,12 +26,12 @@ class Answer:
 
 def restore(app: Application, *options: str) -> Answer:
     """Run the command as a person does."""
-    return _run(app, "restore", *options)
+    return run(app, "restore", *options)
 
 
 def status(app: Application) -> StatusReport:
     """Run `minutebook status --json`."""
-    answer = _run(app, "status", "--json")
+    answer = run(app, "status", "--json")
     assert answer.code == 0, answer.text
     return msgspec.json.decode(answer.text, type=StatusReport)
 
@@ -48,7 +48,8 @@ def settled_status(app: Application) -> StatusReport:
     return found[-1]
 
 
-def _run(app: Application, command: str, *options: str) -> Answer:
+def run(app: Application, command: str, *options: str) -> Answer:
+    """Run any command of the application."""
     done = subprocess.run(
         [str(_BIN / "minutebook"), command, str(app.properties("command")), *options],
         env={**app.environment(), "COLUMNS": "300"},

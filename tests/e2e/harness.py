@@ -28,11 +28,11 @@ M = TypeVar("M", StartMarker, EndMarker)
 
 PREFIX = "raw/"
 _BIN = Path(sys.executable).parent
-_LOGBACK = Path(__file__).parents[2] / "properties" / "logback.xml"
+LOGBACK = Path(__file__).parents[2] / "properties" / "logback.xml"
 _KEPT = ("PATH", "JAVA_HOME", "TMPDIR", "HOME", "LD_LIBRARY_PATH", "PYTHONPATH")
 """The last one for `make kcl`, which puts another KCL before the installed one."""
 
-_QUICK = {
+QUICK = {
     "AwsCredentialsProvider": "DefaultCredentialsProvider",
     "regionName": REGION,
     "retrievalMode": "POLLING",
@@ -70,12 +70,10 @@ class Application:
     def properties(self, worker_id: str, *, kcl: Mapping[str, str | None] | None = None, **ours: object) -> Path:
         """Write a worker's file; `ours` overrides the application's settings, `kcl` KCL's (None: what we preset)."""
         values = {
-            **_QUICK,
-            "streamName": self.name,
+            **QUICK,
+            **self.endpoints(),
             "applicationName": self.name,
             "workerId": worker_id,
-            "kinesisEndpoint": self._aws.kinesis_endpoint,
-            "dynamoDBEndpoint": self._aws.dynamodb_endpoint,
             "minutebook.bucket": self.name,
             "minutebook.prefix": PREFIX,
             "minutebook.s3Endpoint": self._aws.s3_endpoint,
@@ -87,6 +85,14 @@ class Application:
         path = self._folder / f"{worker_id}.properties"
         path.write_text("".join(f"{name} = {value}\n" for name, value in values.items() if value is not None))
         return path
+
+    def endpoints(self) -> dict[str, str]:
+        """Return KCL's names of the stream and of the servers."""
+        return {
+            "streamName": self.name,
+            "kinesisEndpoint": self._aws.kinesis_endpoint,
+            "dynamoDBEndpoint": self._aws.dynamodb_endpoint,
+        }
 
     def seed_leases(self, owners: Mapping[str, str], *, checkpoint: str = "TRIM_HORIZON") -> None:
         """Make the lease table, see `tests.e2e.leases`."""
@@ -107,7 +113,7 @@ class Application:
                 f"executableName = {_BIN / 'minutebook-processor'} {path}\ninitialPositionInStream = TRIM_HORIZON\n"
             )
         java = find_java(os.environ).program
-        command = daemon_command(java, classes or find_classes(java, find_jars()), path, _LOGBACK)
+        command = daemon_command(java, classes or find_classes(java, find_jars()), path, LOGBACK)
         return Worker(command, self.environment(environment), self._folder / f"{worker_id}.log")
 
     def consume(

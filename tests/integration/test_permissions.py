@@ -18,6 +18,7 @@ from compaction.job.settings import JobSettings, load_job_settings
 from compaction.night.due import DueDay, find_due
 from compaction.night.rewrite import CompactOptions, compact_day
 from compaction.stream.kinesis import ArchivedStream
+from consumer.cut.command import run_cut, run_handover
 from consumer.daemon.start import settle_start, stream_of
 from consumer.dedupe.claim_batches import VERBS, EventClaim, StatementBatch
 from consumer.dedupe.table import DynamoDedupeTable, make_claims_client
@@ -25,7 +26,7 @@ from consumer.expire.command import run_expire
 from consumer.preflight.doctor import run_doctor
 from consumer.preflight.preflight import preflight, settled
 from consumer.processor.processor import ShardProcessor
-from consumer.requests import ExpireRequest, RestoreRequest, StatusRequest
+from consumer.requests import CutRequest, ExpireRequest, HandoverRequest, RestoreRequest, StatusRequest
 from consumer.restore.command import run_restore
 from consumer.settings.settings import load_with_kcl
 from consumer.status.command import run_status
@@ -34,7 +35,7 @@ from minutebook.aws.access import PLAIN
 from minutebook.aws.clients import make_kinesis_client, make_s3_client
 from minutebook.clock import Clock, SystemClock, new_id, new_random
 from minutebook.format.day import Day, day_of_ms
-from minutebook.format.minute import MINUTE_MS, minute_of, minute_path
+from minutebook.format.minute import MINUTE_MS, iso_time, minute_of, minute_path
 from minutebook.format.record import Record
 from minutebook.retry import Backoff
 from minutebook.store.places import StorePrefix, open_storage
@@ -156,6 +157,20 @@ def test_restore(home: Home, dynamodb_client: "DynamoDBClient") -> None:
     check("restore", heard)
 
 
+def test_cut_and_handover(home: Home, tmp_path: Path) -> None:
+    """Two hours ago; the other application's table is made anew, and found made by the second run."""
+    at = _CLOCK.now_ms() // MINUTE_MS - 120
+    home.begin().chain(SHARD, range(at - 90, at + 3))
+    file = tmp_path / "cut.json"
+    with hearing(home.names) as heard:
+        assert run_cut(CutRequest(iso_time(at * MINUTE_MS), home.file, file), {}) == 0
+    check("cut", heard)
+    with hearing(home.names) as heard:
+        for _ in range(2):
+            assert run_handover(HandoverRequest(file, home.names.other, home.file, apply=True), {}) == 0
+    check("handover", heard)
+
+
 def test_audit(home: Home) -> None:
     """Names and metadata by the command; lines are read with GETs of the same keys."""
     home.begin().segment(SHARD, (TODAY - 2) * 1440)
@@ -262,6 +277,8 @@ def test_every_policy_is_tested() -> None:
         "doctor",
         "status",
         "restore",
+        "cut",
+        "handover",
         "audit",
         "audit-stream",
         "compact",

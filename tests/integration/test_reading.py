@@ -71,7 +71,7 @@ def test_damage_is_told_on_stderr_and_by_the_exit_code(home: Home, s3_store: S3S
 def test_what_cat_asks(home: Home, capfdbinary: pytest.CaptureFixture[bytes]) -> None:
     """Names and bodies below the prefix, of the expired day, too."""
     with hearing(home.names) as heard:
-        code = run_cat(CatOptions(_SPAN[1], _SPAN[3], home.file, limit=1), {})
+        code = run_cat(CatOptions(home.file, _SPAN[1], _SPAN[3], limit=1), {})
     assert (code, len(capfdbinary.readouterr().out)) == (0, 9_001)
     check("cat", heard)
 

@@ -30,6 +30,7 @@ class Names(NamedTuple):
 
     stream: str = "flights"
     application: str = "flights-archive"
+    other: str = "flights-reader"
     bucket: str = "minutes"
     prefix: str = "raw/"
     region: str = "us-east-1"

@@ -360,8 +360,14 @@ def stream_mark(
         for link in facts.chain.links
         if link.kind is not Kind.SEGMENT or link.until_ms + ARRIVAL_STEP_BACK_MS < scope.until_ms
     ]
-    is_begun = facts.chain.begun_at is not None and not lasts
-    if until_ms <= from_ms or is_begun:
+    if until_ms <= from_ms or (not lasts and not _begins_later(facts, until_ms)):
         return None
     position = max(lasts, default=None)
     return ReadMark(facts.shard_id, MarkKind.STREAM, Continuity.PROVEN, from_ms, until_ms, position, writer)
+
+
+def _begins_later(facts: ShardFacts, until_ms: int) -> bool:
+    """Return whether a shard had no record yet: it has not begun, or its first segment holds later ones alone."""
+    begun_at = facts.chain.begun_at
+    first = min(facts.chain.links, key=lambda link: link.first, default=None)
+    return begun_at is None or (first is not None and first.first == begun_at and first.arrival_min_ms >= until_ms)

@@ -5,6 +5,7 @@ from typing import Final
 from tests.mutations.catalogue.altered import ALTERED
 from tests.mutations.catalogue.claims import CLAIMS
 from tests.mutations.catalogue.commit import COMMIT
+from tests.mutations.catalogue.cuts import CUTS
 from tests.mutations.catalogue.evidence import EVIDENCE
 from tests.mutations.catalogue.liveness import LIVENESS
 from tests.mutations.catalogue.operators import OPERATORS
@@ -24,4 +25,5 @@ MUTATIONS: Final = (
     *PUBLISHING,
     *LIVENESS,
     *ALTERED,
+    *CUTS,
 )

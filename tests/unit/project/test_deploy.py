@@ -79,9 +79,9 @@ def _plain(value: Any) -> Any:  # noqa: ANN401 - JSON
     return value
 
 
-@pytest.mark.parametrize("command", command_names())
+@pytest.mark.parametrize("command", sorted({*command_names()} - {"handover"}))
 def test_a_policy_is_that_of_its_command(template: dict[str, Any], command: str) -> None:
-    """Statement by statement."""
+    """Statement by statement. That of `handover` names the table of an application which is not the stack's."""
     name = "".join(part.title() for part in command.split("-")) + "Policy"
     document = template["Resources"][name]["Properties"]["PolicyDocument"]
     assert _same(document["Statement"], command_policy(command, NAMES))

@@ -23,7 +23,7 @@ ORDER: Final = {
         "cat",
         "archive_settings proof reader",
         "index owner published remote_properties",
-        "aws.kinesis codec coverage emf store",
+        "aws.kinesis codec coverage cut emf store",
         "aws format",
         "class_archive compression logs properties_file retry terminal",
         "clock errors options wording",
@@ -34,7 +34,7 @@ ORDER: Final = {
         "forks main",
         "serving",
         "daemon.prepared processor",
-        "evidence liveness preflight restore status",
+        "cut evidence liveness preflight restore status",
         "archived expire leases monitoring services",
         "child_logs dedupe exit_line pipe requests settings stream worker",
     ),
@@ -60,8 +60,9 @@ LESS: Final = {
     "minutebook.format": "compression errors",  # values and bytes
     "minutebook.coverage": "errors format",
     "minutebook.proof": "coverage errors format index store",
-    "minutebook.reader": "aws clock compression errors format index owner published retry store",
+    "minutebook.reader": "aws clock compression cut errors format index owner published retry store",
     "consumer.expire": "archived requests settings stream",  # a command knows no other one
+    "consumer.cut": "archived leases requests settings stream",
     "consumer.restore": "archived leases requests settings stream",
     "consumer.status": "archived leases requests settings stream",
     "consumer.leases": "settings",

@@ -9,6 +9,7 @@ from pathlib import Path
 import msgspec
 import pyarrow.parquet as pq
 import pytest
+from msgspec.structs import replace
 
 from minutebook.cat.ahead import iterate
 from minutebook.cat.bodies import Body, read_body
@@ -17,14 +18,16 @@ from minutebook.cat.options import CatOptions
 from minutebook.cat.output import open_output
 from minutebook.cat.request import CatRequest, checked_request
 from minutebook.compression import Compression
-from minutebook.errors import OutcomeUnknown, SafetyRefusal, SettingsError, StoreUnavailable
+from minutebook.cut import END, Cut, check_cut, encode_cut
+from minutebook.errors import FormatError, OutcomeUnknown, SafetyRefusal, SettingsError, StoreUnavailable
+from minutebook.format.minute import MINUTE_MS, iso_time
 from minutebook.format.position import Position
 from minutebook.format.tombstone import FOLDER
-from minutebook.owner import StreamOwner
+from minutebook.owner import StreamOwner, read_application
 from minutebook.store.objects import ListedObject
 from minutebook.store.storage import ObjectBody
 from tests.fakes.archive_scene import PREFIX
-from tests.unit.minutebook.cat.reading import DAY, NOON, S0, S1, Screen, Site, records
+from tests.unit.minutebook.cat.reading import ARN, DAY, NOON, S0, S1, Screen, Site, records
 
 NOW_MS = NOON * 60_000
 
@@ -315,7 +318,8 @@ def test_parquet_has_the_columns_of_published_days(plain: Site, tmp_path: Path) 
 
 def request(from_: str = "2026-11-20T11:00Z", to: str = "2026-11-20T11:10Z", **asked: object) -> CatRequest:
     """Check a request that is well but for what is given."""
-    return checked_request(CatOptions(from_, to, **asked), NOW_MS)  # type: ignore[arg-type]  # of the options
+    options = CatOptions(from_=from_, to=to, **asked)  # type: ignore[arg-type]  # of the options
+    return checked_request(options, NOW_MS, lambda: 0)
 
 
 @pytest.mark.parametrize(
@@ -354,3 +358,87 @@ def test_a_file_is_new_and_its_folder_is_there(tmp_path: Path) -> None:
     with pytest.raises(SettingsError, match="not a shard id"):
         request(shard="../x")
     assert request(out=tmp_path / "new", form="parquet").out == tmp_path / "new"
+
+
+def cut_of(minute: int, through: int, **shards: str) -> Cut:
+    """Return a cut at the beginning of a minute; shards as s0="10:0"."""
+    names = {f"shardId-{name.removeprefix('s').zfill(12)}": text for name, text in shards.items()}
+    at, end = iso_time(minute * MINUTE_MS), iso_time(through * MINUTE_MS)
+    return Cut(stream_arn=ARN, stream_created_ms=1, at=at, through=end, shards=names)
+
+
+def test_a_cut_divides_by_positions(plain: Site) -> None:
+    """A shard's records need not come in the order of their stamps: what one side shows, the other does not."""
+    plain.scene.segment(S0, NOON, records(NOON, 1, ["a", "b"]))
+    plain.scene.segment(S0, NOON + 2, records(NOON + 2, 3, ["c"]))
+    plain.scene.segment(S0, NOON + 1, records(NOON + 1, 4, ["d", "e"]))
+    plain.scene.segment(S1, NOON + 1, records(NOON + 1, 1, ["f"]))
+    cut = cut_of(NOON + 2, NOON + 3, s0="4:0")
+
+    assert plain.cat((NOON, NOON + 3), before=cut).split() == ["a", "b", "d", "c"]
+    assert plain.cat((NOON, NOON + 3), after=cut).split() == ["e", "f"]
+    assert plain.cat((NOON, NOON + 3), before=cut_of(NOON, NOON + 3, s1=END)).split() == ["f"]
+    later = cut_of(NOON + 3, NOON + 3, s0="5:0", s1=END)
+    assert plain.cat((NOON, NOON + 3), before=later, after=cut).split() == ["e", "f"]
+
+
+def written(folder: Path, cut: Cut) -> Path:
+    """Write a cut's file."""
+    path = folder / "cut.json"
+    path.write_bytes(encode_cut(cut))
+    return path
+
+
+def test_a_cut_stands_for_the_time_that_is_not_given(tmp_path: Path) -> None:
+    """Before it from the archive's beginning to the last stamp before it, behind it from its time to now."""
+    cut = cut_of(NOON - 60, NOON - 57, s0="4:0")
+    path = written(tmp_path, cut)
+    asked = checked_request(CatOptions(before=path), NOW_MS, lambda: (NOON - 500) * MINUTE_MS)
+    assert (asked.minutes, asked.before) == (range(NOON - 500, NOON - 57), cut)
+    asked = checked_request(CatOptions(after=path), NOW_MS, lambda: 0)
+    assert (asked.minutes, asked.after) == (range(NOON - 60, NOON + 5), cut)
+    options = CatOptions(before=path, from_="2026-11-20T10:50Z", to="2026-11-20T11:01Z")
+    asked = checked_request(options, NOW_MS, lambda: 0)
+    assert asked.minutes == range(NOON - 70, NOON - 59)
+
+
+@pytest.mark.parametrize("times", [{}, {"from_": "2026-11-20T11:00Z"}, {"to": "2026-11-20T11:00Z"}])
+def test_without_a_cut_both_times_are_given(times: dict[str, str]) -> None:
+    """All of an archive is not what somebody means who forgot one."""
+    with pytest.raises(SettingsError, match="is named"):
+        checked_request(CatOptions(**times), NOW_MS, lambda: 0)
+
+
+@pytest.mark.parametrize(
+    ("changes", "why"),
+    [
+        ({"shards": None}, "does not parse"),
+        ({"format": 2}, "format 2 is not known"),
+        ({"at": "noon"}, "not a time"),
+        ({"shards": {S0: "last"}}, "not a position"),
+        ({"shards": {"../x": END}}, "not a shard id"),
+        ({"through": "2026-11-20T09:00Z"}, "lies after"),
+    ],
+)
+def test_a_file_that_is_no_cut_is_refused(tmp_path: Path, changes: dict[str, object], why: str) -> None:
+    """With its name."""
+    path = written(tmp_path, cut_of(NOON, NOON, s0="4:0"))
+    path.write_bytes(msgspec.json.encode({**msgspec.json.decode(path.read_bytes()), **changes}))
+    with pytest.raises(FormatError, match=rf"cut\.json.*{why}"):
+        checked_request(CatOptions(before=path), NOW_MS, lambda: 0)
+
+
+def test_a_cut_that_cannot_be_read_is_refused(tmp_path: Path) -> None:
+    """There is no such file."""
+    with pytest.raises(SettingsError, match="cannot be read"):
+        checked_request(CatOptions(before=tmp_path / "none.json"), NOW_MS, lambda: 0)
+
+
+def test_a_cut_of_another_stream_is_refused(plain: Site) -> None:
+    """Shard ids repeat between streams; one that was made again keeps its ARN."""
+    record = read_application(plain.storage, PREFIX)
+    cut = cut_of(NOON, NOON, s0="1:0")
+    check_cut(cut, record)
+    for other in (replace(cut, stream_arn=f"{ARN}2"), replace(cut, stream_created_ms=2)):
+        with pytest.raises(SafetyRefusal, match="the cut is one of the stream"):
+            check_cut(other, record)

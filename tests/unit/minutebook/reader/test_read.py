@@ -11,8 +11,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
+from minutebook.cut import END, NONE, Cut, encode_cut
 from minutebook.errors import DayNotPublished, FormatError, ObjectVanished, SettingsError
 from minutebook.format.day import Day
+from minutebook.format.position import Position
 from minutebook.reader import published, read
 from minutebook.store.places import StorePrefix
 from minutebook.store.storage import Address
@@ -240,3 +242,51 @@ def test_the_reader_needs_no_spark() -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=60)
 
     assert done.stdout.strip() == "10", done.stderr
+
+
+def cut_of(day: str = LAST, **shards: str) -> Cut:
+    """Return a cut at the beginning of a day; shards as s0="10:0"."""
+    names = {f"shardId-{name.removeprefix('s').zfill(12)}": text for name, text in shards.items()}
+    at = f"{day}T00:00:00.000Z"
+    return Cut(stream_arn="a", stream_created_ms=1, at=at, through=at, shards=names)
+
+
+def places(rows: list[Row]) -> list[tuple[object, ...]]:
+    """Return shard, sequence number and sub-sequence number of each row, in order."""
+    return sorted((row["shard_id"], int(str(row["sequence_number"])), row["sub_sequence_number"]) for row in rows)
+
+
+def test_a_cut_divides_days_by_positions(shelf: Shelf) -> None:
+    """Each row on one side, compared as integers of 56 digits, in batches and by whoever reads the Dataset."""
+    rows = shelf.publish(DAY, "a", (3, 2, 4)) + shelf.publish(DAY.shift(1), "b", (1, 1))
+    last = f"4969{'7' * 52}:1"
+    for cut in (
+        cut_of(s0=last, s1=END, s2=NONE),
+        cut_of(s0=f"{last[:-1]}0", s1=f"{'9' * 55}:0", s2=f"1{'0' * 56}:0"),
+        cut_of(),
+    ):
+        before, after = (read(uri(shelf), FIRST, NEXT, **{side: cut}) for side in ("before", "after"))
+        expected = [row for row in rows if cut.is_before(str(row["shard_id"]), _position(row))]
+        assert places(before.to_table().to_pylist()) == places(expected)
+        assert places([*before.to_table().to_pylist(), *after.to_table().to_pylist()]) == places(rows)
+        assert duckdb.sql("SELECT count(*) FROM before").fetchall() == [(len(expected),)]
+
+
+def _position(row: Row) -> Position:
+    return Position(int(str(row["sequence_number"])), int(str(row["sub_sequence_number"])))
+
+
+def test_a_cut_names_the_last_day(shelf: Shelf, tmp_path: Path) -> None:
+    """That of the last record before it; its file will do, and columns of the position are added to those chosen."""
+    shelf.publish(DAY, "a", (3,))
+    shelf.publish(DAY.shift(1), "b", (3,))
+    path = tmp_path / "cut.json"
+    path.write_bytes(encode_cut(cut_of(NEXT, s0=END)))
+    table = read(uri(shelf), FIRST, columns=["data"], before=str(path)).to_table()
+
+    assert (table.num_rows, table.schema.names) == (
+        3,
+        ["data", "shard_id", "sequence_number", "sub_sequence_number"],
+    )
+    with pytest.raises(SettingsError, match="no last day"):
+        read(uri(shelf), FIRST, after=path)

@@ -414,6 +414,17 @@ def test_a_mark_stands_on_the_last_segment_of_the_scope() -> None:
     assert mark.position == Position(1)
 
 
+def test_a_mark_of_a_shard_without_a_record_yet_names_no_position() -> None:
+    """Its first segment lies behind the scope; one that is unknown, or holds earlier records, leaves it unproven."""
+    log, first = read(SCOPE.until_ms + HOUR_MS), link(1, SCOPE.until_ms)
+    mark = stream_mark(FACTS._replace(chain=ChainView((first,), Position(1))), SCOPE, CLEAN, log, writer="w")
+    assert mark is not None
+    assert (mark.position, mark.until_ms) == (None, SCOPE.until_ms)
+    early = first._replace(arrival_min_ms=SCOPE.until_ms - 1)
+    for links in ((), (early,), (link(2, SCOPE.until_ms),)):
+        assert stream_mark(FACTS._replace(chain=ChainView(links, Position(1))), SCOPE, CLEAN, log, writer="w") is None
+
+
 @pytest.mark.parametrize(
     "compared",
     [Comparison((finding(Code.MISSING_IN_ARCHIVE, "x"),), 3, 0), Comparison((), 3, 1)],

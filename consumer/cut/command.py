@@ -1,0 +1,222 @@
+"""`minutebook cut`: divide an archive exactly; `minutebook handover`: go on behind it with another application."""
+
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Final, NamedTuple
+
+from rich.table import Table
+
+from consumer.archived.listed_shards import listed_stream
+from consumer.cut.archive_cut import cut_archive
+from consumer.cut.lease_rows import plan_handover
+from consumer.leases.rows import Lease, LeaseTable
+from consumer.leases.table import lease_table_of
+from consumer.requests import CutRequest, HandoverRequest
+from consumer.settings.settings import LoadedSettings, Settings, load_with_kcl
+from consumer.stream.kinesis import KinesisStream
+from consumer.stream.port import ShardInfo, StreamIdentity
+from minutebook.aws.clients import make_kinesis_client, make_s3_client
+from minutebook.clock import Clock, SystemClock, new_random
+from minutebook.coverage.intervals import Interval
+from minutebook.coverage.verdict import OpenTime, State, Verdict
+from minutebook.cut import END, NONE, Cut, check_cut, encode_cut, read_cut
+from minutebook.errors import SafetyRefusal, SettingsError
+from minutebook.format.markers import ApplicationRecord
+from minutebook.format.minute import MINUTE_MS, iso_time, parse_iso_time
+from minutebook.logs import configure_logging
+from minutebook.owner import check_application, check_stream, read_application
+from minutebook.proof.evidence_set import ProofQuery
+from minutebook.proof.reading import judge_archive
+from minutebook.proof.statements import read_statements
+from minutebook.retry import Backoff
+from minutebook.store.retrying import RetryingStore
+from minutebook.store.s3 import S3Store
+from minutebook.terminal import TerminalConsole
+from minutebook.wording import printable, printable_json
+
+_JUDGED_MS: Final = 60 * MINUTE_MS
+"""How long before the cut coverage is judged. What lies earlier is the nightly audit's matter."""
+_RETENTION_MARGIN_MS: Final = 60 * MINUTE_MS
+_UNPROVEN: Final = 4
+_SHOWN: Final = 5
+_WAIT: Final = "next step: choose an earlier time, or wait: quiet shards are proven up to each full hour"
+
+
+class Sources(NamedTuple):
+    """The archive and the stream that both commands read. `now_ms` is the time of the call."""
+
+    store: RetryingStore
+    prefix: str
+    application: ApplicationRecord
+    identity: StreamIdentity
+    shards: Mapping[str, ShardInfo]
+    now_ms: int
+
+
+def run_cut(request: CutRequest, environ: Mapping[str, str]) -> int:
+    """Write the cut to `out` or stdout; return 0, or 4 if not all that arrived before it is proven to be archived."""
+    at_ms, out = parse_iso_time(request.at), request.out
+    if out is not None and (out.exists() or not out.absolute().parent.is_dir()):
+        raise SettingsError(f"{out} exists, or its folder does not", next_step="name another file with --out")
+    loaded = load_with_kcl(request.file, environ)
+    configure_logging("error")
+    sources = _read_sources(loaded.settings, SystemClock())
+    check_time(sources, at_ms)
+    verdict = judge(sources, at_ms)
+    if verdict.state is not State.COVERED:
+        for sentence in [*doubts(verdict), _WAIT]:
+            sys.stderr.write(f"minutebook: {printable(sentence)}\n")
+        return _UNPROVEN
+    cut = cut_archive(sources.store, sources.prefix, sources.application, at_ms)
+    if out is None:
+        sys.stdout.write(printable_json(encode_cut(cut).decode()))
+        return 0
+    out.write_bytes(encode_cut(cut))
+    texts = list(cut.shards.values())
+    TerminalConsole().print(
+        f"{out}: {len(texts)} shards at {cut.at}, {texts.count(END)} ended, {texts.count(NONE)} not begun; "
+        f"every record before the cut arrived before {cut.through}"
+    )
+    return 0
+
+
+def check_time(sources: Sources, at_ms: int) -> None:
+    """Raise SettingsError unless the time lies between the archive's beginning and now."""
+    begin_ms = sources.application.begin_ms
+    if not begin_ms < at_ms <= sources.now_ms:
+        raise SettingsError(
+            f"--at {iso_time(at_ms)} is no time of the archive: it begins at {iso_time(begin_ms)}, and now is "
+            f"{iso_time(sources.now_ms)}",
+            next_step="choose a time between both",
+        )
+
+
+def judge(sources: Sources, at_ms: int) -> Verdict:
+    """Return what is proven of the last hour before the cut."""
+    scope = Interval(max(sources.application.begin_ms, at_ms - _JUDGED_MS), at_ms)
+    query = ProofQuery(scope, sources.application.begin_ms, sources.now_ms, listed_stream(sources.shards))
+    return judge_archive(sources.store, sources.prefix, query).verdict
+
+
+def doubts(verdict: Verdict) -> list[str]:
+    """Return what is not proven, a sentence each, five at most."""
+
+    def sentence(open_time: OpenTime) -> str:
+        begins, until = map(iso_time, verdict.inside(open_time.interval))
+        why = "; ".join(reason.meaning for reason in open_time.reasons)
+        shard = open_time.shard_id or "the stream"
+        return f"not proven to be archived: what arrived on {shard} from {begins} to {until} ({why})"
+
+    times = verdict.open_times
+    more = [f"{len(times) - _SHOWN} more"] if len(times) > _SHOWN else []
+    return [*map(sentence, times[:_SHOWN]), *more]
+
+
+def run_handover(request: HandoverRequest, environ: Mapping[str, str]) -> int:
+    """Print the lease rows of the other application and, with `apply`, write them; return the exit code."""
+    cut = read_cut(request.cut)
+    loaded = load_with_kcl(request.file, environ)
+    configure_logging(loaded.settings.log_level)
+    sources = _read_sources(loaded.settings, SystemClock())
+    rows = handover_rows(sources, cut, request.application)
+    table = lease_table_of(_as_application(loaded, request.application), SystemClock(), new_random())
+    check_unused(table, rows)
+    console = TerminalConsole()
+    _print_rows(console, rows)
+    if not request.apply:
+        console.print("nothing was written: --apply writes these rows")
+        return 0
+    write_rows(table, rows)
+    console.print(
+        f"{len(rows)} rows written to {table.name}: start the application {request.application} on this stream; what "
+        f"lies before the cut is minutebook cat --before {request.cut}"
+    )
+    return 0
+
+
+def handover_rows(sources: Sources, cut: Cut, application: str) -> list[Lease]:
+    """Return the planned rows; raises SafetyRefusal where the stream does not hold what lies behind the cut."""
+    check_cut(cut, sources.application)
+    if application == sources.application.application:
+        raise SafetyRefusal(
+            f"{application} is the application that archives this stream",
+            next_step="name the one that goes on behind the cut; minutebook restore rebuilds the archive's own rows",
+        )
+    oldest_ms = sources.now_ms - sources.identity.retention_ms + _RETENTION_MARGIN_MS
+    if cut.at_ms < oldest_ms:
+        raise SafetyRefusal(
+            f"the cut lies at {cut.at}, and what arrived before {iso_time(oldest_ms)} may be trimmed within the hour",
+            next_step="make a cut at a later time: the archive holds what lies between",
+        )
+    statements = read_statements(sources.store, sources.prefix, ())
+    if statements.problems:
+        problem = statements.problems[0]
+        raise SafetyRefusal(f"{problem.key}: {problem.why}", next_step="run minutebook audit, and repair the marker")
+    first = [] if statements.first is None else [shard.shard for shard in statements.first.shards]
+    return plan_handover(cut, {*first, *statements.shards}, sources.shards)
+
+
+def check_unused(table: LeaseTable, rows: Sequence[Lease]) -> None:
+    """Raise SafetyRefusal unless the table is absent, empty, or holds only such rows as an interrupted run left."""
+    present = table.read()
+    planned = {lease.shard_id: lease for lease in rows}
+    others = [] if present is None else [key for key, lease in present.leases.items() if planned.get(key) != lease]
+    if present is not None and (others or present.unreadable):
+        raise SafetyRefusal(
+            f"the lease table has rows already: {', '.join([*others, *present.unreadable][:_SHOWN])}",
+            next_step="name an application that has never run, or delete its lease table first",
+        )
+
+
+def write_rows(table: LeaseTable, rows: Sequence[Lease]) -> None:
+    """Write the rows of an application that has never run.
+
+    Each put holds only where no row is: after a crash the command writes the rest. Raises SafetyRefusal if a worker
+    has started meanwhile.
+    """
+    table.create()
+    for lease in rows:
+        if not table.put(lease, None):
+            raise SafetyRefusal(
+                f"a row for {lease.shard_id} appeared meanwhile: a worker of this application has started",
+                next_step="stop it, delete its lease table, and run the command again",
+            )
+
+
+def _read_sources(settings: Settings, clock: Clock) -> Sources:
+    rng = new_random()
+    stream = KinesisStream(
+        lambda: make_kinesis_client(settings.region, settings.kinesis_endpoint, settings.access),
+        settings.stream_name,
+        clock,
+        rng,
+    )
+    s3 = S3Store(make_s3_client(settings.region, settings.s3_endpoint, settings.access), settings.bucket)
+    store = RetryingStore(s3, lambda: Backoff(clock, rng, budget_seconds=settings.store_timeout_seconds))
+    now_ms, identity, shards = clock.now_ms(), stream.describe(), stream.all_shards()
+    record = read_application(store, settings.prefix)
+    if record is None:
+        raise SafetyRefusal(
+            f"no archive begins at prefix {settings.prefix!r}",
+            next_step="correct minutebook.bucket and minutebook.prefix",
+        )
+    check_stream(record, identity, settings.prefix)
+    check_application(record, settings.application_name, settings.prefix)
+    return Sources(store, settings.prefix, record, identity, shards, now_ms)
+
+
+def _as_application(loaded: LoadedSettings, application: str) -> LoadedSettings:
+    """Return the settings with which KCL names the other application's tables by default."""
+    own = {"tableName", "coordinatorStateTableName", "workerMetricsTableName"}
+    kcl = {name: text for name, text in loaded.kcl.items() if name not in own}
+    return loaded._replace(settings=replace(loaded.settings, application_name=application), kcl=kcl)
+
+
+def _print_rows(console: TerminalConsole, rows: Sequence[Lease]) -> None:
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
+    for heading in ("shard", "checkpoint"):
+        table.add_column(heading, overflow="fold")
+    for lease in rows:
+        table.add_row(lease.shard_id, str(lease.checkpoint))
+    console.print(table)

@@ -1,0 +1,1 @@
+"""Cuts and hand-overs of random histories: each record on exactly one side."""

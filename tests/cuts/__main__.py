@@ -1,0 +1,33 @@
+"""Cut many histories: `python -m tests.cuts --histories 100000 --seed 1`. Prints what is on no side, or on both."""
+
+import argparse
+import sys
+
+import structlog
+
+from tests.cuts.history import History
+
+
+def main(arguments: list[str]) -> int:
+    """Cut; return 1 if anything was wrong."""
+    parser = argparse.ArgumentParser(prog="python -m tests.cuts")
+    parser.add_argument("--histories", type=int, default=1000)
+    parser.add_argument("--seed", type=int, default=1, help="the first history's; each next one has the next")
+    options = parser.parse_args(arguments)
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(50))
+    wrong = divided = late = 0
+    for seed in range(options.seed, options.seed + options.histories):
+        outcome = History(seed).run()
+        divided += bool(outcome.cut.positions)
+        late += outcome.cut.through_ms > outcome.cut.at_ms
+        wrong += bool(outcome.wrong)
+        sys.stdout.writelines(f"seed {seed}: {line}\n" for line in outcome.wrong[:3])
+    sys.stdout.write(
+        f"{options.histories} histories, {divided} with a divided shard, {late} with records behind the cut's time, "
+        f"{wrong} wrong\n"
+    )
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,64 @@
+"""Mutations of cuts: which side of a cut a record is on."""
+
+from typing import Final
+
+from tests.mutations.mutation import Change, Mutation
+
+_HISTORIES: Final = ("test_each_record_lies_on_one_side_of_a_cut",)
+
+CUTS: Final = (
+    Mutation(
+        "list only the minutes before the cut's time",
+        Change(
+            "consumer.cut.archive_cut:_through_ms",
+            "max([at_ms, *((minute + 1) * MINUTE_MS for minute in before)])",
+            "at_ms",
+        ),
+        tests=(*_HISTORIES, "test_a_stamp_that_stepped_back_takes_what_lies_before_it_along"),
+    ),
+    Mutation(
+        "compare positions of a cut as text",
+        Change("minutebook.cut:Cut.is_before", "position <= last", "str(position) <= str(last)"),
+        tests=(*_HISTORIES, "test_a_cut_holds_positions_of_any_length"),
+    ),
+    Mutation(
+        "leave the record at the cut's position to both sides",
+        Change("minutebook.cut:Cut.is_before", "position <= last", "position < last"),
+        tests=_HISTORIES,
+    ),
+    Mutation(
+        "call a shard ended that ended behind the cut",
+        Change("consumer.cut.archive_cut:_entry", "last is not None and end <= last", "last is not None"),
+        tests=(*_HISTORIES, "test_a_shard_that_has_ended_before_is_at_its_end"),
+    ),
+    Mutation(
+        "give descendants of an ended shard no row",
+        Change("consumer.cut.lease_rows:_own", "shard_id in known or not info.closed", "shard_id in known"),
+        Change("consumer.cut.lease_rows:_own", "{*known, *own}.intersection(info.parents)", "False"),
+        tests=(*_HISTORIES, "test_every_descendant_has_a_row"),
+    ),
+    Mutation(
+        "hand over what had ended before the archive began",
+        Change("consumer.cut.lease_rows:_own", "shard_id in known or not info.closed", "True"),
+        tests=("test_what_had_ended_before_the_archive_began_has_none",),
+    ),
+    Mutation(
+        "hand over one parent of a merge",
+        Change("consumer.cut.lease_rows:plan_handover", "not parents <= own", "False"),
+        tests=(*_HISTORIES, "test_parents_of_a_merge_have_both_a_row_or_neither"),
+    ),
+    Mutation(
+        "cut where nothing is proven",
+        Change(
+            "consumer.cut.command:judge",
+            "Interval(max(sources.application.begin_ms, at_ms - _JUDGED_MS), at_ms)",
+            "Interval(max(sources.application.begin_ms, at_ms - _JUDGED_MS), at_ms - 8 * MINUTE_MS)",
+        ),
+        tests=("test_what_had_arrived_before_must_be_proven",),
+    ),
+    Mutation(
+        "replace the rows of an application that has run",
+        Change("consumer.cut.command:check_unused", "planned.get(key) != lease", "False"),
+        tests=("test_rows_of_an_application_that_has_run_are_left_alone",),
+    ),
+)

@@ -1,0 +1,101 @@
+"""`minutebook cut`: where an archive is divided, and what must be proven of the time before."""
+
+import pytest
+
+from consumer.cut.archive_cut import cut_archive
+from consumer.cut.command import Sources, check_time, doubts, judge
+from minutebook.coverage.verdict import State
+from minutebook.cut import END, NONE, Cut
+from minutebook.errors import SettingsError
+from minutebook.format.minute import MINUTE_MS, iso_time
+from minutebook.format.position import Position
+from minutebook.owner import read_application
+from tests.fakes.archive_scene import PREFIX
+from tests.fakes.restore_scene import NOW, S0, S1, S2, RestoreScene
+
+AT = NOW - 10
+
+
+def cut(archive: RestoreScene, minute: int = AT) -> Cut:
+    """Cut at the beginning of a minute."""
+    application = read_application(archive.retrying, PREFIX)
+    assert application is not None
+    return cut_archive(archive.retrying, PREFIX, application, minute * MINUTE_MS)
+
+
+def test_the_cut_is_the_end_of_the_last_segment_that_began_before() -> None:
+    """Not of a later one, however soon."""
+    archive = RestoreScene(S0)
+    lasts = archive.begun(S0, [AT - 2, AT - 1, AT])
+    assert cut(archive).shards == {S0: str(lasts[1])}
+    assert cut(archive).through == cut(archive).at == iso_time(AT * MINUTE_MS)
+
+
+def test_a_minute_that_began_before_belongs_to_it_whole() -> None:
+    """A cut between two segments of a minute would be a time within it, which the archive does not know."""
+    archive = RestoreScene(S0)
+    lasts = archive.begun(S0, [AT - 1, AT])
+    application = read_application(archive.retrying, PREFIX)
+    assert application is not None
+    found = cut_archive(archive.retrying, PREFIX, application, AT * MINUTE_MS + 1)
+    assert found.shards == {S0: str(lasts[1])}
+    assert found.through == iso_time((AT + 1) * MINUTE_MS)
+
+
+def test_a_stamp_that_stepped_back_takes_what_lies_before_it_along() -> None:
+    """Readers learn how far they must list."""
+    archive = RestoreScene(S0, S1)
+    lasts = archive.begun(S0, [AT - 1, AT + 3, AT - 1, AT + 1])
+    archive.begun(S1, [AT + 30])
+    assert cut(archive).shards == {S0: str(lasts[2]), S1: NONE}
+    assert cut(archive).through == iso_time((AT + 4) * MINUTE_MS)
+
+
+def test_a_shard_that_has_ended_before_is_at_its_end() -> None:
+    """One that ended behind the cut is divided; one without a record has nothing to divide."""
+    archive = RestoreScene(S0, S1, S2)
+    archive.ended(S0, archive.begun(S0, [AT - 3])[-1])
+    lasts = archive.begun(S1, [AT - 3, AT])
+    archive.ended(S1, lasts[-1])
+    archive.ended(S2, None)
+    assert cut(archive).shards == {S0: END, S1: str(lasts[0]), S2: END}
+
+
+def test_a_cut_holds_positions_of_any_length() -> None:
+    """Kinesis' sequence numbers have 56 digits: they are compared as integers."""
+    found = Cut(
+        stream_arn="a", stream_created_ms=1, at="2026-11-20T10:00Z", through="2026-11-20T10:00Z", shards={S0: "99:3"}
+    )
+    assert found.is_before(S0, Position(9, 7))
+    assert found.is_before(S0, Position(99, 3))
+    assert not found.is_before(S0, Position(99, 4))
+    assert not found.is_before(S0, Position(100, 0))
+    assert not found.is_before(S1, Position(1, 0))
+
+
+def sources(archive: RestoreScene) -> Sources:
+    """Return what the command reads."""
+    application = read_application(archive.retrying, PREFIX)
+    assert application is not None
+    shards = {name: info for name in archive.stream.shards if (info := archive.stream.shard(name))}
+    return Sources(archive.retrying, PREFIX, application, archive.stream.describe(), shards, archive.clock.now_ms())
+
+
+def test_what_had_arrived_before_must_be_proven() -> None:
+    """A shard whose evidence ends before the cut may hold records that are not archived."""
+    archive = RestoreScene(S0)
+    archive.first(S0)
+    archive.begun(S0, range(AT - 90, AT - 3))
+    verdict = judge(sources(archive), AT * MINUTE_MS)
+    assert verdict.state is State.UNKNOWN
+    assert f"what arrived on {S0} from" in doubts(verdict)[0]
+    archive.chain(S0, range(AT - 3, AT + 3))
+    assert judge(sources(archive), AT * MINUTE_MS).state is State.COVERED
+
+
+@pytest.mark.parametrize("minute", [NOW + 1, 0])
+def test_a_time_outside_of_the_archive_is_refused(minute: int) -> None:
+    """Before its beginning, and in the future."""
+    archive = RestoreScene(S0)
+    with pytest.raises(SettingsError, match="no time of the archive"):
+        check_time(sources(archive), minute * MINUTE_MS)
