@@ -75,19 +75,7 @@ def judge_coverage(
     judged = _judge(context, query, view, judgement.proofs, published)
     # Without findings about lines: coverage takes what is known of a shard for the cause of its gaps.
     known = [*judgement.name_findings, *view.markers.findings, *judgement.chain_findings, *further]
-    reported = {finding.shard for finding in known if finding.severity != "warning"}
-    missing = {(about.shard or "", about.minute or "") for about in further if about.code == Code.MISSING_IN_ARCHIVE}
-    keys = _Keys(judgement.shards)
-    findings = [
-        _gap_finding(scope, shard, gap, judged, keys)
-        for shard in judged.verdict.shards
-        for gap in shard.gaps
-        if inventory.shard in {None, shard.shard_id}
-        and not (shard.shard_id in reported and _is_shadow(shard.shard_id, gap, judged, missing))
-    ]
-    if inventory.shard is None:
-        reported |= {about.shard for about in findings}
-        findings += _doubt_findings(judged.verdict, {shard for shard in reported if shard})
+    findings = open_time_findings(judged, known, judgement.shards, inventory.shard)
     findings += _undelivered(context, inventory.day, inventory.shard)
     known_problems = set(view.markers.statements.problems)
     findings += [
@@ -96,6 +84,30 @@ def judge_coverage(
         if problem not in known_problems
     ]
     return DayCoverage(judged, tuple(findings))
+
+
+def open_time_findings(
+    judged: JudgedScope, known: Iterable[Finding], shards: Mapping[str, JudgedShard], only: str | None = None
+) -> list[Finding]:
+    """Return a finding for each time that is not proven and not the shadow of a `known` finding. Pure.
+
+    `shards` give the keys that findings name. `only`: those of one shard, and not of the stream's shape.
+    """
+    known = list(known)
+    reported = {finding.shard for finding in known if finding.severity != "warning"}
+    missing = {(about.shard or "", about.minute or "") for about in known if about.code == Code.MISSING_IN_ARCHIVE}
+    keys = _Keys(shards)
+    findings = [
+        _gap_finding(judged.verdict.scope, shard, gap, judged, keys)
+        for shard in judged.verdict.shards
+        for gap in shard.gaps
+        if only in {None, shard.shard_id}
+        and not (shard.shard_id in reported and _is_shadow(shard.shard_id, gap, judged, missing))
+    ]
+    if only is None:
+        reported |= {about.shard for about in findings}
+        findings += _doubt_findings(judged.verdict, {shard for shard in reported if shard})
+    return findings
 
 
 def _judge(

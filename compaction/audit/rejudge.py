@@ -52,9 +52,14 @@ def rejudge(context: JobContext, view: DayView, options: AuditOptions, before: A
     now = conclude(context, examined, by_lines, None)
     if before is None:
         return Rejudged(now, examined)
+    return Rejudged(with_earlier(now, before), examined, _stale(examined, before))
+
+
+def with_earlier(now: Audit, before: Audit) -> Audit:
+    """Return the audit of a judgement by facts, with what an earlier one says that facts do not show. Pure."""
     findings = ordered([*now.findings, *_carried(before, now)])
     checks = _checks(before, now, findings)
-    audit = msgspec.structs.replace(
+    return msgspec.structs.replace(
         now,
         level=before.level,
         equation=before.equation,
@@ -63,7 +68,6 @@ def rejudge(context: JobContext, view: DayView, options: AuditOptions, before: A
         verdict=overall_verdict(findings, checks),
         typed=before.typed,
     )
-    return Rejudged(audit, examined, _stale(examined, before))
 
 
 def with_alterations(audit: Audit, before: Audit, keys: Callable[[], Iterable[str]]) -> Audit:

@@ -1,13 +1,22 @@
 """The basis of a verdict, made beside the judgement: what was read for it, and where it looked around the scope."""
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 import msgspec
 
 from compaction.audit.conclusion import Examined
 from compaction.basis.evidence import with_evidence
-from compaction.basis.outside import Beside, OutsideQuery, UsedLinks, list_outside, with_neighbours, with_outside
+from compaction.basis.outside import (
+    Beside,
+    Outside,
+    OutsideQuery,
+    UsedLinks,
+    list_outside,
+    with_neighbours,
+    with_outside,
+)
+from compaction.inventory.neighbours import ChainLink
 from compaction.inventory.tombstones import NEWEST
 from compaction.job.context import AuditOptions, JobContext
 from compaction.verdict.basis import EXPIRED, Basis, FolderBasis, ShardBasis, folder_basis
@@ -16,6 +25,8 @@ from minutebook.coverage.shard_coverage import ShardCoverage
 from minutebook.format.arrival import ARRIVAL_STEP_BACK_MS
 from minutebook.format.metadata import Continuity
 from minutebook.format.minute import MINUTE_MS, iso_time
+from minutebook.proof.reading import JudgedScope
+from minutebook.proof.statements import Statements
 from minutebook.store.objects import ListedObject
 from minutebook.store.parallel import in_parallel
 
@@ -28,14 +39,12 @@ def basis_of(
     day_before: tuple[FolderBasis, ...] = (),
 ) -> Basis:
     """Return what the verdict on an examined day rests on; `generation` is the name of its objects and settings."""
-    view, inventory = examined.view, examined.inventory
-    facts, prefix = examined.coverage.judged.facts, context.place.prefix
+    view, inventory, judged = examined.view, examined.inventory, examined.coverage.judged
+    facts, prefix = judged.facts, context.place.prefix
     statements = view.markers.statements
     query = OutsideQuery.of(prefix, facts.query.scope, context.clock.now_ms(), statements.tombstones)
-    links = _links(examined)
-    used = {shard: UsedLinks.of(links[shard], query) for shard in _judged_shards(examined)}
-    shards = tuple(
-        with_neighbours(_shard(examined, shard, has_links=bool(links[shard])), used[shard]) for shard in used
+    shards, used = shards_of(
+        judged, statements, examined.judgement.shards, examined.judgement.neighbours.links, query
     )
     originals = _list_hours(context, examined.outside_hours)
     basis = Basis(
@@ -51,8 +60,45 @@ def basis_of(
     )
     outside = list_outside(context.archive, query, shards)
     basis = with_outside(with_evidence(basis, prefix, view.markers, facts.query.scope), query, outside)
-    # Times are of whole seconds on S3: one of the same second may have come behind the search for neighbours.
-    is_later = outside.newest_ms >= view.judged_from_ms
+    is_as_it_was = is_as_used(outside, basis.shards, used, view.judged_from_ms)
+    kept = {row.key: row.last_modified_ms for rows in originals.values() for row in rows}
+    is_as_it_was &= max(kept.values(), default=0) < view.judged_from_ms
+    is_as_it_was &= all(key in kept for keys in examined.outside_hours.values() for key in keys)
+    return msgspec.structs.replace(basis, changed_meanwhile=examined.is_in_motion or not is_as_it_was)
+
+
+def shards_of(
+    judged: JudgedScope,
+    statements: Statements,
+    archived: Iterable[str],
+    neighbours: Mapping[str, Iterable[ChainLink]],
+    query: OutsideQuery,
+) -> tuple[tuple[ShardBasis, ...], dict[str, UsedLinks]]:
+    """Return what was used of each shard outside of the scope, without digests, and the links that were. Pure.
+
+    `archived` are the shards that were judged by their chains, `neighbours` the segments outside that these join.
+    """
+    links: dict[str, list[Beside]] = defaultdict(list)
+    for shard, facts in judged.facts.shards.items():
+        links[shard] += map(_beside, facts.chain.links)
+    for shard, segments in neighbours.items():
+        links[shard] += [Beside(link.metadata.first, link.metadata.last, link.metadata.minute) for link in segments]
+    names = sorted({*(shard.shard_id for shard in judged.verdict.shards), *archived})
+    used = {shard: UsedLinks.of(links[shard], query) for shard in names}
+    shards = tuple(
+        with_neighbours(_shard(judged, statements, shard, has_links=bool(links[shard])), used[shard])
+        for shard in names
+    )
+    return shards, used
+
+
+def is_as_used(
+    outside: Outside, shards: Iterable[ShardBasis], used: Mapping[str, UsedLinks], judged_from_ms: int
+) -> bool:
+    """Return whether what counts outside of the scope was not changed since the judgement began. Pure.
+
+    Times are of whole seconds on S3: one of the same second may have come behind the search for neighbours.
+    """
     listed = {
         (shard, str(row.parsed.first))
         for side in (outside.before, outside.after)
@@ -62,29 +108,10 @@ def basis_of(
     }
     expected = {
         (shard.shard, str(link.first))
-        for shard in basis.shards
+        for shard in shards
         for link in (*(used[shard.shard].before if shard.before != EXPIRED else ()), *used[shard.shard].after)
     }
-    is_gone = not expected <= listed
-    kept = {row.key: row.last_modified_ms for rows in originals.values() for row in rows}
-    is_later |= max(kept.values(), default=0) >= view.judged_from_ms
-    is_gone |= not all(key in kept for keys in examined.outside_hours.values() for key in keys)
-    return msgspec.structs.replace(basis, changed_meanwhile=is_later or is_gone or examined.is_in_motion)
-
-
-def _judged_shards(examined: Examined) -> list[str]:
-    judged = {shard.shard_id for shard in examined.coverage.judged.verdict.shards}
-    return sorted({*judged, *examined.judgement.shards})
-
-
-def _links(examined: Examined) -> dict[str, list[Beside]]:
-    """Return the segments and expired runs that were looked at, by shard."""
-    links: dict[str, list[Beside]] = defaultdict(list)
-    for shard, facts in examined.coverage.judged.facts.shards.items():
-        links[shard] += map(_beside, facts.chain.links)
-    for shard, neighbours in examined.judgement.neighbours.links.items():
-        links[shard] += [Beside(link.metadata.first, link.metadata.last, link.metadata.minute) for link in neighbours]
-    return links
+    return outside.newest_ms < judged_from_ms and expected <= listed
 
 
 def _beside(link: EvidenceLink) -> Beside:
@@ -94,10 +121,9 @@ def _beside(link: EvidenceLink) -> Beside:
     return Beside(link.first, link.last, time_ms // MINUTE_MS, is_expired)
 
 
-def _shard(examined: Examined, shard: str, *, has_links: bool) -> ShardBasis:
-    judged = examined.coverage.judged
+def _shard(judged: JudgedScope, statements: Statements, shard: str, *, has_links: bool) -> ShardBasis:
     coverage, until_ms = judged.coverages.get(shard), judged.facts.query.scope.until_ms
-    markers = examined.view.markers.statements.of(shard)
+    markers = statements.of(shard)
     return ShardBasis(
         shard=shard,
         looks_ahead=markers.end is None and (markers.start is not None or has_links),

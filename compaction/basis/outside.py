@@ -9,7 +9,7 @@ listed, or taken from the lists of the days beside, when a night looks at severa
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
 import msgspec
@@ -55,6 +55,14 @@ class OutsideQuery(NamedTuple):
     def of(cls, prefix: str, scope: Interval, now_ms: int, tombstones: Mapping[Day, Tombstone]) -> "OutsideQuery":
         """Return the query of a scope."""
         return cls(prefix, scope.from_ms // MINUTE_MS, scope.until_ms // MINUTE_MS, now_ms, tombstones)
+
+
+class Places(NamedTuple):
+    """Where to list: minutes, minutes of one shard each, and hours for the far shards."""
+
+    minutes: tuple[int, ...]
+    of_shards: tuple[tuple[str, int], ...]
+    hours: tuple[Hour, ...]
 
 
 HourRows = Callable[[Hour], Iterable[ListedObject]]
@@ -113,9 +121,33 @@ def list_outside(
     storage: RetryingStorage, query: OutsideQuery, shards: Sequence[ShardBasis], hours: HourRows | None = None
 ) -> Outside:
     """List what counts outside of a scope. `hours` are lists that exist already; None: hours are listed."""
+    places = places_outside(query, shards)
+    folders = [f"{query.prefix}{minute_path(minute)}/" for minute in places.minutes]
+    folders += [minute_prefix(query.prefix, shard, minute) for shard, minute in places.of_shards]
+    listed = in_parallel(lambda folder: list(storage.list_objects(folder)), folders)
+    listed += in_parallel(lambda hour: list(_hour(storage, query, hour, hours)), places.hours, _AT_ONCE)
+    return outside_of(query, shards, (make_row(query.prefix, each) for rows in listed for each in rows))
+
+
+def places_outside(query: OutsideQuery, shards: Sequence[ShardBasis]) -> Places:
+    """Return where to list. Pure."""
+    before = [shard.minute_before for shard in shards if shard.minute_before and not _is_far_before(shard, query)]
+    after = [shard.minute_after for shard in shards if shard.first_after and not _is_far_after(shard, query)]
+    first = min([*before, query.begin_minute - _EDGE_MINUTES])
+    last = max([*after, query.end_minute + _EDGE_MINUTES - 1])
+    minutes = [*range(first, query.begin_minute), *range(query.end_minute, last + 1)]
+    far = [(shard.shard, shard.minute_before) for shard in shards if _is_far_before(shard, query)]
+    return Places(
+        tuple(minute for minute in minutes if minute * MINUTE_MS <= query.now_ms),
+        tuple(far),
+        tuple(far_hours(shards, query)),
+    )
+
+
+def outside_of(query: OutsideQuery, shards: Sequence[ShardBasis], listed: Iterable[ListedSegment]) -> Outside:
+    """Return what counts of what was listed around a scope. Pure."""
     names = {shard.shard for shard in shards}
-    listed = [*_before(storage, query, shards, hours), *_after(storage, query, shards, hours)]
-    rows = {row.key: row for row in (make_row(query.prefix, each) for each in listed)}
+    rows = {row.key: row for row in listed}
     bounds = {shard.shard: _bounds(shard) for shard in shards}
     before: dict[str, list[ListedSegment]] = defaultdict(list)
     after: dict[str, list[ListedSegment]] = defaultdict(list)
@@ -167,38 +199,6 @@ def far_hours(shards: Sequence[ShardBasis], query: OutsideQuery) -> list[Hour]:
         hours |= {hour_of_ms(time_ms) for time_ms in range(begin, until_ms + 1, 60 * MINUTE_MS)}
         hours.add(hour_of_ms(max(until_ms, begin)))
     return sorted(hours)
-
-
-def _before(
-    storage: RetryingStorage, query: OutsideQuery, shards: Sequence[ShardBasis], hours: HourRows | None
-) -> Iterator[ListedObject]:
-    near = [shard.minute_before for shard in shards if shard.minute_before and not _is_far_before(shard, query)]
-    first = min([*near, query.begin_minute - _EDGE_MINUTES])
-    yield from _minutes(storage, query, range(first, query.begin_minute))
-    far = [shard for shard in shards if _is_far_before(shard, query) and shard.first_before]
-    folders = [minute_prefix(query.prefix, shard.shard, shard.minute_before) for shard in far]
-    for rows in in_parallel(lambda folder: list(storage.list_objects(folder)), folders):
-        yield from rows
-    if far:
-        yield from _hour(storage, query, hour_of_ms((query.begin_minute - 1) * MINUTE_MS), hours)
-
-
-def _after(
-    storage: RetryingStorage, query: OutsideQuery, shards: Sequence[ShardBasis], hours: HourRows | None
-) -> Iterator[ListedObject]:
-    near = [shard.minute_after for shard in shards if shard.first_after and not _is_far_after(shard, query)]
-    last = max([*near, query.end_minute + _EDGE_MINUTES - 1])
-    yield from _minutes(storage, query, range(query.end_minute, last + 1))
-    begin_ms = query.end_minute * MINUTE_MS
-    behind = [hour for hour in far_hours(shards, query) if hour >= hour_of_ms(begin_ms)]
-    for rows in in_parallel(lambda hour: list(_hour(storage, query, hour, hours)), behind, _AT_ONCE):
-        yield from rows
-
-
-def _minutes(storage: RetryingStorage, query: OutsideQuery, minutes: Iterable[int]) -> Iterator[ListedObject]:
-    folders = [f"{query.prefix}{minute_path(minute)}/" for minute in minutes if minute * MINUTE_MS <= query.now_ms]
-    for rows in in_parallel(lambda folder: list(storage.list_objects(folder)), folders):
-        yield from rows
 
 
 def _hour(

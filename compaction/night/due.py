@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, Literal, NamedTuple
 
 from compaction.basis.present import PublishedBasis, present_bases
-from compaction.inventory.segments import make_row
+from compaction.inventory.segments import ListedSegment, make_row
 from compaction.job.context import AuditOptions, JobContext
 from compaction.job.scope import begins_ms, is_settled, judged_scope
 from compaction.night.rewrite import Compacted, CompactOptions, compact_day, settle_day
@@ -26,6 +26,7 @@ from minutebook.errors import FormatError
 from minutebook.format.day import Day, day_of_ms
 from minutebook.format.markers import ApplicationRecord
 from minutebook.format.minute import MINUTE_MS
+from minutebook.format.tombstone import Tombstone
 from minutebook.index.names import ArchiveIndex
 from minutebook.owner import read_owned
 from minutebook.published.generation import DayFolder, Manifest, Pointer, audit_key, is_judged_today
@@ -196,10 +197,16 @@ def _expired(context: JobContext, day: Day, stored_ms: int) -> DueDay:
         return DueDay(day, "expired", is_expired=True, damage=str(exc))
     if tombstone is None:
         return DueDay(day, "expired", is_expired=True, damage="its tombstone was listed and is gone")
+    rows = (make_row(prefix, listed) for listed in context.archive.list_objects(day.path(prefix)))
+    return DueDay(day, "expired", is_expired=True, zombies=tuple(zombies_of(tombstone, stored_ms, rows)[:_KEYS]))
+
+
+def zombies_of(tombstone: Tombstone, stored_ms: int, rows: Iterable[ListedSegment]) -> list[str]:
+    """Return the objects of an expired day that its tombstone, stored at a time, neither keeps nor covers. Pure."""
     kept = tombstone.kept_keys()
-    zombies = [
+    return [
         row.key
-        for row in (make_row(prefix, listed) for listed in context.archive.list_objects(day.path(prefix)))
+        for row in rows
         if row.key not in kept
         and (
             row.last_modified_ms > stored_ms
@@ -207,7 +214,6 @@ def _expired(context: JobContext, day: Day, stored_ms: int) -> DueDay:
             or not tombstone.covers(row.parsed.shard_id, row.parsed.first)
         )
     ]
-    return DueDay(day, "expired", is_expired=True, zombies=tuple(zombies[:_KEYS]))
 
 
 def _states(storage: RetryingStorage, root: str, days: Iterable[Day]) -> list[_Read]:
@@ -222,18 +228,21 @@ def _read(publisher: Publisher, day: Day) -> _Read:
         return _Read(day, "none", f"what is published is damaged: {exc}")
     if pointer is None:
         return _Read(day, "none", "it is not published")
-    why = ""
+    why = why_due(pointer, manifest, audit)
+    if not why and audit is not None and manifest is not None:
+        why = publisher.damage(pointer, manifest, 0 if audit.basis is None else audit.basis.facts)
+    return _Read(day, word_of(pointer, audit), why, audit)
+
+
+def why_due(pointer: Pointer, manifest: Manifest | None, audit: Audit | None) -> str:
+    """Return why a published day is due whatever its files and its basis say; empty: these decide. Pure."""
     if audit is None or manifest is None:
-        why = "its manifest or its audit is missing"
-    elif pointer.until is not None:
-        why = f"it is published until {pointer.until}"
-    elif not is_judged_today(pointer):
-        why = "older rules judged it"
-    elif pointer.verdict != CLEAN:
-        why = "it is not clean"
-    elif damage := publisher.damage(pointer, manifest, 0 if audit.basis is None else audit.basis.facts):
-        why = damage
-    return _Read(day, _word(pointer, audit), why, audit)
+        return "its manifest or its audit is missing"
+    if pointer.until is not None:
+        return f"it is published until {pointer.until}"
+    if not is_judged_today(pointer):
+        return "older rules judged it"
+    return "" if pointer.verdict == CLEAN else "it is not clean"
 
 
 def _with_basis_checked(state: _Read, now_ms: int) -> _Read:
@@ -257,8 +266,9 @@ def pointer_word(storage: RetryingStorage, root: str, day: Day) -> PointerWord:
         pointer, _, audit = _documents(Publisher(storage, DayFolder(root, day)))
     except FormatError:
         return "none"
-    return "none" if pointer is None else _word(pointer, audit)
+    return "none" if pointer is None else word_of(pointer, audit)
 
 
-def _word(pointer: Pointer, audit: Audit | None) -> PointerWord:
+def word_of(pointer: Pointer, audit: Audit | None) -> PointerWord:
+    """Return what readers see of a published day. Pure."""
     return "accepted" if audit is not None and audit.accepted is not None else pointer.verdict

@@ -41,7 +41,7 @@ from compaction.publish import ends
 from compaction.publish.publisher import Publisher
 from compaction.tables.commit import TableCommit, TableCommitter
 from compaction.tables.events import files
-from compaction.verdict.acceptance import accept, still_holds
+from compaction.verdict.acceptance import Decision
 from compaction.verdict.audit_document import Audit, blocking, decode_audit, encode_audit, failed_checks, publishable
 from compaction.verdict.findings import Code, Finding, finding
 from minutebook.errors import (
@@ -473,19 +473,14 @@ class _Run:
         )
         facts = self._publisher.storage.keys(f"{self._folder.generation(made)}{FACTS_FOLDER}")
         basis = msgspec.structs.replace(basis, facts=len(facts))
-        accepted = None if before is None else before.accepted
-        checks = failed_checks(audit)
-        if audit.verdict == CLEAN:
-            accepted = None
-        elif options.accept is not None:
-            accepted = accept(audit.findings, checks, options.accept, self._context.now())
-        elif accepted is not None and not still_holds(accepted, audit.findings, checks):
+        decision = Decision(None if before is None else before.accepted, options.accept, self._context.now())
+        accepted = decision.on(audit.verdict, audit.findings, failed_checks(audit))
+        if accepted is None and decision.earlier is not None and audit.verdict != CLEAN:
             self._log.warning(
                 "acceptance_ended",
-                reason=accepted.reason,
+                reason=decision.earlier.reason,
                 next_step="look at the findings that are new; --accept REASON accepts them, too",
             )
-            accepted = None
         return msgspec.structs.replace(audit, basis=basis, accepted=accepted)
 
     def _rewrite(self, view: _View, *, is_last: bool) -> tuple[Manifest, DayResult, Examined] | None:

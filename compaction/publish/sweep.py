@@ -85,14 +85,27 @@ def leftovers(storage: RetryingStorage, folder: DayFolder, retained: Retained) -
     `written_at` in the pointer, or when a person put the pointer back, whichever is the latest. A new verdict changes
     none of them (`Publisher.swap_pointer`).
     """
-    symlinked, pointer, before_ms = _symlinked(storage, folder), retained.pointer, retained.before_ms
+    symlinked, pointer = _symlinked(storage, folder), retained.pointer
     put_ms = 0 if pointer is None else put_back_ms(storage, folder, pointer)
-    files = [
-        (folder.generation_of(row.key), row)
-        for begin in GENERATIONS
-        for row in storage.list_objects(f"{folder.path}{begin}")
-    ]
-    beside = [(folder.generation_beside(row.key), row) for row in storage.list_objects(folder.manifests)]
+    files = [row for begin in GENERATIONS for row in storage.list_objects(f"{folder.path}{begin}")]
+    retained = retained._replace(current=[*retained.current, *symlinked])
+    return leftovers_of(folder, retained, files, list(storage.list_objects(folder.manifests)), put_ms)
+
+
+def leftovers_of(
+    folder: DayFolder,
+    retained: Retained,
+    listed: Iterable[ListedObject],
+    listed_beside: Iterable[ListedObject],
+    put_ms: int = 0,
+) -> Leftovers:
+    """Return what is not retained of listed files of generations, and of manifests and what is beside them. Pure.
+
+    `put_ms` is when a person put the pointer back.
+    """
+    pointer, before_ms = retained.pointer, retained.before_ms
+    files = [(folder.generation_of(row.key), row) for row in listed]
+    beside = [(folder.generation_beside(row.key), row) for row in listed_beside]
     all_files = tuple(row for _, row in files)
     young = {
         generation
@@ -103,7 +116,7 @@ def leftovers(storage: RetryingStorage, folder: DayFolder, retained: Retained) -
         stored_ms = (row.last_modified_ms for _, row in beside if row.key == pointer.manifest)
         if max(written_ms(pointer), put_ms, *stored_ms) >= before_ms:
             return Leftovers((), (), all_files)
-    stay, current = {*retained.generations, *young}, {*retained.current, *symlinked}
+    stay, current = {*retained.generations, *young}, set(retained.current)
 
     def old(rows: Iterable[tuple[str, ListedObject]]) -> tuple[ListedObject, ...]:
         return tuple(

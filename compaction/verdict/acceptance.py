@@ -5,10 +5,12 @@ judgement finds nothing else, and a new finding ends it. The verdict stays what 
 """
 
 from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 import msgspec
 
 from compaction.verdict.findings import Finding
+from minutebook.published.verdict import CLEAN, Verdict
 
 
 class AcceptedFinding(msgspec.Struct, frozen=True, kw_only=True):
@@ -54,6 +56,22 @@ def accept(findings: Sequence[Finding], checks: Iterable[str], reason: str, acce
         ),
         checks=tuple(sorted(set(checks))),
     )
+
+
+class Decision(NamedTuple):
+    """What a person decided of a day: an `earlier` acceptance, and the `reason` of one that is given now."""
+
+    earlier: Acceptance | None
+    reason: str | None
+    now: str
+
+    def on(self, verdict: Verdict, findings: Sequence[Finding], checks: Sequence[str]) -> Acceptance | None:
+        """Return the acceptance of a judgement: a new one, or the earlier one while it holds; None: there is none."""
+        if verdict == CLEAN:
+            return None
+        if self.reason is not None:
+            return accept(findings, checks, self.reason, self.now)
+        return self.earlier if self.earlier is not None and still_holds(self.earlier, findings, checks) else None
 
 
 def still_holds(acceptance: Acceptance, findings: Sequence[Finding], checks: Iterable[str]) -> bool:

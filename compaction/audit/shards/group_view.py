@@ -36,6 +36,7 @@ from compaction.inventory.segments import (
     ArchivedSegment,
     ListedSegment,
     ParsedObject,
+    SegmentFacts,
     classify,
     parse,
 )
@@ -186,7 +187,7 @@ def judge_group(values: Values, group: GroupContext) -> JudgedGroup:
         tuple(unresolved),
         redo_tasks,
         merges,
-        tuple(itertools.islice(view.unwritten(), SAMPLES)),
+        tuple(itertools.islice(unwritten(view.rows, view.facts), SAMPLES)),
     )
 
 
@@ -218,6 +219,14 @@ def groups_to_redo(values: Values, argument: RedoArgument) -> list[MergeGroup]:
 def segments_of(values: Values, group: GroupContext) -> list[ArchivedSegment]:
     """Return a group's segments. The work of a task, for level stream."""
     return list(GroupView(values, group).classified.segments)
+
+
+def unwritten(rows: Iterable[ListedSegment], facts: Mapping[str, SegmentFacts]) -> Iterator[str]:
+    """Yield the objects that the published generation was not made of, but for altered ones."""
+    for row in rows:
+        read, written = facts.get(row.key), () if row.known is None else row.known.written
+        if read is not None and written and read.altered != Alteration.ALTERED and read.digest not in written:
+            yield row.key
 
 
 class GroupView:
@@ -274,13 +283,6 @@ class GroupView:
         expired = [ArchivedSpan(run.first, run.last, None) for run in self._group.expired.get(shard, ())]
         links = [span_of(link.metadata) for link in self._group.links.get(shard, ())]
         return [*(span_of(segment.metadata) for segment in self.members(shard)), *links, *expired]
-
-    def unwritten(self) -> Iterator[str]:
-        """Yield the objects that the published generation was not made of, but for altered ones."""
-        for row in self.rows:
-            read, written = self.facts.get(row.key), () if row.known is None else row.known.written
-            if read is not None and written and read.altered != Alteration.ALTERED and read.digest not in written:
-                yield row.key
 
     def dropped(self) -> tuple[list[UnresolvedRecords], list[Finding]]:
         """Follow dropped records to their originals as far as this group knows."""

@@ -29,7 +29,7 @@ from compaction.inventory.segments import (
     parse,
     with_history,
 )
-from compaction.parquet.plan import RawObject, Task, raw_objects, single_groups
+from compaction.parquet.plan import Task, raw_objects, single_groups
 from compaction.shard_groups.grouping import ShardGrouping
 from compaction.shard_groups.opened import open_in_task
 from compaction.shard_groups.port import DRIVER_GROUP, GroupValue, Values
@@ -137,7 +137,7 @@ def join_known(values: Values, argument: JoinArgument) -> Iterator[GroupValue]:
         _keep_gone(argument, [readings[key] for key in sorted(gone)])
     yield (
         argument.group,
-        [row._replace(known=_known(row, readings[row.key], published.get(row.key), argument)) for row in rows],
+        [row._replace(known=known_of(row, readings[row.key], published.get(row.key), argument)) for row in rows],
     )
 
 
@@ -169,24 +169,28 @@ def is_sound(prefix: str, compression: Compression | None, reading: Reading) -> 
 
 def _keep_gone(argument: JoinArgument, gone: Sequence[Sequence[EarlierReading]]) -> None:
     """Store the last reading of each object that went, with what is held of its key."""
-    objects: list[RawObject] = []
-    facts: list[SegmentFacts] = []
-    for earlier in gone:
-        last = max(earlier, key=_age).reading
-        history = History(
-            _first_digest(earlier, [each for each in earlier if each.is_published], argument),
-            max(each.reading.facts.altered for each in earlier),
-        )
-        row = make_row(argument.prefix, ListedObject(last.facts.key, last.size, last.etag, last.modified_ms))
-        objects += raw_objects([row])
-        facts.append(with_history(last.facts, history))
+    last = [last_reading(earlier, argument) for earlier in gone]
+    objects = [one for row, _ in last for one in raw_objects([row])]
     task = Task(argument.group, tuple(single_groups(objects)))
-    keep_facts(open_in_task(argument.out), argument.folder, task, FinishedTask(None, tuple(facts), is_later=True))
+    finished = FinishedTask(None, tuple(facts for _, facts in last), is_later=True)
+    keep_facts(open_in_task(argument.out), argument.folder, task, finished)
 
 
-def _known(
+def last_reading(earlier: Sequence[EarlierReading], argument: JoinArgument) -> tuple[ListedSegment, SegmentFacts]:
+    """Return the last object that was read under a key, and its facts with what is held of the key. Pure."""
+    last = max(earlier, key=_age).reading
+    history = History(
+        _first_digest(earlier, [each for each in earlier if each.is_published], argument),
+        max(each.reading.facts.altered for each in earlier),
+    )
+    row = make_row(argument.prefix, ListedObject(last.facts.key, last.size, last.etag, last.modified_ms))
+    return row, with_history(last.facts, history)
+
+
+def known_of(
     row: ListedSegment, earlier: Sequence[EarlierReading], published: PublishedRow | None, argument: JoinArgument
 ) -> Known | None:
+    """Return what is known of a row, by the readings of its key and its line in the published inventory. Pure."""
     here = (row.etag, row.size, row.last_modified_ms)
     same = [each for each in earlier if each.reading[:3] == here]
     whole = next((each.reading.facts for each in same if not each.reading.facts.problem), None)

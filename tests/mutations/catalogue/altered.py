@@ -17,7 +17,7 @@ ALTERED: Final = (
     ),
     Mutation(
         "know an object by its ETag and size alone",
-        Change("compaction.audit.shards.known:_known", "each.reading[:3] == here", "each.reading[:2] == here[:2]"),
+        Change("compaction.audit.shards.known:known_of", "each.reading[:3] == here", "each.reading[:2] == here[:2]"),
         tests=("test_an_edited_object_is_altered_in_each_night",),
     ),
     Mutation(
@@ -55,7 +55,7 @@ ALTERED: Final = (
     Mutation(
         "believe an object that changed before a digest was held",
         Change(
-            "compaction.audit.shards.known:_known",
+            "compaction.audit.shards.known:known_of",
             "as_published not in {None, here}",
             "as_published in ()",
         ),
@@ -90,7 +90,7 @@ ALTERED: Final = (
     ),
     Mutation(
         "leave rows as they are when an object was repaired",
-        Change("compaction.audit.shards.group_view:GroupView.unwritten", "yield row.key", "yield from ()"),
+        Change("compaction.audit.shards.group_view:unwritten", "yield row.key", "yield from ()"),
         tests=("test_a_repair_is_no_alteration",),
     ),
     Mutation(

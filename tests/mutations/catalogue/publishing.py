@@ -37,7 +37,7 @@ PUBLISHING: Final = (
     ),
     Mutation(
         "sweep each file by its own age",
-        Change("compaction.publish.sweep:leftovers", "{*retained.generations, *young}", "{*retained.generations}"),
+        Change("compaction.publish.sweep:leftovers_of", "{*retained.generations, *young}", "{*retained.generations}"),
         tests=("test_a_generation_of_which_anything_is_young_is_not_swept",),
     ),
     Mutation(
@@ -99,7 +99,7 @@ PUBLISHING: Final = (
     ),
     Mutation(
         "sweep what only a table may name",
-        Change("compaction.publish.sweep:leftovers", "{*retained.generations, *young}", "{*young}"),
+        Change("compaction.publish.sweep:leftovers_of", "{*retained.generations, *young}", "{*young}"),
         tests=("test_nothing_that_a_table_names_is_deleted_while_its_catalog_is_away",),
     ),
     Mutation(
@@ -136,7 +136,7 @@ PUBLISHING: Final = (
     ),
     Mutation(
         "sweep the facts that the next night reads",
-        Change("compaction.publish.sweep:leftovers", "not _is_within(folder, row.key, pointer)", "True"),
+        Change("compaction.publish.sweep:leftovers_of", "not _is_within(folder, row.key, pointer)", "True"),
         tests=("test_facts_that_the_next_night_reads_stay",),
     ),
     Mutation(
