@@ -14,7 +14,7 @@ from compaction.audit.reading import DayRead, Writing, order_argument, orders_ag
 from compaction.audit.rules.dropped import DroppedRecords
 from compaction.audit.stream.level import ComparisonRequest, StreamResult, compare_with_stream, store_stream_marks
 from compaction.inventory.memory import collector_paused
-from compaction.inventory.tombstones import expired_before
+from compaction.inventory.tombstones import expired_near
 from compaction.job.context import AuditOptions, JobContext
 from compaction.job.scope import judged_scope
 from compaction.job.so_far import part_end
@@ -142,7 +142,7 @@ def _with_dropped(examined: Examined, dropped: DroppedRecords) -> Examined:
 
 def _judge(context: JobContext, view: DayView, options: AuditOptions, read: DayRead, *, writes: bool) -> Examined:
     """Judge what was read, as closely as coverage turns out to need it. `writes`: dropped lines may come back."""
-    expired = expired_before(context.archive, context.place.prefix, view.inventory.day)
+    expired = expired_near(context.archive, context.place.prefix, view.inventory.day)
     published, lookback_days = _published_ends(context, options.published), options.lookback_days
     auditor = DayAuditor(
         context,

@@ -23,7 +23,7 @@ from compaction.audit.shards.misplaced import ask_foreign, by_group_of_key, find
 from compaction.inventory.neighbours import NeighbourQuery, Neighbours, find_neighbours
 from compaction.inventory.segments import ArchivedSegment, ClassifiedObjects, ParsedObject, classify, parse
 from compaction.inventory.shard_markers import ShardMarkers
-from compaction.inventory.tombstones import ExpiredBefore
+from compaction.inventory.tombstones import ExpiredNear
 from compaction.job.context import JobContext
 from compaction.job.scope import judged_scope
 from compaction.parquet.plan import MergeGroup, RestoredLines
@@ -120,7 +120,7 @@ class Judgement(NamedTuple):
 class DayAuditor:
     """Judges the shards of one day, whose `objects` tasks have read.
 
-    `expired` is what tombstones of earlier days cover. `published` says where chains stood, by published days.
+    `expired` is what tombstones of other days cover. `published` says where chains stood, by published days.
     Its methods raise StoreUnavailable and StoreRefused.
     """
 
@@ -129,7 +129,7 @@ class DayAuditor:
         context: JobContext,
         view: DayView,
         objects: ShardGroups,
-        expired: ExpiredBefore,
+        expired: ExpiredNear,
         published: LastSegments,
         *,
         lookback_days: int,

@@ -3,7 +3,7 @@
     marks      under the scope's day, those that begin before its end; lost ones are about their whole interval
     markers    of the first shards, and of what descends from them through shards that were not open at its end
     skips      that block times of the scope: what was proven when they were logged they do not touch
-    tombstones of earlier days, those that there were: where dropped records' originals may be, and where chains stood
+    tombstones of days nearby, those that there were: where dropped records' originals may be, and where chains stood
 
 What comes later and concerns later times changes none of them: the next day's reshard, the marks of the next hours.
 """

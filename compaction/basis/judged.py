@@ -17,7 +17,7 @@ from compaction.basis.outside import (
     with_outside,
 )
 from compaction.inventory.neighbours import ChainLink
-from compaction.inventory.tombstones import NEWEST
+from compaction.inventory.tombstones import nearest_days
 from compaction.job.context import AuditOptions, JobContext
 from compaction.verdict.basis import EXPIRED, Basis, FolderBasis, ShardBasis, folder_basis
 from minutebook.coverage.evidence import EvidenceLink, Kind
@@ -55,7 +55,7 @@ def basis_of(
         day_before=day_before,
         originals=tuple(folder_basis(hour, rows) for hour, rows in originals.items()),
         shards=shards,
-        expired=tuple(str(day) for day in sorted(statements.tombstones) if day < inventory.day)[-NEWEST:],
+        expired=tuple(map(str, nearest_days(statements.tombstones, inventory.day))),
         duplicates=view.duplicates,
     )
     outside = list_outside(context.archive, query, shards)
@@ -109,7 +109,9 @@ def is_as_used(
     expected = {
         (shard.shard, str(link.first))
         for shard in shards
-        for link in (*(used[shard.shard].before if shard.before != EXPIRED else ()), *used[shard.shard].after)
+        for side, links in zip((shard.before, shard.after), used[shard.shard], strict=True)
+        for link in (links if side != EXPIRED else ())
+        if not link.is_expired
     }
     return outside.newest_ms < judged_from_ms and expected <= listed
 

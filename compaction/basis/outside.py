@@ -175,7 +175,7 @@ def with_outside(basis: Basis, query: OutsideQuery, outside: Outside) -> Basis:
         msgspec.structs.replace(
             shard,
             before=_before_digest(query, shard, outside.before.get(shard.shard, ())),
-            after=_digest(outside.after.get(shard.shard, ())),
+            after=_after_digest(query, shard, outside.after.get(shard.shard, ())),
         )
         for shard in basis.shards
     )
@@ -230,6 +230,16 @@ def _before_digest(query: OutsideQuery, shard: ShardBasis, rows: Iterable[Listed
     known = tombstone.shards.get(shard.shard)
     runs = known.runs if known else []
     return EXPIRED if any(run.last == shard.stands_on for run in runs) else "gone"
+
+
+def _after_digest(query: OutsideQuery, shard: ShardBasis, rows: Sequence[ListedSegment]) -> str:
+    """Return the digest; where every day up to the neighbour is expired, that its record was archived on it."""
+    last = day_of_ms(shard.minute_after * MINUTE_MS)
+    days = range(day_of_ms(query.end_minute * MINUTE_MS).number, last.number + 1)
+    if rows or not shard.first_after or any(Day(number) not in query.tombstones for number in days):
+        return _digest(rows)
+    is_covered = query.tombstones[last].covers(shard.shard, Position.parse(shard.first_after))
+    return EXPIRED if is_covered else "gone"
 
 
 def _digest(rows: Iterable[ListedSegment]) -> str:

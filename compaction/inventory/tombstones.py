@@ -1,56 +1,67 @@
-"""The tombstones of expired days: what their segments covered, so that later segments still join a chain."""
+"""The tombstones of expired days: what their segments covered, so that the segments around join a chain."""
 
-from collections.abc import Mapping
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from typing import Final, NamedTuple
 
 from minutebook.errors import FormatError
 from minutebook.format.day import Day
 from minutebook.format.metadata import Predecessor, parse_predecessor
-from minutebook.format.position import Position, SequenceRange
+from minutebook.format.position import Position
 from minutebook.format.tombstone import Tombstone, tombstone_key
 from minutebook.store.parallel import in_parallel
 from minutebook.store.retrying import RetryingStorage
 from minutebook.store.tombstones import list_tombstones, read_tombstone
 
-NEWEST: Final = 30
-"""How many tombstones before a day are read at most."""
+NEAREST: Final = 30
+"""How many tombstones on each side of a day are read at most."""
 
 
-class ExpiredBefore(NamedTuple):
-    """The runs that tombstones cover, by shard; `unread` are the days whose tombstone cannot be read."""
+class ExpiredSpan(NamedTuple):
+    """An unbroken run of a shard's chain in an expired day, what came before it, and the day's first minute."""
 
-    runs: Mapping[str, tuple[SequenceRange, ...]] = {}
+    first: Position
+    last: Position
+    after: Predecessor
+    minute: int
+
+    def __contains__(self, position: object) -> bool:
+        return isinstance(position, Position) and self.first <= position <= self.last
+
+
+class ExpiredNear(NamedTuple):
+    """The runs that tombstones cover, by shard and in order; `unread` are the days whose tombstone cannot be read."""
+
+    runs: Mapping[str, tuple[ExpiredSpan, ...]] = {}
     unread: tuple[Day, ...] = ()
 
 
-def expired_before(storage: RetryingStorage, prefix: str, day: Day) -> ExpiredBefore:
-    """Return what the newest tombstones before the day cover."""
-    days = sorted(other for other in list_tombstones(storage, prefix) if other < day)[-NEWEST:]
-    runs: dict[str, tuple[SequenceRange, ...]] = {}
+def nearest_days(days: Iterable[Day], day: Day) -> list[Day]:
+    """Return the expired days whose tombstones count for a day: those nearest to it, on both sides, in order."""
+    ordered = sorted(days)
+    before, after = [other for other in ordered if other < day], [other for other in ordered if other > day]
+    return [*before[-NEAREST:], *after[:NEAREST]]
+
+
+def expired_near(storage: RetryingStorage, prefix: str, day: Day) -> ExpiredNear:
+    """Return what the tombstones nearest to the day cover."""
+    days = nearest_days(list_tombstones(storage, prefix), day)
+    runs: dict[str, list[ExpiredSpan]] = defaultdict(list)
     unread = []
     for other, tombstone in zip(days, in_parallel(lambda day: _read(storage, prefix, day), days), strict=True):
         if isinstance(tombstone, FormatError):
             unread.append(other)
             continue
-        for shard_id, shard in tombstone.shards.items():
-            ranges = (SequenceRange(Position.parse(run.first), Position.parse(run.last)) for run in shard.runs)
-            runs[shard_id] = (*runs.get(shard_id, ()), *ranges)
-    return ExpiredBefore(runs, tuple(unread))
+        for shard_id, spans in _spans(other, tombstone).items():
+            runs[shard_id] += spans
+    return ExpiredNear({shard_id: tuple(sorted(spans, key=_ends)) for shard_id, spans in runs.items()}, tuple(unread))
 
 
 def damage_of(storage: RetryingStorage, prefix: str, day: Day) -> str | None:
     """Return why the day's tombstone cannot be read; None when it can."""
     tombstone = _read(storage, prefix, day)
     return str(tombstone) if isinstance(tombstone, FormatError) else None
-
-
-class ExpiredSpan(NamedTuple):
-    """An unbroken run of a shard's chain in an expired day, and what came before it."""
-
-    first: Position
-    last: Position
-    after: Predecessor
 
 
 class ExpiredDays:
@@ -69,15 +80,23 @@ class ExpiredDays:
     def runs(self, day: Day) -> dict[str, list[ExpiredSpan]]:
         """Return what a day held, by shard; empty where its tombstone cannot be read."""
         tombstone = _read(self._storage, self._prefix, day)
-        if isinstance(tombstone, FormatError):
-            return {}
-        return {
-            shard_id: [
-                ExpiredSpan(Position.parse(run.first), Position.parse(run.last), parse_predecessor(run.after))
-                for run in shard.runs
-            ]
-            for shard_id, shard in tombstone.shards.items()
-        }
+        return {} if isinstance(tombstone, FormatError) else _spans(day, tombstone)
+
+
+def _ends(span: ExpiredSpan) -> tuple[Position, Position]:
+    return span[:2]
+
+
+def _spans(day: Day, tombstone: Tombstone) -> dict[str, list[ExpiredSpan]]:
+    return {
+        shard_id: [
+            ExpiredSpan(
+                Position.parse(run.first), Position.parse(run.last), parse_predecessor(run.after), day.first_minute
+            )
+            for run in shard.runs
+        ]
+        for shard_id, shard in tombstone.shards.items()
+    }
 
 
 def _read(storage: RetryingStorage, prefix: str, day: Day) -> Tombstone | FormatError:

@@ -18,7 +18,7 @@ _DIGITS: Final = 16
 _AHEAD_MINUTES: Final = 24 * 60
 """So far clocks of hosts may be apart."""
 EXPIRED: Final = "expired"
-"""In place of the digest of a neighbour whose day a tombstone covers: the chain goes on at the same position."""
+"""In place of the digest of neighbours whose days tombstones cover: the chain goes on at the same position."""
 
 
 class FolderBasis(msgspec.Struct, frozen=True, kw_only=True):
@@ -66,7 +66,7 @@ class Basis(msgspec.Struct, frozen=True, kw_only=True):
     records. `strangers` are the objects beside the scope's edges of shards that nothing else names. The digests of
     `marks`, `markers`, `skips` and `duplicates` are of the evidence that concerns the scope. `facts` are the
     objects of facts beside the files: without them an object that is stored again could not be compared with what it
-    was. `tombstones` is the digest of those of the earlier days that were `expired` then. `changed_meanwhile`: it
+    was. `tombstones` is the digest of those of the days nearby that were `expired` then. `changed_meanwhile`: it
     changed while it was judged, so the next night judges again.
     """
 
@@ -137,7 +137,7 @@ def differences(before: Basis, now: Basis) -> Iterator[str]:
         other = shards.get(shard.shard)
         if other is None or not _is_same(shard.before, other.before):
             yield f"{shard.shard} is another one before it"
-        elif shard.after != other.after:
+        elif not _is_same(shard.after, other.after):
             yield f"{shard.shard} is another one after it"
 
 

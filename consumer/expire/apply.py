@@ -8,8 +8,7 @@ Deleting re-opens slots. That is safe because no writer can hold a record of the
 longer ago than a buffer may live (`command.newest_day` checks that first).
 """
 
-import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
 
 from consumer.expire.coverage import DayProof
@@ -20,7 +19,6 @@ from minutebook.format.document import FORMAT
 from minutebook.format.metadata import SegmentMetadata
 from minutebook.format.minute import iso_time
 from minutebook.format.tombstone import (
-    ExpiredRun,
     ExpiredShard,
     Tombstone,
     decode_tombstone,
@@ -91,7 +89,7 @@ class DayDeleter(NamedTuple):
             bytes=plan.bytes,
             shards={
                 shard_id: ExpiredShard(
-                    runs=runs_of(proof.segments.get(shard_id, ()), proof.until_ms),
+                    runs=[proof.run_of(run) for run in runs_of(proof.segments.get(shard_id, ()))],
                     kept=[key for key, owner in kept.items() if owner == shard_id],
                     proven=proof.proven(shard_id),
                 )
@@ -103,27 +101,16 @@ class DayDeleter(NamedTuple):
         )
 
 
-def runs_of(segments: Sequence[SegmentMetadata], until_ms: Callable[[SegmentMetadata], int]) -> list[ExpiredRun]:
-    """Join the segments of one shard into runs, in which each names the one before it.
-
-    `until_ms` returns the time that the last segment of a run reaches.
-    """
-    ordered = sorted(segments, key=lambda segment: segment.first)
-    if not ordered:
-        return []
-    breaks = [0]
-    breaks += [n for n, (before, after) in enumerate(itertools.pairwise(ordered), 1) if after.after != before.last]
-    return [
-        ExpiredRun(
-            after=str(ordered[begin].after),
-            first=str(ordered[begin].first),
-            last=str(ordered[end - 1].last),
-            segments=end - begin,
-            until_ms=until_ms(ordered[end - 1]),
-            writer=ordered[end - 1].writer,
-        )
-        for begin, end in itertools.pairwise([*breaks, len(ordered)])
-    ]
+def runs_of(segments: Iterable[SegmentMetadata]) -> Iterator[list[SegmentMetadata]]:
+    """Yield the segments of one shard in runs, in which each names the one before it."""
+    run: list[SegmentMetadata] = []
+    for segment in sorted(segments, key=lambda segment: segment.first):
+        if run and segment.after != run[-1].last:
+            yield run
+            run = []
+        run.append(segment)
+    if run:
+        yield run
 
 
 def _chains(tombstone: Tombstone) -> dict[str, tuple[list[tuple[str, str, str]], list[str]]]:

@@ -5,7 +5,7 @@ intervals are kept in the tombstone, because the proof of later days relies on t
 """
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from consumer.expire.plan import ExpiryPlan
@@ -16,6 +16,7 @@ from minutebook.errors import SafetyRefusal
 from minutebook.format.day import Day
 from minutebook.format.metadata import SegmentMetadata
 from minutebook.format.minute import iso_time
+from minutebook.format.tombstone import ExpiredRun
 from minutebook.proof.evidence_set import ProofQuery
 from minutebook.proof.reading import JudgedScope, days_touched, judge_facts, read_facts
 from minutebook.proof.statements import read_statements
@@ -52,11 +53,21 @@ class DayProof(NamedTuple):
         covered = coverage.covered if coverage else ()
         return [(begin, until) for begin, until in covered if begin < self.day.end_ms <= until]
 
-    def until_ms(self, last: SegmentMetadata) -> int:
-        """Return the time that the last segment of a run reaches, by all evidence."""
+    def run_of(self, segments: Sequence[SegmentMetadata]) -> ExpiredRun:
+        """Return segments that follow each other as a run of the tombstone, with the times that are proven of it."""
+        first, last = segments[0], segments[-1]
         coverage = self.judged.coverages.get(last.shard_id)
         reach_ms = coverage.reach_of(last.last) if coverage else None
-        return segment_link(last).until_ms if reach_ms is None else reach_ms
+        return ExpiredRun(
+            after=str(first.after),
+            first=str(first.first),
+            last=str(last.last),
+            segments=len(segments),
+            until_ms=segment_link(last).until_ms if reach_ms is None else reach_ms,
+            writer=last.writer,
+            from_ms=coverage.proven_since(first.first, last.last) if coverage else None,
+            arrival_min_ms=min(segment.arrival_min_ms for segment in segments),
+        )
 
 
 class DayProver(NamedTuple):

@@ -177,6 +177,20 @@ class Chain:
         after = self.nodes[0].link.after if self.nodes else None
         return after.adopted if isinstance(after, ChainStart) else None
 
+    def proven_since(self, first: Position, last: Position) -> int | None:
+        """Return since when the links from `first` to `last` are proven, standing on the one before.
+
+        None: they are not, for one of them is in doubt.
+        """
+        if any(doubt.position is not None and first <= doubt.position <= last for doubt in self.doubts):
+            return None
+        number = next((number for number, node in enumerate(self.nodes) if node.link.first == first), None)
+        if number is None:
+            return None
+        since_ms = self.nodes[number].link.from_ms
+        # Without a time of its own it follows in the run of the one before, wherever that one was reached from.
+        return self.nodes[number - 1].link.until_ms if since_ms is None and number else since_ms
+
     def missing(self, position: Position) -> Reason:
         """Return why no link ends at `position`: it is missing, or lies outside of what was searched."""
         is_before = not self.nodes or position < self.nodes[0].link.first
@@ -210,7 +224,8 @@ class Chain:
 
     def _tear(self, before: Node | None, link: EvidenceLink, joint: Joint) -> Reason:
         """Return the reason for a link that does not follow; a doubtful one itself says that none is missing."""
-        if joint in {Joint.HEAD, Joint.GOES_BACK, Joint.RESTARTS} and link.is_doubtful:
+        is_doubtful = link.is_doubtful or link.kind is Kind.EXPIRED
+        if joint in {Joint.HEAD, Joint.GOES_BACK, Joint.RESTARTS} and is_doubtful:
             return Reason.LOST if link.claim is Continuity.LOST else Reason.UNPROVEN
         is_searched = joint is not Joint.ORPHAN or self._view.to_the_beginning
         between = Interval(before.until_ms if before else _ALWAYS, link.begins_ms)
@@ -234,6 +249,8 @@ class Chain:
 def _resume(before: Node, link: EvidenceLink) -> Node | None:
     """Return the node of a link that continues from a read mark: all that arrived since lies after both."""
     if link.claim is not Continuity.PROVEN or link.from_ms is None or link.from_ms < before.until_ms:
+        return None
+    if link.kind is Kind.EXPIRED:  # between what a run that died has left of it
         return None
     return Node(link, link.from_ms, max(link.until_ms, link.from_ms), link.from_ms, before.torn_ms)
 

@@ -134,12 +134,20 @@ def segment_link(metadata: SegmentMetadata, stored_ms: int | None = None) -> Evi
 
 
 def expired_link(
-    *, first: Position, last: Position, after: Predecessor, arrival_min_ms: int, until_ms: int, run: str | None
+    *,
+    first: Position,
+    last: Position,
+    after: Predecessor,
+    arrival_min_ms: int,
+    until_ms: int,
+    run: str | None,
+    from_ms: int | None = None,
 ) -> EvidenceLink:
     """Return the link of a tombstone's run. `until_ms` and `run` are those of its last segment.
 
-    `arrival_min_ms` is the begin of its day: no record of the run arrived earlier. The link only allows later ones to
-    follow it; what the run covered is in the tombstone's intervals (`expired_evidence`).
+    No record of the run arrived before `arrival_min_ms`. From `from_ms` on it is proven, behind the link that it
+    follows. None: it only allows later links to follow it. What the run covered, whatever it follows, is in the
+    tombstone's intervals (`expired_evidence`).
     """
     return EvidenceLink(
         Kind.EXPIRED,
@@ -150,7 +158,8 @@ def expired_link(
         begins_ms=until_ms,
         arrival_min_ms=arrival_min_ms,
         run=run,
-        claim=Continuity.UNPROVEN,
+        claim=Continuity.UNPROVEN if from_ms is None else Continuity.PROVEN,
+        from_ms=from_ms,
     )
 
 

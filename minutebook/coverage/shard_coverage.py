@@ -98,6 +98,10 @@ class ShardCoverage:
         node = self._chain.at(position)
         return node.until_ms if node else None
 
+    def proven_since(self, first: Position, last: Position) -> int | None:
+        """Return since when the links between two positions are proven; see `Chain`."""
+        return self._chain.proven_since(first, last)
+
     def gaps(self, from_ms: int, until_ms: int) -> tuple[Gap, ...]:
         """Return the times between the two that are not proven, each with its reasons."""
         return tuple(self._explain(gap) for gap in gaps(self.covered, Interval(from_ms, until_ms)))

@@ -25,6 +25,9 @@ class ExpiredRun(msgspec.Struct, frozen=True, kw_only=True):
     `after` is the predecessor of the first one, as in a segment's metadata. A chain that steps back over midnight has
     several runs in a day. `until_ms` and `writer` are those of the last segment, for the evidence that follows the
     run. Tombstones of earlier versions have neither (0 and "").
+
+    For the day before: `from_ms` is since when the run is proven, standing on `after`; None: it is not. No record of
+    it arrived before `arrival_min_ms`. Tombstones of earlier versions have neither (None and 0).
     """
 
     after: str
@@ -33,6 +36,8 @@ class ExpiredRun(msgspec.Struct, frozen=True, kw_only=True):
     segments: int
     until_ms: int = 0
     writer: str = ""
+    from_ms: int | None = None
+    arrival_min_ms: int = 0
 
 
 class ExpiredShard(msgspec.Struct, frozen=True, kw_only=True):

@@ -78,7 +78,7 @@ class EvidenceSet:
                 self._open_until[mark.shard_id] = max(self._open_until[mark.shard_id], mark.until_ms)
 
     def _add_expired(self) -> None:
-        """Add a link for each run of expired segments. Tombstones of earlier versions have no `until_ms`."""
+        """Add a link for each run of expired segments. Tombstones of earlier versions lack some times."""
         for day, tombstone in self._statements.tombstones.items():
             for shard_id, shard in tombstone.shards.items():
                 for run in shard.runs:
@@ -86,9 +86,10 @@ class EvidenceSet:
                         first=Position.parse(run.first),
                         last=Position.parse(run.last),
                         after=parse_predecessor(run.after),
-                        arrival_min_ms=day.begin_ms,
+                        arrival_min_ms=run.arrival_min_ms or day.begin_ms,
                         until_ms=run.until_ms or day.end_ms + ARRIVAL_STEP_BACK_MS,
                         run=evidence.run_of(run.writer),
+                        from_ms=run.from_ms,
                     )
                     self.add_link(shard_id, link)
 

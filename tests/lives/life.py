@@ -128,7 +128,7 @@ class Life:
         self._night_acts: dict[str, list[Act]] = {}
         self._accepted: set[Day] = set()
         self._rows: dict[str, dict[Name, bytes]] = {}
-        self._settled_quietly: dict[Day, int] = {}
+        self._looked_at: dict[Day, int] = {}
         self._last_act_ms = max((act.time_ms for act in self.acts), default=0)
         self._is_output_damaged = any(act.kind == "output" for act in self.acts)
 
@@ -384,15 +384,21 @@ class Life:
         return self._rows[key]
 
     def _check_rest(self, night: Night) -> None:
-        """Note days that were clean for three nights, and are judged again though nothing happened since."""
+        """Note days that are judged again though nothing happened since a night that looked at them.
+
+        By then everything was undone for a day. Older days are looked at in turn: what happened to one may be told by
+        a night many days later.
+        """
         now_ms = self.world.clock.now_ms()
-        is_still = (self.shape.is_calm or self.shape.is_sound) and now_ms > self._last_act_ms + 4 * 24 * HOUR
+        still_ms = self._last_act_ms + 3 * 24 * HOUR
+        is_calm = self.shape.is_calm or self.shape.is_sound
         for day, row in night.rows.items():
             due = night.due.by_day[day]
+            is_still = is_calm and self._looked_at.get(day, 0) > still_ms
+            self._looked_at[day] = now_ms
             if row.pointer == "clean" and not due.why:
                 if row.done not in {("nothing",), ("swept",)}:
                     raise Violation(f"{day} is current, and {row.done}")
-                self._settled_quietly[day] = self._settled_quietly.get(day, 0) + 1
             elif is_still and due.why and day_of_ms(now_ms).number - day.number > 3:
                 self.moved.append(f"{day} at {day_of_ms(now_ms)}: {due.why}")
 

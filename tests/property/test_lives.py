@@ -10,6 +10,17 @@ from tests.lives.life import live
 SEEDS: Final = range(400, 2400) if os.environ.get("MINUTEBOOK_SEARCH") == "deep" else range(400, 412)
 
 
+BESIDE_EXPIRED_DAYS: Final = (100006, 100059)
+"""Lives whose nights judge a day again after the day behind it was expired."""
+
+
+@pytest.mark.parametrize("seed", BESIDE_EXPIRED_DAYS)
+def test_a_day_before_an_expired_one_stays_clean(seed: int) -> None:
+    """Its tombstone stands for its objects on both sides, and the day is left alone."""
+    life, why = live(seed)
+    assert (why, life.moved) == ("", []), life.log
+
+
 @pytest.mark.parametrize("seed", SEEDS)
 def test_no_readable_clean_is_false_and_what_is_sound_comes_to_rest(seed: int) -> None:
     """Eight days each; `python -m tests.lives` lives longer ones, and more."""

@@ -24,21 +24,25 @@ from typing import Final, Literal, NamedTuple
 from compaction.inventory.neighbours import ChainLink, NeighbourQuery, SearchReach
 from compaction.inventory.segments import ArchivedSegment
 from compaction.inventory.shard_markers import ShardMarkers
+from compaction.inventory.tombstones import ExpiredSpan
 from compaction.verdict.audit_document import Shard
 from compaction.verdict.findings import Code, Finding, finding
 from minutebook.coverage.joints import Joint, joint_of
 from minutebook.format.arrival import MIDNIGHT_EDGE_MS
 from minutebook.format.day import Day
 from minutebook.format.markers import EndMarker
-from minutebook.format.metadata import ChainStart
+from minutebook.format.metadata import ChainStart, SegmentMetadata
 from minutebook.format.minute import MINUTE_MS, minute_text
-from minutebook.format.position import Position, SequenceRange
+from minutebook.format.position import Position
 
 _EDGE_MINUTES: Final = MIDNIGHT_EDGE_MS // MINUTE_MS
 StartProof = Literal["start.json", "link", "tombstone", ""]
 """What proves the start of a shard's day; '' when nothing does."""
 EndProof = Literal["successor", "end.json", "checkpoint", "not begun", ""]
 """What proves that nothing is missing behind the tail; '' when nothing does."""
+
+
+_Member = SegmentMetadata | ExpiredSpan
 
 
 class JudgedMinutes(NamedTuple):
@@ -71,8 +75,8 @@ class ShardContext(NamedTuple):
 
     `checkpoint` is KCL's, read before anything was listed. `holes` are the first positions of objects that are
     reported by themselves and have no metadata to link: what they should join is not reported a second time.
-    `expired` are the runs of days before this one whose segments were deleted on purpose, by their tombstones, and
-    `unread` those of these days whose tombstone cannot be read.
+    `expired` are the runs of days around this one whose segments were deleted on purpose, by their tombstones and in
+    order, and `unread` those of these days whose tombstone cannot be read.
     """
 
     shard_id: str
@@ -80,7 +84,7 @@ class ShardContext(NamedTuple):
     checkpoint: Position | None
     reach: SearchReach
     holes: tuple[Position, ...] = ()
-    expired: tuple[SequenceRange, ...] = ()
+    expired: tuple[ExpiredSpan, ...] = ()
     unread: tuple[Day, ...] = ()
 
     def unread_between(self, low: int | None, high: int) -> Day | None:
@@ -218,8 +222,9 @@ class _Check:
         positions = [position for position in (edge, first) if isinstance(position, Position)]
         if context.has_hole(None if before is None else before.metadata.last, first):
             return
-        if isinstance(after, Position) and any(after in run for run in context.expired):
-            self._start = self._start or "tombstone"
+        if self._is_expired_between(before, link):
+            if before is None or before.metadata.minute < self._span.first:
+                self._start = self._start or "tombstone"
             return
         unread = context.unread_between(None if before is None else before.metadata.minute, link.metadata.minute)
         if unread is not None:
@@ -244,6 +249,30 @@ class _Check:
                 f"no segment that ends at {after} was found in the days that were searched; --lookback searches more"
             )
             self._add(Code.MISSING_START, message, link, positions, unknown=True)
+
+    def _is_expired_between(self, before: ChainLink | None, link: ChainLink) -> bool:
+        """Return whether what is missing between two segments was expired, as far as it concerns the span.
+
+        Runs between the two are members of the chain, as segments are.
+        """
+        first, last = link.metadata.first, None if before is None else before.metadata.last
+        between = [run for run in self._context.expired if run.first < first and (last is None or run.first > last)]
+        members: list[_Member] = [*between, link.metadata]
+        known: list[_Member | None] = [None if before is None else before.metadata, *between]
+        return all(map(self._is_expired_joint, known, members))
+
+    def _is_expired_joint(self, before: _Member | None, member: _Member) -> bool:
+        """Return whether nothing is missing between two members, or it is the matter of the days on one side.
+
+        A member may also go back to a position within an expired run, as it may to an earlier segment's end.
+        """
+        span = self._span
+        if before is None:
+            is_elsewhere, is_next = member.minute < span.first, isinstance(member.after, ChainStart)
+        else:
+            minutes = (before.minute, member.minute)
+            is_elsewhere, is_next = max(minutes) < span.first or min(minutes) >= span.end, member.after == before.last
+        return is_elsewhere or is_next or any(member.after in run for run in self._context.expired)
 
     def _overlap(self, before: ChainLink, link: ChainLink) -> None:
         self._add(

@@ -41,6 +41,7 @@ from compaction.inventory.segments import (
     parse,
 )
 from compaction.inventory.shard_markers import ShardMarkers
+from compaction.inventory.tombstones import ExpiredSpan
 from compaction.parquet.plan import MergeGroup, RestoredLines, group_overlaps, raw_objects, spans_of, with_restored
 from compaction.shard_groups.grouping import ShardGrouping
 from compaction.shard_groups.opened import open_in_task
@@ -53,7 +54,7 @@ from minutebook.coverage.evidence import EvidenceLink, segment_link
 from minutebook.coverage.intervals import Interval
 from minutebook.format.day import Day
 from minutebook.format.payload import NumberPaths
-from minutebook.format.position import Position, SequenceRange
+from minutebook.format.position import Position
 from minutebook.store.retrying import RetryingStorage
 from minutebook.store.storage import Address
 
@@ -97,7 +98,7 @@ class GroupContext(NamedTuple):
     checkpoints: Mapping[str, Position] = {}
     links: Mapping[str, Sequence[ChainLink]] = {}
     reach: Mapping[str, SearchReach] = {}
-    expired: Mapping[str, tuple[SequenceRange, ...]] = {}
+    expired: Mapping[str, tuple[ExpiredSpan, ...]] = {}
     unread: tuple[Day, ...] = ()
 
 

@@ -312,6 +312,20 @@ VERDICTS: Final = (
         ),
     ),
     Mutation(
+        "let expired runs stand for segments of the judged day",
+        Change(
+            "compaction.audit.rules.chain:_Check._is_expired_joint",
+            "any(member.after in run for run in self._context.expired)",
+            "bool(self._context.expired)",
+        ),
+        tests=("test_expired_runs_stand_for_their_segments_on_both_sides",),
+    ),
+    Mutation(
+        "let the day before an expired one forget why it was clean",
+        Change("consumer.expire.coverage:DayProof.run_of", "coverage.proven_since(first.first, last.last)", "None"),
+        tests=("test_a_day_is_expired_in_the_run_that_expires_the_day_after_it",),
+    ),
+    Mutation(
         "hold the damaged marks of all days of a night",
         Change("compaction.basis.evidence:_markers", "problem.key.startswith(own)", "problem"),
         tests=("test_a_damaged_mark_concerns_its_day_and_the_one_before",),

@@ -48,6 +48,8 @@ def test_the_tombstone_names_the_chains_ends() -> None:
             segments=3,
             until_ms=begin_ms + MINUTE_MS,
             writer="w-1",
+            from_ms=scene.begin_ms,
+            arrival_min_ms=begin_ms,
         )
     ]
     assert found.shards[S0].proven == [(scene.begin_ms, until_ms)]
@@ -63,6 +65,22 @@ def test_a_chain_that_steps_back_over_midnight_has_two_runs() -> None:
     scene.expire(older_than="39d")
     runs = scene.tombstone(40).shards[S0].runs
     assert [(run.after, run.last) for run in runs] == [("TRIM_HORIZON", "1005:2"), ("1015:2", "1025:2")]
+
+
+@pytest.mark.parametrize(("minute", "later"), [(1360, 540), (1360, 2), (1438, 0), (1438, 540)])
+def test_a_day_is_expired_in_the_run_that_expires_the_day_after_it(minute: int, later: int) -> None:
+    """What proves its end is gone by then: the tombstone of that day says since when its runs are proven."""
+    scene = ExpireScene()
+    scene.add(41, 100), scene.add(41, minute)
+    if later:
+        scene.publish(41)
+    scene.add(40, later)
+    scene.publish(41)
+    scene.publish(40)
+    new = scene.add(30)
+    assert scene.expire()[0] == 0
+    assert scene.raw() == [new]
+    assert [run.after for run in scene.tombstone(40).shards[S0].runs] == ["1015:2"]
 
 
 def test_the_last_segment_of_a_chain_stays() -> None:

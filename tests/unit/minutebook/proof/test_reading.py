@@ -210,6 +210,39 @@ def test_an_expired_day_says_nothing_against_marks_of_the_day_before() -> None:
     assert bucket.judge(now=80).verdict.state is State.COVERED
 
 
+@pytest.mark.parametrize(
+    ("gone", "from_hour", "state"),
+    [(None, 17 - 1 / 60, "covered"), (17, 17 - 1 / 60, "unknown"), (None, None, "unknown")],
+)
+def test_an_expired_day_proves_the_end_of_the_day_before_it(
+    gone: float | None, from_hour: float | None, state: str
+) -> None:
+    """Where the last segment is there that its first one followed; its tombstone says since when."""
+    bucket = Bucket()
+    keys = {hour: bucket.segment(hour) for hour in (-3, 5, 17)}
+    run = ExpiredRun(
+        after="3:0",
+        first="4:0",
+        last="5:0",
+        segments=2,
+        until_ms=bucket.at(44),
+        writer="run-5",
+        from_ms=None if from_hour is None else bucket.at(from_hour),
+        arrival_min_ms=bucket.at(30),
+    )
+    shard = ExpiredShard(runs=[run], kept=[], proven=[(bucket.at(17 + 1 / 30), bucket.at(49))])
+    day = str(DAY.shift(1))
+    tombstone = Tombstone(
+        format=1, day=day, generation="g", segments=2, bytes=1, shards={SHARD: shard}, writer="w", written_at=""
+    )
+    bucket.put(f"{PREFIX}_expired/{day}.json", encode_tombstone(tombstone))
+    bucket.number = 5
+    bucket.segment(50)
+    if gone is not None:
+        bucket.bucket.delete(keys[17])
+    assert bucket.judge(now=80).verdict.state == state
+
+
 def test_the_digest_of_what_was_read_stays_what_it_was() -> None:
     """It names published audits: another text for the same evidence would publish every day anew.
 

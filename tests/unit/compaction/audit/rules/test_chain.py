@@ -6,10 +6,11 @@ import pytest
 from compaction.audit.rules.chain import JudgedMinutes, ShardContext, check_chain, prove_end
 from compaction.inventory.neighbours import ChainLink, SearchReach
 from compaction.inventory.shard_markers import ShardMarkers
+from compaction.inventory.tombstones import ExpiredSpan
 from minutebook.format.document import FORMAT
 from minutebook.format.markers import EndMarker
 from minutebook.format.metadata import ChainStart, SegmentMetadata
-from minutebook.format.position import Position, SequenceRange
+from minutebook.format.position import Position
 
 SHARD = "shardId-000000000000"
 LAST, BEYOND = Position(20, 1), Position(30)
@@ -109,8 +110,62 @@ def test_a_chain_that_starts_again_over_an_expired_day_is_broken() -> None:
     again = msgspec.structs.replace(
         TAIL.metadata, first=Position(31), last=Position(32), after=ChainStart("TRIM_HORIZON")
     )
-    expired = (SequenceRange(Position(1), Position(9)),)
+    expired = (ExpiredSpan(Position(1), Position(9), ChainStart("TRIM_HORIZON"), TAIL.metadata.minute - 1440),)
     context = ShardContext(SHARD, ShardMarkers(), None, EVERYTHING, expired=expired)
     minute = TAIL.metadata.minute
     result = check_chain(JudgedMinutes(minute, minute + 1), [TAIL, ChainLink("again", again)], context)
     assert [found.code for found in result.findings] == ["broken_chain", "broken_chain"]
+
+
+def segment(first: int, last: int, after: int, day: int) -> ChainLink:
+    """Return a segment of a day, counted from the judged one."""
+    metadata = msgspec.structs.replace(
+        TAIL.metadata,
+        minute=TAIL.metadata.minute + day * 1440,
+        first=Position(first),
+        last=Position(last),
+        after=Position(after),
+    )
+    return ChainLink(f"{first}", metadata)
+
+
+def run(first: int, last: int, after: int, day: int) -> ExpiredSpan:
+    """Return an expired run."""
+    return ExpiredSpan(
+        Position(first), Position(last), Position(after), TAIL.metadata.minute // 1440 * 1440 + day * 1440
+    )
+
+
+@pytest.mark.parametrize(
+    ("links", "runs", "codes"),
+    [
+        # The day after is expired, or two of them are; of those further away nothing need be known.
+        ([segment(11, 20, 10, 0), segment(31, 40, 30, 2)], [run(21, 30, 20, 1)], []),
+        ([segment(11, 20, 10, 0), segment(41, 50, 40, 3)], [run(21, 30, 20, 1), run(31, 40, 30, 2)], []),
+        ([segment(11, 20, 10, 0), segment(91, 95, 90, 9)], [run(21, 30, 20, 1)], []),
+        # The judged day's last segment is gone: what was expired does not follow what is left.
+        ([segment(11, 18, 10, 0), segment(31, 40, 30, 2)], [run(21, 30, 20, 1)], ["broken_chain"]),
+        # The judged day has no segment, and should have one, or not.
+        ([segment(5, 10, 4, -1), segment(31, 40, 30, 2)], [run(21, 30, 20, 1)], ["broken_chain"]),
+        ([segment(5, 10, 4, -1), segment(31, 40, 30, 2)], [run(11, 30, 10, 1)], []),
+        ([segment(31, 40, 30, 2)], [run(5, 10, 4, -1), run(11, 30, 10, 1)], []),
+        ([segment(31, 40, 30, 2)], [run(5, 10, 4, -1), run(12, 30, 11, 1)], ["broken_chain"]),
+        ([segment(31, 40, 30, 2)], [run(12, 30, 11, 1)], ["broken_chain"]),
+        # Arrival times stepped back over midnight, on either side.
+        ([segment(11, 15, 10, 0), segment(17, 20, 16, 0)], [run(16, 16, 15, 1), run(21, 30, 20, 1)], []),
+        ([segment(11, 15, 10, 0), segment(18, 20, 17, 0)], [run(17, 17, 16, 1)], ["broken_chain"]),
+        ([segment(11, 15, 10, 0), segment(17, 20, 16, 0)], [run(16, 16, 15, -1)], []),
+        ([segment(11, 15, 10, 0), segment(18, 20, 17, 0)], [run(17, 17, 16, -1)], ["broken_chain"]),
+        # A run of `expire` that died has left some of it.
+        ([segment(11, 20, 10, 0), segment(24, 25, 23, 1)], [run(21, 30, 20, 1)], []),
+        # The day before is expired: its own joints are not looked at again.
+        ([segment(1, 3, 0, -2), segment(11, 20, 10, 0)], [run(6, 10, 5, -1)], []),
+    ],
+)
+def test_expired_runs_stand_for_their_segments_on_both_sides(
+    links: list[ChainLink], runs: list[ExpiredSpan], codes: list[str]
+) -> None:
+    """Where one follows what is there; a segment of the judged day that is gone is gone all the same."""
+    context = ShardContext(SHARD, ShardMarkers(), None, EVERYTHING, expired=(run(1, 10, 0, -3), *runs))
+    span = JudgedMinutes(TAIL.metadata.minute // 1440 * 1440, (TAIL.metadata.minute // 1440 + 1) * 1440)
+    assert [found.code for found in check_chain(span, links, context).findings] == codes
