@@ -96,7 +96,7 @@ def check_jar_digests(jars: Sequence[Path], tested: Mapping[str, str]) -> Check:
     known = kcl_version(tuple(Path(name) for name in tested))
     if version != known:
         return Check.unknown(
-            "java",
+            "KCL",
             f"KCL {version} is not the one that this version was tested with, {known}: its jars are not compared",
             next_step=f"pip install amazon_kclpy=={known}",
         )
@@ -104,12 +104,12 @@ def check_jar_digests(jars: Sequence[Path], tested: Mapping[str, str]) -> Check:
     missing = sorted(tested.keys() - present.keys())
     if missing:
         return Check.failed(
-            "java", f"jars are missing: {some_of(missing, _NAMED)}", next_step=_REINSTALL, exit_code=2
+            "KCL", f"jars are missing: {some_of(missing, _NAMED)}", next_step=_REINSTALL, exit_code=2
         )
     changed = sorted(name for name, digest in tested.items() if present[name] != digest)
     if changed:
         return Check.failed(
-            "java",
+            "KCL",
             f"jars differ from those that KCL {known} was tested with (SHA-256): {some_of(changed, _NAMED)}",
             next_step=f"find out where they came from (KCL_MVN_REPO_SEARCH_URL, a proxy, a pip cache); {_REINSTALL}",
             exit_code=2,
@@ -117,11 +117,11 @@ def check_jar_digests(jars: Sequence[Path], tested: Mapping[str, str]) -> Check:
     added = sorted(present.keys() - tested.keys())
     if added:
         return Check.warn(
-            "java",
+            "KCL",
             f"jars that do not belong to KCL {known}: {some_of(added, _NAMED)}",
             next_step="remove them, unless you put them there",
         )
-    return Check.ok("java", f"KCL {version}, {len(present)} jars, each with its SHA-256")
+    return Check.ok("KCL", f"{version}, {len(present)} jars, each with its SHA-256")
 
 
 def _sha256(jar: Path) -> str:

@@ -5,7 +5,7 @@ Checks that depend on a failed one are not run: they are reported as unknown, ne
 """
 
 import random
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from typing import Final
 
 from botocore.exceptions import BotoCoreError
@@ -19,6 +19,8 @@ from minutebook.clock import Clock, IdSource
 from minutebook.codec.library import native_library
 from minutebook.errors import MinutebookError
 
+_Step = tuple[str, Callable[[], Check]]
+"""The subject of a check, under which its error is reported, and the check."""
 _SEVERITY: Final = (6, 2, 5, 1)
 """The order in which the exit code is chosen from several failures: what a person must decide comes first."""
 
@@ -34,7 +36,7 @@ def preflight(
     patience_seconds: float = PATIENCE_SECONDS,
 ) -> Iterator[Check]:
     """Yield each check when it is done. `whole`: include those that only doctor has the time or permissions for."""
-    yield from _group("java", [lambda: check_machine_java(environ), check_jars])
+    yield from _group("java", [("java", lambda: check_machine_java(environ)), ("KCL", check_jars)])
     if whole:
         yield check_codec()
     credentials = _run("credentials", check_credentials)
@@ -44,15 +46,17 @@ def preflight(
         yield Check.unknown("bucket", "not asked: there are no credentials")
         return
     probe = Probe(loaded, clock, rng, new_id, patience_seconds=patience_seconds)
-    yield from _group(
-        "stream", [lambda: stream.describe_stream(probe), *([lambda: stream.check_reading(probe)] if whole else [])]
-    )
+    has_stream = yield from _group("stream", _stream_checks(probe, whole=whole))
     try:
-        yield from _group("bucket", _bucket_checks(probe, whole=whole))
+        has_bucket = yield from _group("bucket", _bucket_checks(probe, whole=whole))
     finally:
         leftover = probe.clean_up()
     if leftover:
         yield leftover
+    if has_stream and has_bucket:
+        yield _run("prefix", lambda: stream.check_owner(probe))
+    else:
+        yield Check.unknown("prefix", f"not looked at: the {'bucket' if has_stream else 'stream'} failed")
     table = _run("table", lambda: stream.check_table(probe))
     yield table
     if whole and table.outcome is not CheckOutcome.FAIL:
@@ -110,29 +114,33 @@ def check_credentials() -> Check:
     return Check.ok("credentials", f"found by {credentials.method}")
 
 
-def _bucket_checks(probe: Probe, *, whole: bool) -> list[Callable[[], Check]]:
-    reached: list[Callable[[], Check]] = [
-        lambda: bucket.check_reachable(probe),
-        lambda: bucket.check_stale_clock(probe),
+def _stream_checks(probe: Probe, *, whole: bool) -> list[_Step]:
+    described: _Step = ("stream", lambda: stream.describe_stream(probe))
+    return [described, ("stream", lambda: stream.check_reading(probe))] if whole else [described]
+
+
+def _bucket_checks(probe: Probe, *, whole: bool) -> list[_Step]:
+    reached: list[_Step] = [
+        ("bucket", lambda: bucket.check_reachable(probe)),
+        ("clock", lambda: bucket.check_stale_clock(probe)),
     ]
     if not whole:
-        return [*reached, lambda: bucket.check_listing(probe), lambda: stream.check_owner(probe)]
+        return [*reached, ("bucket", lambda: bucket.check_listing(probe))]
     return [
         *reached,
-        lambda: bucket.check_requests(probe),
-        lambda: conditional_put.check_one_winner(probe, keys=8, writers=16),
-        lambda: conditional_put.check_delete_then_put(probe),
-        lambda: stream.check_owner(probe),
-        lambda: bucket.check_lifecycle(probe),
-        lambda: bucket.check_replication(probe),
-        lambda: bucket.check_versioning(probe),
+        ("bucket", lambda: bucket.check_requests(probe)),
+        ("If-None-Match", lambda: conditional_put.check_one_winner(probe, keys=8, writers=16)),
+        ("If-None-Match", lambda: conditional_put.check_delete_then_put(probe)),
+        ("lifecycle", lambda: bucket.check_lifecycle(probe)),
+        ("replication", lambda: bucket.check_replication(probe)),
+        ("versioning", lambda: bucket.check_versioning(probe)),
     ]
 
 
-def _group(name: str, steps: list[Callable[[], Check]]) -> Iterator[Check]:
-    """Run the checks of one subject in order; after a failure, report the rest as not run."""
-    for number, step in enumerate(steps):
-        check = _run(name, step)
+def _group(name: str, steps: Sequence[_Step]) -> Generator[Check, None, bool]:
+    """Run the checks of one service in order; after a failure, report the rest as not run. Return whether all ran."""
+    for number, (subject, step) in enumerate(steps):
+        check = _run(subject, step)
         yield check
         if check.outcome is CheckOutcome.FAIL:
             rest = len(steps) - number - 1
@@ -140,10 +148,12 @@ def _group(name: str, steps: list[Callable[[], Check]]) -> Iterator[Check]:
                 yield Check.unknown(
                     name, f"{rest} more check{'s' if rest > 1 else ''} not run: they build on this one"
                 )
-            return
+            return False
+    return True
 
 
 def _run(name: str, step: Callable[[], Check]) -> Check:
+    """Run a check; an error of the service that it asks is a failure under its own subject."""
     try:
         return step()
     except MinutebookError as exc:

@@ -90,7 +90,8 @@ def test_all_is_well(prepare: Prepare, bucket: str, s3_client: "S3Client") -> No
     left = [check for check in checks if check.outcome is not CheckOutcome.OK]
     assert [(check.name, check.outcome) for check in left] == [("table actions", CheckOutcome.UNKNOWN)]
     assert "CreateTable and UpdateTable cannot be tried" in left[0].sentence
-    assert {check.name for check in checks} >= {"java", "credentials", "stream", "bucket", "clock", "If-None-Match"}
+    services = {"java", "KCL", "credentials", "stream", "bucket", "clock", "If-None-Match", "prefix", "lifecycle"}
+    assert {check.name for check in checks} >= services
     assert "Contents" not in s3_client.list_objects_v2(Bucket=bucket)
 
 
@@ -111,6 +112,18 @@ def test_missing_stream(prepare: Prepare, bucket: str) -> None:
     assert check.next_step == "create it, or correct streamName and regionName"
 
 
+def test_a_missing_stream_is_no_fault_of_the_bucket(prepare: Prepare, bucket: str) -> None:
+    """Also beside an archive, which is compared with the stream: the bucket's own checks run, and none of them fails."""
+    loaded, clock = prepare(bucket=bucket), SystemClock()
+    settle_start(loaded.settings, stream_of(loaded.settings, clock), clock)
+    checks = run(prepare(bucket=bucket, stream_name="no-such-stream"), whole=True)
+
+    assert [check.name for check in failures(checks)] == ["stream"]
+    outcomes = {check.name: check.outcome for check in checks}
+    assert outcomes["prefix"] is CheckOutcome.UNKNOWN
+    assert {outcomes[name] for name in ("bucket", "lifecycle", "replication", "versioning")} == {CheckOutcome.OK}
+
+
 def test_prefix_of_another_stream(prepare: Prepare, bucket: str, s3_store: Any) -> None:  # noqa: ANN401 - S3Store
     """A prefix that belongs to another stream is refused for safety: 6."""
     record = (
@@ -120,7 +133,7 @@ def test_prefix_of_another_stream(prepare: Prepare, bucket: str, s3_store: Any) 
     assert s3_store.put_if_absent("a/_application.json", record, {}, "application/json") is PutOutcome.CREATED
 
     check = the_failure(prepare(bucket=bucket))
-    assert check.exit_code == 6
+    assert (check.name, check.exit_code) == ("prefix", 6)
     assert "stream/other" in check.sentence
 
 
@@ -276,10 +289,11 @@ def test_a_service_that_is_away(prepare: Prepare, bucket: str, unused_endpoint: 
 
 def test_nothing_is_asked_after_a_failure(prepare: Prepare) -> None:
     """What builds on a failed check is unknown, not fine."""
-    checks = [check for check in run(prepare(bucket="no-such-bucket")) if check.name == "bucket"]
+    checks = [check for check in run(prepare(bucket="no-such-bucket")) if check.name in {"bucket", "prefix"}]
 
-    assert [check.outcome for check in checks] == [CheckOutcome.FAIL, CheckOutcome.UNKNOWN]
-    assert "3 more checks not run" in checks[-1].sentence
+    assert [check.outcome for check in checks] == [CheckOutcome.FAIL, CheckOutcome.UNKNOWN, CheckOutcome.UNKNOWN]
+    assert "2 more checks not run" in checks[1].sentence
+    assert checks[-1].sentence == "not looked at: the bucket failed"
 
 
 def write_file(folder: Path, loaded: LoadedSettings) -> Path:

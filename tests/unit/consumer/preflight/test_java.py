@@ -85,7 +85,7 @@ def write(tmp_path: Path) -> Callable[..., list[Path]]:
 def test_the_installed_jars_are_the_tested_ones() -> None:
     """Each of them, by its SHA-256."""
     check = check_jar_digests(find_jars(), known_digests())
-    assert (check.outcome, check.sentence) == (CheckOutcome.OK, "KCL 3.1.3, 79 jars, each with its SHA-256")
+    assert (check.outcome, check.sentence) == (CheckOutcome.OK, "3.1.3, 79 jars, each with its SHA-256")
 
 
 def test_jars_that_fit_are_fine(write: Callable[..., list[Path]]) -> None:
