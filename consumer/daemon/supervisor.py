@@ -38,7 +38,7 @@ class DaemonPlan:
         names none.
     on_out_of_memory: called from another thread when the daemon logs that its heap is full.
     readers: finds shards without a reader while the daemon runs.
-    log_level: the lowest level of the processors' lines that are passed on.
+    log_level: the lowest level of the daemon's and the processors' lines that are passed on.
     leaving: hands the leases over at a stop, unless a processor failed.
     forks: the fork server to start; None: the daemon starts each processor itself.
     """
@@ -279,9 +279,9 @@ class Supervisor:
         return log_lines.of_processor(line, self._plan.log_level, self._clock.now_ms())
 
     def _read_output(self, line: bytes) -> bytes:
-        """Take a line of the daemon's own log; return it in the schema of ours."""
+        """Take a line of the daemon's own log; return it for our log, or nothing if it is below the log's level."""
         self._act_on(line)
-        return log_lines.of_daemon(line, self._clock.now_ms())
+        return log_lines.of_daemon(line, self._plan.log_level, self._clock.now_ms())
 
     def _act_on(self, line: bytes) -> None:
         """Act on a line of the daemon's own log; kill the daemon before it delivers the batch after a skipped one."""

@@ -4,6 +4,9 @@ The supervisor and the processors log in it. The supervisor converts all other l
 
     KCL's, by logback's JsonEncoder ... event `kcl`: the message formatted, the exception as `error` and `stack`
     any other output .................. event `printed`: the JVM's own lines, a library's, a traceback
+
+KCL's info is our debug: a first start writes some seventy such lines, and none tells an operator what to do. What of
+them an operator may want to know, the supervisor reads before they are converted, and logs itself (`first_start`).
 """
 
 import datetime as dt
@@ -15,9 +18,7 @@ import msgspec
 
 KCL: Final = "kcl"
 PRINTED: Final = "printed"
-_NOISE: Final = frozenset({("INFO", "software.amazon.kinesis.coordinator.Scheduler", "{}")})
-"""Every 30 s the scheduler logs its shards and that it sleeps; its logger's other lines matter."""
-_LEVELS: Final = {"TRACE": "debug", "DEBUG": "debug", "WARN": "warning"}
+_LEVELS: Final = {"TRACE": "debug", "DEBUG": "debug", "INFO": "debug", "WARN": "warning"}
 _NUMBERS: Final = logging.getLevelNamesMapping()
 
 
@@ -65,18 +66,19 @@ def of_processor(line: bytes, level: str, now_ms: int) -> bytes:
     return line if _rank(ours.level) >= _rank(level) else b""
 
 
-def of_daemon(line: bytes, now_ms: int) -> bytes:
-    """Return a line of the daemon's stdout in the schema; b"" for KCL's periodic lines."""
+def of_daemon(line: bytes, level: str, now_ms: int) -> bytes:
+    """Return a line of the daemon's stdout in the schema; b"" if it is KCL's and below the log's level."""
     try:
         kcl = _KCL_DECODER.decode(line)
         timestamp = iso(kcl.timestamp)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, ValueError, OverflowError):
         return _printed(line, "info", now_ms)
-    if (kcl.level, kcl.loggerName, kcl.message) in _NOISE:
+    our_level = _LEVELS.get(kcl.level, kcl.level.lower())
+    if _rank(our_level) < _rank(level):
         return b""
     entry: dict[str, object] = {
         "timestamp": timestamp,
-        "level": _LEVELS.get(kcl.level, kcl.level.lower()),
+        "level": our_level,
         "event": KCL,
         "logger": kcl.loggerName,
         "message": format_message(kcl.message, kcl.arguments),

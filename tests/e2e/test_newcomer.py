@@ -33,6 +33,7 @@ from minutebook.format.minute import MINUTE_MS
 from tests.e2e.harness import PREFIX, Application
 from tests.e2e.worker import Worker
 from tests.fakes.denying_dynamodb import deny
+from tests.witness.events import Event
 from tests.witness.policies import Names, kcl_requests
 from tests.witness.readback import assert_exactly_once
 from tests.witness.requests import Heard
@@ -56,6 +57,8 @@ _FRAMES: Final = """
 """
 _SECONDS: Final = 300
 _FIRST: Final = 30
+_LOG_LINES: Final = 30
+"""More than the supervisor and one processor log from the start of an application to its end."""
 
 
 class Journey(NamedTuple):
@@ -69,6 +72,8 @@ class Journey(NamedTuple):
     folder: Path
     asked: Heard
     """By `consume`, of DynamoDB and Kinesis: the processors' requests to Kinesis are not among them."""
+    log: Sequence[Event]
+    """The lines of `consume`: those of the daemon on stdout, then the others."""
 
 
 def _run(
@@ -194,10 +199,11 @@ def journey(embedded_aws: "EmbeddedAws", tmp_path_factory: pytest.TempPathFactor
         consumer.events.wait("segment_committed", since=mark)
         consumer.terminate()
         code = consumer.wait()
+    log = [*map(json.loads, (folder / "consume.log").read_text().splitlines()), *map(json.loads, consumer.events.lines)]
     run(*_typed("compact", *options))
     run(*_typed("audit", *options), "--json")
     top_level = {path.name for path in packages.iterdir()}
-    return Journey(top_level, answers, code, app, environment, folder, asked)
+    return Journey(top_level, answers, code, app, environment, folder, asked, log)
 
 
 def test_what_is_installed(journey: Journey) -> None:
@@ -225,6 +231,15 @@ def test_the_consumer_archives_each_record_once_and_stops_in_order(journey: Jour
     """By the witness of the tests, which reads the archive itself."""
     assert journey.consume_code == 0
     assert_exactly_once(compare(journey.app.segments(), journey.app.producer.fingerprints()))
+
+
+def test_a_first_start_logs_what_a_person_can_use(journey: Journey) -> None:
+    """None of KCL's seventy lines of info, but warnings; what it waits for is read in lines that are not shown."""
+    ours = [line for line in journey.log if line["event"] not in {"kcl", "printed", "segment_committed"}]
+    assert {line["level"] for line in journey.log if line["event"] == "kcl"} <= {"warning", "error"}
+    assert {"first_start", "shard_opened", "supervisor_stopped"} <= {line["event"] for line in ours}
+    assert sum(line["event"] == "first_start" for line in ours) > 1
+    assert len(ours) < _LOG_LINES
 
 
 def test_the_daemon_asks_for_what_was_recorded(journey: Journey) -> None:

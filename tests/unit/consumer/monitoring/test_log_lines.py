@@ -16,7 +16,7 @@ _SAID = [line for path in sorted(_LINES.glob("*.json*")) for line in path.read_b
 
 
 def _daemon(line: bytes) -> dict[str, Any]:
-    entry = json.loads(of_daemon(line, START_MS))
+    entry = json.loads(of_daemon(line, "debug", START_MS))
     assert isinstance(entry, dict)
     return entry
 
@@ -28,7 +28,7 @@ def test_each_line_that_kcl_was_seen_to_write_has_the_schema(number: int) -> Non
     entry = _daemon(_SAID[number])
     assert (entry["event"], entry["logger"]) == ("kcl", raw["loggerName"])
     assert entry["timestamp"].endswith("Z")
-    assert entry["level"] in {"info", "warning", "error"}
+    assert entry["level"] == {"INFO": "debug", "WARN": "warning", "ERROR": "error"}[raw["level"]]
     assert all(argument in entry["message"] for argument in raw.get("arguments", [])[: raw["message"].count("{}")])
     assert ("error" in entry) == ("stack" in entry) == (raw.get("throwable") is not None)
 
@@ -70,35 +70,37 @@ _ENDLESS = b'"cause":{"className":"a",' * 5000 + b'"cause":null' + b"}" * 5000
 )
 def test_no_line_ends_the_reading(line: bytes) -> None:
     """Who reads the daemon's log hears of skipped batches by it."""
-    assert json.loads(of_daemon(line, START_MS))["event"] == "printed"
+    assert json.loads(of_daemon(line, "debug", START_MS))["event"] == "printed"
     assert read_kcl_line(line) is None
     assert read_kcl_error(line) is None
 
 
-def test_what_kcl_repeats_all_the_time_is_left_out() -> None:
-    """Which shards are assigned, twice a minute; a warning of the same logger is not."""
-    noise = {
-        "timestamp": START_MS,
-        "level": "INFO",
-        "loggerName": "software.amazon.kinesis.coordinator.Scheduler",
-        "message": "{}",
-        "arguments": ["Sleeping ..."],
-    }
-    assert of_daemon(json.dumps(noise).encode(), START_MS) == b""
-    assert of_daemon(json.dumps({**noise, "level": "WARN"}).encode(), START_MS)
-    assert _daemon(json.dumps({**noise, "message": "Initialization complete."}).encode())["level"] == "info"
+@pytest.mark.parametrize(
+    ("level", "passes"), [("debug", {"INFO", "WARN", "ERROR"}), ("info", {"WARN", "ERROR"}), ("error", {"ERROR"})]
+)
+def test_the_level_decides_which_of_kcls_lines_are_passed_on(level: str, passes: set[str]) -> None:
+    """KCL's info is our debug: warnings and errors are all that a life of the daemon shows at level info."""
+    passed = [json.loads(line)["level"] for line in _SAID if of_daemon(line, level, START_MS)]
+    assert passed == [json.loads(line)["level"] for line in _SAID if json.loads(line)["level"] in passes]
+
+
+def test_lines_that_the_supervisor_acts_on_are_not_left_out_of_its_reading() -> None:
+    """A skipped batch and a denied permission are warnings or errors: each is shown at level info as well."""
+    acted_on = [line for line in _SAID if read_kcl_line(line) or read_kcl_error(line)]
+    assert acted_on
+    assert all(of_daemon(line, "info", START_MS) for line in acted_on)
 
 
 @pytest.mark.parametrize("line", [b"Terminating due to memory\n", b'{"event": 7}\n', b"{half", b'"\xff"\n', b"[1]\n"])
 def test_what_else_is_printed_gets_the_schema(line: bytes) -> None:
-    """On stderr as a warning: our own code prints nothing there."""
+    """At any log level; on stderr as a warning: our own code prints nothing there."""
     for entry, level in (
-        (json.loads(of_daemon(line, START_MS)), "info"),
+        (json.loads(of_daemon(line, "error", START_MS)), "info"),
         (json.loads(of_processor(line, "error", START_MS)), "warning"),
     ):
         said = line.decode(errors="replace").rstrip()
         assert entry == {"timestamp": "2026-11-21T10:16:00.000Z", "level": level, "event": "printed", "message": said}
-    assert of_daemon(b"\r\n", START_MS) == b""
+    assert of_daemon(b"\r\n", "debug", START_MS) == b""
 
 
 @pytest.mark.parametrize(
