@@ -125,8 +125,9 @@ def _end_ms(segments: list[StoredSegment]) -> int:
 
 
 def _minutebook(console: Console, words: list[str], environment: Mapping[str, str]) -> int:
-    """Run a command of the front door; its verdict is its exit code."""
-    done = run_minutebook(words, environment, _JOB_SECONDS)
+    """Run a command of the front door, as wide as our console; its verdict is its exit code."""
+    width = {"COLUMNS": str(console.width)} if console.is_terminal else {}
+    done = run_minutebook(words, {**environment, **width}, _JOB_SECONDS)
     console.print(done.stdout.rstrip(), markup=False, highlight=False, soft_wrap=True)
     if done.returncode not in {0, 3, 4}:
         raise MinutebookError(f"minutebook {words[0]} ended with {done.returncode}:\n{done.stderr[-2000:]}")

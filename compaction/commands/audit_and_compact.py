@@ -275,7 +275,7 @@ def _show_plan(run: DaysRun, day: Day, plan: dry_run.DryRun, _seconds: float) ->
     if not run.many and run.as_json:
         sys.stdout.write(printable_json(msgspec.json.encode(plan).decode()) + "\n")
     elif not run.many:
-        TerminalConsole().print(f"{day}: {plan.sentence}", soft_wrap=True)
+        TerminalConsole().print(f"{day}: {plan.sentence}")
     return row_of_plan(plan)
 
 
@@ -356,17 +356,16 @@ def _checkpoints(settings: JobSettings) -> Checkpoints:
 def _show_outcome(done: rewrite.Compacted, folder: DayFolder, out: StorePrefix) -> None:
     console = TerminalConsole()
     if done.manifest is None:
-        console.print(f"{folder.name} is not published: {done.reason}", soft_wrap=True)
+        console.print(f"{folder.name} is not published: {done.reason}")
         return
     words = {"published": "published", "already": "was published before; nothing to do", "held": "is not published"}
     console.print(
         f"{folder.name} {words[done.state]}: {done.manifest.rows:,} rows, {len(done.manifest.files)} file(s), "
         f"verdict {done.verdict}",
-        soft_wrap=True,
     )
     address = open_storage(out.address).uri(folder.generation(done.manifest.generation))
-    console.print(address, soft_wrap=True)
+    console.print(address)
     if done.table is not None:
         states = {"committed": "committed", "already": "was there before; nothing to do"}
         state = states.get(done.table.state, f"HELD, the day is not in it: {done.conflicts}")
-        console.print(f"table {done.table.table}: {state}", soft_wrap=True)
+        console.print(f"table {done.table.table}: {state}")

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 import structlog
-from rich.table import Table
 
 from consumer.expire.apply import DayDeleter, delete_all
 from consumer.expire.coverage import DayProver
@@ -35,7 +34,7 @@ from minutebook.store.places import StorePrefix, open_storage, parse_place
 from minutebook.store.retrying import RetryingStorage, RetryingStore
 from minutebook.store.s3_storage import S3Storage
 from minutebook.store.tombstones import read_tombstone
-from minutebook.terminal import TerminalConsole
+from minutebook.terminal import Table, TerminalConsole
 
 MARGIN_MS: Final = 86_400_000
 """How much older than the stream's retention a record must be: more than a buffer's age and the clocks' error."""
@@ -144,9 +143,7 @@ def expire_days(archive: Archive, older_than_ms: int, console: TerminalConsole, 
     """Plan the days, newest first, and expire them at `rate` objects a second; None: only print the plan."""
     record = archive_record(archive)
     cutoff = newest_day(archive, older_than_ms)
-    table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
-    for heading in ("day", "objects", "delete", "stay", "because"):
-        table.add_column(heading, overflow="fold")
+    table = Table("day", "objects", "delete", "stay", numbers=("objects", "delete", "stay"))
     refused = False
     log = structlog.get_logger()
     for plan in plans(archive, cutoff):
@@ -158,8 +155,9 @@ def expire_days(archive: Archive, older_than_ms: int, console: TerminalConsole, 
             log.warning("day_refused", day=str(plan.day), next_step=reason)
         because = reason or ("resumes" if plan.tombstone else "published, clean")
         stay = len(plan.segments) - len(plan.deletions)
-        table.add_row(str(plan.day), str(len(plan.segments)), str(len(plan.deletions)), str(stay), because)
-    if table.rows:
+        numbers = (f"{number:,}" for number in (len(plan.segments), len(plan.deletions), stay))
+        table.add(str(plan.day), *numbers, beside=[because])
+    if len(table):
         console.print(table)
     else:
         console.print(f"no day up to {cutoff} has anything to delete")

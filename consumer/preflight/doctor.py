@@ -7,15 +7,13 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Final
 
-from rich.console import Group
-from rich.table import Table
 from rich.text import Text
 
 from consumer.preflight.check import Check, CheckOutcome
 from consumer.preflight.preflight import failed_checks_code, preflight
 from consumer.settings.settings import load_with_kcl
 from minutebook.clock import SystemClock, new_id, new_random
-from minutebook.terminal import TerminalConsole, styled
+from minutebook.terminal import Table, TerminalConsole, styled
 
 _MARKS: Final = {
     CheckOutcome.OK: Text("ok", "green"),
@@ -44,13 +42,10 @@ def _print_table(results: Iterator[Check]) -> list[Check]:
     console = TerminalConsole()
     with console.status("asking Java, Kinesis, S3 and DynamoDB ..."):
         checks = list(results)
-    table = Table(box=None, padding=(0, 2, 0, 0), show_header=False)
-    table.add_column(no_wrap=True)
-    table.add_column(no_wrap=True)
-    table.add_column(overflow="fold")
+    table = Table("", "")
     for check in checks:
         step = [styled(f"→ {check.next_step}", "dim")] if check.next_step else []
-        table.add_row(_MARKS[check.outcome], check.name, Group(check.sentence, *step))
+        table.add(_MARKS[check.outcome], check.name, beside=[check.sentence, *step])
     console.print(table)
     counts = {outcome: sum(check.outcome is outcome for check in checks) for outcome in CheckOutcome}
     console.print(", ".join(f"{count} {outcome}" for outcome, count in counts.items() if count))

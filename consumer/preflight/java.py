@@ -103,9 +103,7 @@ def check_jar_digests(jars: Sequence[Path], tested: Mapping[str, str]) -> Check:
     present = {jar.name: _sha256(jar) for jar in jars}
     missing = sorted(tested.keys() - present.keys())
     if missing:
-        return Check.failed(
-            "KCL", f"jars are missing: {some_of(missing, _NAMED)}", next_step=_REINSTALL, exit_code=2
-        )
+        return Check.failed("KCL", f"jars are missing: {some_of(missing, _NAMED)}", next_step=_REINSTALL, exit_code=2)
     changed = sorted(name for name, digest in tested.items() if present[name] != digest)
     if changed:
         return Check.failed(

@@ -3,9 +3,6 @@
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Final, NamedTuple
 
-from rich.console import Group
-from rich.table import Table
-
 from consumer.archived.application import kcl_start
 from consumer.archived.chain_ends import AHEAD_MINUTES, find_ends
 from consumer.archived.shard_markers import read_archived_shards
@@ -25,7 +22,7 @@ from minutebook.owner import check_application, check_stream, read_application
 from minutebook.retry import Backoff
 from minutebook.store.retrying import RetryingStore
 from minutebook.store.s3 import S3Store
-from minutebook.terminal import TerminalConsole, styled
+from minutebook.terminal import Table, TerminalConsole, styled
 
 _MARGIN_SECONDS: Final = 1
 _EMPTY: Final = LeaseRows({})
@@ -188,11 +185,9 @@ def _gather(loaded: LoadedSettings, clock: Clock, as_of_ms: int | None) -> Resto
 
 
 def _print_plan(console: TerminalConsole, plan: Sequence[PlannedRow]) -> None:
-    table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
-    for heading in ("shard", "row", "checkpoint now", "checkpoint", "because"):
-        table.add_column(heading, overflow="fold")
+    table = Table("shard", "row", "checkpoint now", "checkpoint")
     for row in plan:
-        because = Group(row.reason, *(styled(f"! {warning}", "yellow") for warning in row.warnings))
+        because = [styled(row.reason), *(styled(f"! {warning}", "yellow") for warning in row.warnings)]
         now = "-" if row.seen is None else str(row.seen.checkpoint)
-        table.add_row(row.lease.shard_id, row.action.value, now, str(row.lease.checkpoint), because)
+        table.add(row.lease.shard_id, row.action.value, now, str(row.lease.checkpoint), beside=because)
     console.print(table)

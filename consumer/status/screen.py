@@ -1,19 +1,19 @@
 """Render a status report for a terminal."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 from rich.console import ConsoleOptions, Group, RenderableType, RenderResult
-from rich.padding import Padding
-from rich.table import Table
 from rich.text import Text
 
 from consumer.status.coverage import ProvenTime
 from consumer.status.report import ShardStatus, StatusReport
-from minutebook.terminal import styled
+from minutebook.terminal import Table, shortened, styled
 
-_DIGITS = 8
+_HEADINGS = ("shard", "state", "archived to", "proven to", "behind")
+_LEASE_HEADINGS = ("lease", "checkpoint", "end")
 _WIDE = 132
-"""Columns that the whole table takes with short remarks."""
+"""Columns of a terminal from which on the positions of a row have room for a dozen digits each."""
+_POSITION_CELLS = 16
 _MOST_GAPS = 5
 _LEASE_STYLES = {"held": "green", "expired": "bold red", "missing": "yellow", "free": "yellow"}
 _LATE_SECONDS = 180
@@ -21,7 +21,7 @@ _LATE_SECONDS = 180
 
 
 def render(report: StatusReport) -> RenderableType:
-    """Return the problems, then the coverage, then the shards; positions are cut to their last digits."""
+    """Return the problems, then the coverage, then the shards; `--json` has what is shortened here."""
     parts: list[RenderableType] = [
         styled(f"{report.application}: {report.stream} -> s3://{report.bucket}/{report.prefix}", "bold")
     ]
@@ -37,40 +37,41 @@ def render(report: StatusReport) -> RenderableType:
 
 
 class _Shards:
-    """The shards as a table if the terminal is wide enough, else a row and a line of details for each."""
+    """The shards; leases have columns of their own if the terminal is wide enough, else a line below the row."""
 
     def __init__(self, shards: list[ShardStatus], proven: Mapping[str, str | None]) -> None:
         self._shards = shards
         self._proven = proven
 
     def __rich_console__(self, _console: object, options: ConsoleOptions) -> RenderResult:
-        if options.max_width >= _WIDE:
-            yield _table(self._shards, self._proven)
-        else:
-            yield from _rows(self._shards, self._proven)
+        yield _table(self._shards, self._proven, is_wide=options.max_width >= _WIDE)
 
 
-def _rows(shards: list[ShardStatus], proven: Mapping[str, str | None]) -> Iterator[RenderableType]:
-    """Yield the shards in 80 columns: the most wanted values in a row, the rest indented below it."""
-    yield styled(_row("shard", "state", "archived to", "proven to", "behind"), "bold")
+def _table(shards: list[ShardStatus], proven: Mapping[str, str | None], *, is_wide: bool) -> Table:
+    table = Table(*_HEADINGS[:2], *(_LEASE_HEADINGS if is_wide else ()), *_HEADINGS[2:])
+    positions = {text for shard in shards for text in (shard.checkpoint, shard.tail) if text}
+    short = shortened(positions, _POSITION_CELLS)
     for shard in shards:
-        cells = (shard.shard, shard.state, _clock(shard.tail_minute or "-"), _clock(proven.get(shard.shard) or "-"))
-        yield styled(_row(*cells, "")) + _behind(shard)
-        yield Padding(_details(shard), (0, 0, 0, 2))
-
-
-def _row(shard: str, state: str, archived: str, proven: str, behind: str) -> str:
-    return f"{shard:<20}  {state:<8}  {archived:<16}  {proven:<16}  {behind}"
-
-
-def _details(shard: ShardStatus) -> Group:
-    age = "" if shard.lease_age_seconds is None else f" (renewed within {shard.lease_age_seconds:g} s)"
-    owner = f" by {shard.owner}{age}" if shard.owner else ""
-    text = styled("lease ", "dim") + styled(shard.lease, _LEASE_STYLES.get(shard.lease, "dim"))
-    details = [f"checkpoint {short(shard.checkpoint)}", f"end {short(shard.tail)}", *_family(shard)]
-    text += styled(f"{owner}; {', '.join(details)}", "dim")
-    remarks = [styled(f"! {gap}", "bold red") for gap in shard.gaps] + [styled(f"! {note}") for note in shard.notes]
-    return Group(text, *remarks)
+        lease = styled(shard.lease, _LEASE_STYLES.get(shard.lease, "dim"))
+        ends = [shard.checkpoint or "-", shard.tail or "-"]
+        owner, family = _owner(shard), _family(shard)
+        if is_wide:
+            line = styled(", ".join([*owner, *family]), "dim")
+        else:
+            told = [f"{name} {short.get(end, end)}" for name, end in zip(("checkpoint", "end"), ends, strict=True)]
+            line = styled("lease ", "dim") + lease
+            line += styled("".join([*(f" {text}" for text in owner), "; ", ", ".join([*told, *family])]), "dim")
+        times = _clock(shard.tail_minute or "-"), _clock(proven.get(shard.shard) or "-")
+        of_lease: list[str | Text] = [lease, *ends] if is_wide else []
+        table.add(
+            shard.shard,
+            shard.state,
+            *of_lease,
+            *times,
+            _behind(shard),
+            beside=[*([line] if line else []), *_remarks(shard)],
+        )
+    return table
 
 
 def _proven(coverage: ProvenTime) -> Group:
@@ -95,32 +96,6 @@ def _clock(time: str) -> str:
     return time[:16].replace("T", " ")
 
 
-def _table(shards: list[ShardStatus], proven: Mapping[str, str | None]) -> Table:
-    table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
-    for heading in ("shard", "state", "lease", "checkpoint", "archived to", "proven to", "behind", "remarks"):
-        table.add_column(heading, overflow="fold")
-    for shard in shards:
-        table.add_row(
-            shard.shard,
-            Group(shard.state, *_family(shard)),
-            _lease(shard),
-            short(shard.checkpoint),
-            _tail(shard),
-            _clock(proven.get(shard.shard) or "-"),
-            _behind(shard),
-            _remarks(shard),
-        )
-    return table
-
-
-def short(position: str | None) -> str:
-    """Return the last digits of a position; sentinels stay as they are."""
-    if position is None:
-        return "-"
-    sequence, colon, sub = position.partition(":")
-    return f"…{sequence[-_DIGITS:]}:{sub}" if colon and len(sequence) > _DIGITS else position
-
-
 def _family(shard: ShardStatus) -> list[str]:
     return [f"from {_number(name)}" for name in shard.parents] + [f"to {_number(name)}" for name in shard.children]
 
@@ -129,17 +104,9 @@ def _number(shard_id: str) -> str:
     return shard_id.removeprefix("shardId-").lstrip("0") or "0"
 
 
-def _lease(shard: ShardStatus) -> Group:
-    lines = [styled(shard.lease, _LEASE_STYLES.get(shard.lease, ""))]
-    if shard.owner:
-        age = "" if shard.lease_age_seconds is None else f", renewed within {shard.lease_age_seconds:g} s"
-        lines.append(styled(f"{shard.owner}{age}", "dim"))
-    return Group(*lines)
-
-
-def _tail(shard: ShardStatus) -> Group:
-    lines = [shard.tail_minute, short(shard.tail)] if shard.tail else ["-"]
-    return Group(*filter(None, lines))
+def _owner(shard: ShardStatus) -> list[str]:
+    age = "" if shard.lease_age_seconds is None else f" (renewed within {shard.lease_age_seconds:g} s)"
+    return [f"by {shard.owner}{age}"] if shard.owner else []
 
 
 def _behind(shard: ShardStatus) -> Text:
@@ -150,6 +117,5 @@ def _behind(shard: ShardStatus) -> Text:
     return styled(f"{shard.behind_seconds:g} s", "bold red" if shard.behind_seconds > _LATE_SECONDS else "")
 
 
-def _remarks(shard: ShardStatus) -> Group:
-    lines = [styled(gap, "bold red") for gap in shard.gaps] + [styled(note) for note in shard.notes]
-    return Group(*lines or [styled("-")])
+def _remarks(shard: ShardStatus) -> list[Text]:
+    return [styled(f"! {gap}", "bold red") for gap in shard.gaps] + [styled(f"! {note}") for note in shard.notes]

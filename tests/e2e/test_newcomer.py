@@ -199,7 +199,10 @@ def journey(embedded_aws: "EmbeddedAws", tmp_path_factory: pytest.TempPathFactor
         consumer.events.wait("segment_committed", since=mark)
         consumer.terminate()
         code = consumer.wait()
-    log = [*map(json.loads, (folder / "consume.log").read_text().splitlines()), *map(json.loads, consumer.events.lines)]
+    log = [
+        *map(json.loads, (folder / "consume.log").read_text().splitlines()),
+        *map(json.loads, consumer.events.lines),
+    ]
     run(*_typed("compact", *options))
     run(*_typed("audit", *options), "--json")
     top_level = {path.name for path in packages.iterdir()}

@@ -179,7 +179,7 @@ def _show(report: VacuumReport, *, as_json: bool) -> None:
         return
     console = TerminalConsole()
     for line in _lines(report):
-        console.print(line, soft_wrap=True)
+        console.print(line)
 
 
 def _lines(report: VacuumReport) -> Sequence[str]:

@@ -24,12 +24,13 @@ from compaction.verdict.exit_code import DayEnd, FailOn, exit_code, was_read
 from minutebook.errors import CatalogRefused, MinutebookError
 from minutebook.format.day import Day
 from minutebook.published.verdict import CLEAN, Verdict
-from minutebook.terminal import TerminalConsole
+from minutebook.terminal import Table, TerminalConsole
 from minutebook.wording import printable_json
 
 T = TypeVar("T")
 FORMAT: Final = 1
 _DAYS: Final = "days"
+_NUMBERS: Final = ("rows", "files", "seconds")
 State = Literal[
     "published",
     "already",
@@ -280,27 +281,21 @@ def _show(summary: RunSummary, as_json: bool) -> None:  # noqa: FBT001 - a priva
     if as_json:
         sys.stdout.write(printable_json(msgspec.json.encode(summary).decode()) + "\n")
         return
-    if summary.older is not msgspec.UNSET:
-        head: tuple[str, ...] = ("day", "pointer", "done", "table", "rows", "files", "seconds", "reason")
-        lines = [head, *map(_cells_of_due, summary.days)]
-    else:
-        lines = [("day", "state", "verdict", "rows", "files", "seconds", "reason"), *map(_cells, summary.days)]
-    texts = len(lines[0]) - 4
-    widths = [max(map(len, column)) for column in list(zip(*lines, strict=True))[:-1]]
+    is_due = summary.older is not msgspec.UNSET
+    table = Table(
+        "day", *(("pointer", "done", "table") if is_due else ("state", "verdict")), *_NUMBERS, numbers=_NUMBERS
+    )
+    for row in summary.days:
+        reason = "; next step: ".join(filter(None, (row.reason, row.next_step)))
+        cells = _cells_of_due(row) if is_due else (row.state, row.verdict or "")
+        numbers = _number(row.rows), _number(row.files), f"{row.seconds:.1f}"
+        table.add(row.day, *cells, *numbers, beside=[reason] if reason else [])
     console = TerminalConsole()
-    for *cells, reason in lines:
-        left = [cell.ljust(width) for cell, width in zip(cells[:texts], widths[:texts], strict=True)]
-        right = [cell.rjust(width) for cell, width in zip(cells[texts:], widths[texts:], strict=True)]
-        # A reason may name keys, which are no markup, and be longer than a line of the terminal.
-        console.print("  ".join([*left, *right, reason]).rstrip(), soft_wrap=True)
+    console.print(table)
     if summary.older:
-        console.print(summary.older, soft_wrap=True)
+        console.print(summary.older)
     if any(row.state == "stopped" for row in summary.days):
         console.print("stopped: run the command again, it finishes what is left")
-
-
-def _cells(row: DayRow) -> tuple[str, ...]:
-    return (row.day, row.state, row.verdict or "", *_numbers_and_reason(row))
 
 
 def _cells_of_due(row: DayRow) -> tuple[str, ...]:
@@ -308,12 +303,7 @@ def _cells_of_due(row: DayRow) -> tuple[str, ...]:
     done = row.state if isinstance(row.done, msgspec.UnsetType) else ", ".join(row.done)
     pointer = "" if isinstance(row.pointer, msgspec.UnsetType) else row.pointer
     table = "" if isinstance(row.table, msgspec.UnsetType) else row.table
-    return (row.day, pointer, done, table, *_numbers_and_reason(row))
-
-
-def _numbers_and_reason(row: DayRow) -> tuple[str, ...]:
-    reason = "; next step: ".join(filter(None, (row.reason, row.next_step)))
-    return (_number(row.rows), _number(row.files), f"{row.seconds:.1f}", reason)
+    return pointer, done, table
 
 
 def _number(count: int | None) -> str:

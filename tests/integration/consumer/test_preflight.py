@@ -113,7 +113,7 @@ def test_missing_stream(prepare: Prepare, bucket: str) -> None:
 
 
 def test_a_missing_stream_is_no_fault_of_the_bucket(prepare: Prepare, bucket: str) -> None:
-    """Also beside an archive, which is compared with the stream: the bucket's own checks run, and none of them fails."""
+    """Also beside an archive, which is compared with the stream: the bucket's own checks run, and none fails."""
     loaded, clock = prepare(bucket=bucket), SystemClock()
     settle_start(loaded.settings, stream_of(loaded.settings, clock), clock)
     checks = run(prepare(bucket=bucket, stream_name="no-such-stream"), whole=True)

@@ -8,7 +8,7 @@ import pytest
 from consumer.leases.rows import Lease
 from consumer.status.command import iter_reports, unasked_services_code
 from consumer.status.report import Lag, LeaseWatch, Observation, shard_statuses
-from consumer.status.screen import render, short
+from consumer.status.screen import render
 from consumer.stream.port import ShardInfo, StreamIdentity
 from minutebook.errors import StreamUnavailable
 from minutebook.format.metadata import Continuity
@@ -179,14 +179,6 @@ def test_json_carries_whole_positions() -> None:
     decoded = msgspec.json.decode(msgspec.json.encode(scene.report()))
     assert decoded["shards"][0]["checkpoint"] == f"{10**55}:0"
     assert decoded["format"] == 1
-
-
-@pytest.mark.parametrize(
-    ("position", "text"), [(f"{10**55}:3", "…00000000:3"), ("TRIM_HORIZON", "TRIM_HORIZON"), (None, "-")]
-)
-def test_the_screen_shortens_positions(position: str | None, text: str) -> None:
-    """56 digits twice a row make an unreadable table."""
-    assert short(position) == text
 
 
 def test_the_screen_shows_problems_and_rows() -> None:

@@ -79,6 +79,32 @@ def test_remarks_are_whole_at_80_columns() -> None:
     assert _NOTE in " ".join(line.strip() for line in lines)
 
 
+@pytest.mark.parametrize(
+    ("checkpoint", "text"), [("TRIM_HORIZON", "TRIM_HORIZON"), (None, "-"), ("LATEST", "LATEST")]
+)
+def test_what_is_no_position_stays_as_it_is(checkpoint: str | None, text: str) -> None:
+    """Sentinels are words."""
+    assert any(f"checkpoint {text}, end 4" in line for line in _lines(_report(_shard(0, checkpoint=checkpoint)), 80))
+
+
+def test_a_position_that_is_shortened_keeps_both_ends() -> None:
+    """And positions that differ look different: those that do in their middle alone are whole."""
+    text = " ".join(line.strip() for line in _lines(_report(_shard(0)), 80))
+    assert "checkpoint 4968045…497810:0, end 4968045…497810:0" in text
+    other = f"{_POSITION[:30]}0{_POSITION[31:]}"
+    text = " ".join(line.strip() for line in _lines(_report(_shard(0, checkpoint=other)), 80))
+    assert f"checkpoint {other}, end {_POSITION}" in text
+
+
+@pytest.mark.parametrize("width", [60, 80, 120, 132, 200])
+def test_no_value_is_folded(width: int) -> None:
+    """A row is a line at any width; a position in a remark is whole."""
+    lines = _lines(_report(_shard(0, gaps=[_GAP], state="unlisted"), _shard(1, owner=None, lease="free")), width)
+    assert all(len(line) <= width or _POSITION in line for line in lines)
+    assert sum("unlisted" in line for line in lines) == 1
+    assert any(f"! {_GAP}" in line or line.strip() == _POSITION for line in lines)
+
+
 def test_a_wide_terminal_has_a_table() -> None:
     """With the same words."""
     lines = _lines(_report(_shard(0)), 160)
