@@ -18,7 +18,7 @@ from compaction.inventory.day_objects import DayObjects
 from compaction.inventory.neighbours import LOOKBACK_DAYS
 from compaction.inventory.tombstones import damage_of
 from compaction.job.context import AuditOptions, JobContext
-from compaction.job.scope import is_settled
+from compaction.job.scope import SETTLED_MS, is_settled
 from compaction.tasks.finished import Part
 from compaction.tasks.merging import Repeat
 from compaction.tasks.task import TaskResult
@@ -268,8 +268,8 @@ def _unfinished(inventory: DayObjects, now_ms: int) -> list[AuditCheck]:
     if is_settled(inventory.day, now_ms):
         return []
     message = (
-        "the day is not over, or ended less than 20 minutes ago: records of it may be on their way; "
-        "--so-far judges the part that is over"
+        "the day is not over, or ended less than 20 minutes ago: records of it may be on their way until "
+        f"{iso_time(inventory.day.end_ms + SETTLED_MS)}; --so-far judges the part that is over"
     )
     return [AuditCheck(id="day_is_over", status="unknown", message=message)]
 

@@ -12,14 +12,13 @@ from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
 
 from compaction.audit.conclusion import DayResult
+from compaction.report.clearing import repairable_until
 from compaction.report.folding import Folded, fold_shards, group_findings, visible_text
 from compaction.report.pictures import chains, heat_map, rate_and_lag, shown_minutes, trend_picture
 from compaction.report.sketch import sketch
 from compaction.report.trend import Trend, of_audit
 from compaction.verdict.audit_document import Audit, Shard
-from compaction.verdict.findings import Code, Finding
 from minutebook.format.day import MINUTES_A_DAY, Day
-from minutebook.format.minute import iso_time, parse_iso_time
 
 _WORDS: Final = {"clean": "Clean", "defects": "Defects found", "unknown": "Could not prove"}
 _SIGNS: Final = {"clean": "✓", "defects": "✗", "unknown": "?"}
@@ -28,11 +27,6 @@ _SENTENCES: Final = {
     "defects": "Something is wrong with the archive. Each finding names objects and a command that shows it again.",
     "unknown": "Nothing wrong was found, and something could not be checked. That is not the same as clean.",
 }
-_HOUR_MS: Final = 3_600_000
-_OF_TIME: Final = frozenset(
-    {Code.MISSING_START, Code.UNPROVEN_CONTINUITY, Code.UNPROVEN_END, Code.UNCOVERED, Code.MISSING_SHARD}
-)
-"""Codes of what a comparison with the stream proves."""
 _MARKS: Final = {"pass": "✓", "fail": "✗", "unknown": "?", "warning": "!", "not_asked": "·"}
 
 
@@ -66,23 +60,6 @@ def render_page(result: DayResult, trend: Trend | None = None, generation: str |
         sentences=_SENTENCES,
         marks=_MARKS,
     )
-
-
-def repairable_until(audit: Audit, retention_ms: int | None, about: Finding) -> str:
-    """Return until when level stream can still prove a time: while the stream holds its records. Else nothing."""
-    if about.severity != "unknown" or about.code not in _OF_TIME:
-        return ""
-    begin, end = about.begins or audit.scope.begins, about.until or audit.scope.until
-    if retention_ms is None or not begin or not end:
-        return "How long the stream keeps records could not be asked; while it does, level stream can prove this."
-    now_ms = parse_iso_time(audit.audited_at)
-    first_ms, last_ms = (parse_iso_time(text) + retention_ms for text in (begin, end))
-    last, present = iso_time(last_ms), f"(it keeps records for {retention_ms / _HOUR_MS:g} hours now)"
-    if now_ms < first_ms:
-        return f"Level stream can prove all of it until {iso_time(first_ms)}, and its end until {last} {present}."
-    if now_ms < last_ms:
-        return f"A part of it has left the stream. Level stream can prove its end until {last} {present}."
-    return f"The stream held it until {last} {present}: only later evidence can prove it, or a person accepts it."
 
 
 def _with_rows(audit: Audit) -> list[Shard]:

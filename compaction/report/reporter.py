@@ -82,7 +82,7 @@ class Reporter(NamedTuple):
         if self.as_json and not self.is_quiet:
             sys.stdout.write(printable_json(body.decode()))
         elif not self.as_json:
-            show_audit(result.audit, TerminalConsole())
+            show_audit(result.audit, TerminalConsole(), result.retention_ms)
         if self.reports is None:
             return
         name = f"audit-{result.audit.scope.day}"
@@ -92,7 +92,7 @@ class Reporter(NamedTuple):
         page = render_page(result, self.trend(Day.parse(result.audit.scope.day)), generation)
         address = self.reports.write(f"{name}.html", page.encode(errors="replace"))
         if not self.as_json:
-            TerminalConsole().print(f"report: {address}", soft_wrap=True)
+            TerminalConsole().print(f"report: {address}")
 
     def measure(self, day: DayMetrics, audit: Audit | None = None) -> None:
         """Write the metrics of a day, if enabled; `audit`: its audit, if the objects were read."""

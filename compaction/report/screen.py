@@ -1,22 +1,26 @@
 """Show progress on stderr (a bar, or log lines without a terminal), and results on stdout."""
 
 import threading
-from collections.abc import Iterator
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Final
 
 import structlog
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-from rich.table import Table
 from rich.text import Text
 
+from compaction.report.clearing import stream_command, what_clears
 from compaction.spark.engine import Progress as Report
 from compaction.verdict.audit_document import Audit, Typed
+from compaction.verdict.findings import Finding
 from minutebook.clock import Clock
 from minutebook.format.day import Day
-from minutebook.terminal import TerminalConsole
+from minutebook.terminal import Table, TerminalConsole
+from minutebook.wording import some_of
 
 _SHOWN: Final = 20
+_SHARDS: Final = 3
 _TENTHS: Final = 10
 _LINE_SECONDS: Final = 60
 _VERDICTS: Final = {
@@ -68,24 +72,23 @@ class ProgressLines:
         self._log.info("night_progress", phase=phase, done=done, total=total, seconds=seconds)
 
 
-def show_audit(audit: Audit, console: TerminalConsole) -> None:
-    """Print the verdict, the equation and the findings."""
+def show_audit(audit: Audit, console: TerminalConsole, retention_ms: int | None = None) -> None:
+    """Print the findings, the equation, the verdict, and until when what is unknown can be cleared.
+
+    `retention_ms` is how long the stream keeps records now; None: that is not known.
+    """
     scope, equation = audit.scope, audit.equation
     console.print(
         f"{scope.day}  {scope.archive}  level {audit.level}  {scope.objects:,} objects, {scope.bytes:,} bytes",
     )
-    if audit.findings:
-        console.print(_table(audit))
-    for conflict in [finding for finding in audit.findings if finding.conflict is not None][:_SHOWN]:
-        at = f": shard {conflict.shard}, {conflict.positions[0]}, {conflict.minute}" if conflict.positions else ""
-        console.print(f"{conflict.message}{at}", soft_wrap=True)
+    _show_findings(audit, console)
     for check in audit.checks:
         if check.status == "unknown" and not any(finding.code == check.id for finding in audit.findings):
             console.print(f"could not check {check.id}: {check.message}")
         elif check.id == "stream_sample":
             console.print(f"a sample: {check.message}")
         elif check.id == "lease_table":
-            console.print(check.message, soft_wrap=True)
+            console.print(check.message)
     rows = "" if equation.compacted is None else f", {equation.compacted:,} rows in Parquet"
     if equation.restored:
         rows += f", {equation.restored:,} of them brought back"
@@ -93,13 +96,23 @@ def show_audit(audit: Audit, console: TerminalConsole) -> None:
     console.print(
         f"raw {equation.raw:,} = unique {equation.unique:,} + duplicates {equation.duplicates:,}{removed} "
         f"+ rejected {equation.rejected:,}{rows}",
-        soft_wrap=True,
     )
     if audit.typed is not None:
         _show_typed(audit.typed, console)
     if scope.until and not scope.until.startswith(str(Day.parse(scope.day).shift(1))):
         console.print(f"so far: what arrived before {scope.until}; the rest of the day is not judged")
     console.print(Text(_VERDICTS[audit.verdict], style="bold"))
+    _show_unknown(audit, retention_ms, console)
+
+
+def _show_findings(audit: Audit, console: TerminalConsole) -> None:
+    if audit.findings:
+        console.print(_table(audit.findings[:_SHOWN]))
+    if len(audit.findings) > _SHOWN:
+        console.print(f"and {len(audit.findings) - _SHOWN:,} more: --json names them all")
+    for conflict in [finding for finding in audit.findings if finding.conflict is not None][:_SHOWN]:
+        at = f": shard {conflict.shard}, {conflict.positions[0]}, {conflict.minute}" if conflict.positions else ""
+        console.print(f"{conflict.message}{at}")
 
 
 def _show_typed(typed: Typed, console: TerminalConsole) -> None:
@@ -108,36 +121,58 @@ def _show_typed(typed: Typed, console: TerminalConsole) -> None:
         f"{typed.rows:,} rows = fitted {typed.fitted:,} + unfit {typed.unfit:,}, "
         f"{len(typed.columns)} typed column(s)"
         f"{'' if typed.balanced else ': THE NUMBERS DO NOT ADD UP'}",
-        soft_wrap=True,
     )
     if typed.events is not None:
         events = typed.events
         console.print(
             f"events: on time {events.on_time:,} + late {events.late:,} + early {events.early:,} "
             f"+ without {events.without:,}, {len(events.days)} day(s)",
-            soft_wrap=True,
         )
     for column in [column for column in typed.columns if column.unfit][:_SHOWN]:
         console.print(
             f"  {column.name} {column.type}: "
             f"filled {column.filled:,}, empty {column.empty:,}, unfit {column.unfit:,}",
-            soft_wrap=True,
         )
 
 
-def _table(audit: Audit) -> Table:
-    table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
-    for name in ("finding", "", "shard", "minute", "count", "first key"):
-        table.add_column(name, overflow="fold", no_wrap=name == "finding")
-    for finding in audit.findings[:_SHOWN]:
-        table.add_row(
-            finding.code,
-            finding.severity,
-            finding.shard or "",
-            finding.minute or "",
-            f"{finding.count:,}",
-            finding.keys[0] if finding.keys else "",
-        )
-    if len(audit.findings) > _SHOWN:
-        table.add_row(f"and {len(audit.findings) - _SHOWN:,} more", "", "", "", "", "")
+def _table(findings: Sequence[Finding]) -> Table:
+    """Return a row for each finding, with its first key and whatever else tells it apart from the others."""
+    table = Table("finding", "severity", "shard", "minute", "count", numbers=["count"])
+    told = {number: [*about.keys[:1]] or [about.message] for number, about in enumerate(findings)}
+    for more in (_message, _position):
+        alike = Counter((_cells(about), *told[number]) for number, about in enumerate(findings))
+        for number, about in enumerate(findings):
+            if alike[_cells(about), *told[number]] > 1:
+                told[number] += more(about)
+    for number, about in enumerate(findings):
+        table.add(*_cells(about), beside=told[number])
     return table
+
+
+def _cells(about: Finding) -> tuple[str, ...]:
+    return about.code, about.severity, about.shard or "", about.minute or "", f"{about.count:,}"
+
+
+def _message(about: Finding) -> list[str]:
+    return [about.message] if about.keys else []
+
+
+def _position(about: Finding) -> list[str]:
+    return list(about.positions[:1])
+
+
+def _show_unknown(audit: Audit, retention_ms: int | None, console: TerminalConsole) -> None:
+    """Print what clears the unknown findings, and until when: the same for several shards once."""
+    shards = defaultdict[tuple[str, str], list[str]](list)
+    for about in audit.findings:
+        if sentence := what_clears(audit, retention_ms, about):
+            shards[about.code, sentence] += [] if about.shard is None else [about.shard]
+    if not shards:
+        return
+    console.print("What clears what could not be proven:")
+    for (code, sentence), names in list(shards.items())[:_SHOWN]:
+        console.print(f"  {code}{' of ' if names else ''}{some_of(sorted(set(names)), _SHARDS)}: {sentence}")
+    if len(shards) > _SHOWN:
+        console.print(f"  and {len(shards) - _SHOWN:,} more: --json names them all")
+    if command := stream_command(audit, retention_ms):
+        console.print(f"  → {command}")

@@ -73,11 +73,13 @@ def test_messages_name_no_file_that_is_not_installed() -> None:
 
 def test_messages_name_pages_and_sections_that_exist() -> None:
     """A next step that leads nowhere is none."""
-    named = [match.groups() for _, text in texts() for match in re.finditer(r"(?<!`)minutebook docs ([a-z-]+)", text)]
+    named = [
+        match.groups() for _, text in texts() for match in re.finditer(r"(?<!`)minutebook docs ([a-z/-]+)", text)
+    ]
     whole = [
         match.groups()
         for _, text in texts()
-        for match in re.finditer(r"`minutebook docs ([a-z-]+)(?: (\w+))?`", text)
+        for match in re.finditer(r"`minutebook docs ([a-z/-]+)(?: (\w+))?`", text)
     ]
     assert named
     assert whole
