@@ -133,8 +133,10 @@ class Table:
         columns = [list(column) for column in zip(*(row.cells for row in rows), strict=True)]
         room = options.max_width - _GAP * (len(columns) - 1)
         widest = _widest([max(text.cell_len for text in column) for column in columns], room)
+        # Of all columns together: values in one row are compared with each other, too.
+        short = shortened((text.plain for column in columns for text in column), widest)
         fitted = [
-            _fitted(column, widest, is_number=is_number)
+            _padded([_replaced(text, short[text.plain]) for text in column], is_number=is_number)
             for column, is_number in zip(columns, self._are_numbers, strict=True)
         ]
         for row, cells in zip(rows, zip(*fitted, strict=True), strict=True):
@@ -176,12 +178,13 @@ def _widest(widths: Sequence[int], room: int) -> int:
     return widest
 
 
-def _fitted(column: Sequence[Text], widest: int, *, is_number: bool) -> list[Text]:
-    """Return the cells of a column, all of one width, which is `widest` at most where they can be told apart."""
-    short = shortened((text.plain for text in column), widest)
-    cells = [text if short[text.plain] == text.plain else Text(short[text.plain], text.style) for text in column]
-    width = max(text.cell_len for text in cells)
-    for number, text in enumerate(cells):
-        cells[number] = cell = text.copy()
-        (cell.pad_left if is_number else cell.pad_right)(width - text.cell_len)
-    return cells
+def _replaced(text: Text, plain: str) -> Text:
+    return text.copy() if text.plain == plain else Text(plain, text.style)
+
+
+def _padded(column: Sequence[Text], *, is_number: bool) -> Sequence[Text]:
+    """Give the cells of a column one width."""
+    width = max(text.cell_len for text in column)
+    for text in column:
+        (text.pad_left if is_number else text.pad_right)(width - text.cell_len)
+    return column

@@ -175,4 +175,4 @@ def _show_unknown(audit: Audit, retention_ms: int | None, console: TerminalConso
     if len(shards) > _SHOWN:
         console.print(f"  and {len(shards) - _SHOWN:,} more: --json names them all")
     if command := stream_command(audit, retention_ms):
-        console.print(f"  → {command}")
+        console.print(f"  {command}", no_wrap=True)  # in one line, to be copied

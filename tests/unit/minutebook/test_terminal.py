@@ -54,6 +54,14 @@ def test_rows_that_differ_look_different(width: int, at: int) -> None:
     assert first != second
 
 
+def test_values_of_one_row_that_differ_look_different() -> None:
+    """The checkpoint now and the new one, whose ends are the same."""
+    table = Table("shard", "row", "checkpoint now", "checkpoint")
+    table.add(_SHARD, "replace", _POSITION, f"{_POSITION[:20]}0{_POSITION[21:]}")
+    _, now, new = _lines(table, 80)[1].rsplit(maxsplit=2)
+    assert now != new
+
+
 def test_texts_that_no_ellipsis_tells_apart_stay_whole() -> None:
     """Rather a long line than a wrong one."""
     texts = ["a" * 30 + str(number) + "b" * 30 for number in range(3)]

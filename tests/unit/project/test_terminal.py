@@ -256,6 +256,13 @@ _PLAIN: Final = {
 """Modules that write to stdout or stderr without escaping, and why they may."""
 
 
+def test_tables_are_laid_out_in_one_place() -> None:
+    """A table of rich folds keys over lines, and cuts what it cannot fold: `minutebook.terminal` does neither."""
+    for path in (path for side in ("minutebook", "consumer", "compaction") for path in (ROOT / side).rglob("*.py")):
+        assert "rich.table" not in path.read_text(), path
+        assert "soft_wrap" not in path.read_text(), path
+
+
 def test_nothing_is_printed_past_the_escaping() -> None:
     """Only `minutebook.terminal` makes a console, and whoever writes to stdout or stderr escapes, or says why not."""
     writers = set()

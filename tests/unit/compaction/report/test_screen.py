@@ -60,7 +60,7 @@ def test_no_key_is_folded(result: DayResult, width: int) -> None:
     for key in keys:
         (line,) = (line for line in lines if key in line)
         assert line.strip() == key or len(line) <= width
-    assert all(len(line) <= width for line in lines if not any(key in line for key in keys))
+    assert all(len(line) <= width for line in lines if not any(text in line for text in (*keys, "minutebook audit")))
 
 
 def test_findings_that_look_alike_are_told_apart(result: DayResult) -> None:
@@ -84,7 +84,8 @@ def test_what_is_unknown_says_what_clears_it_and_until_when(result: DayResult) -
     assert told.startswith("unproven_end of shardId-000000000001, shardId-000000000002: ")
     assert "Level stream can prove all of it until 2026-11-21T23:5" in told
     assert "its end until 2026-11-22T00:00:00.000Z" in told
-    assert lines[-1] == "  → minutebook audit my.properties --date 2026-11-20 --level stream"
+    assert lines[-1] == "  minutebook audit my.properties --date 2026-11-20 --level stream"
+    assert _shown(result.audit, 40)[-1] == lines[-1]
 
 
 def test_what_the_next_night_may_clear_says_so(result: DayResult) -> None:
