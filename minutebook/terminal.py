@@ -26,8 +26,8 @@ _ENDLESS: Final = 1 << 20
 _WORD: Final = re.compile(r"\S+")
 _ELLIPSIS: Final = "…"
 _GAP: Final = 2
-_LEAST_CELLS: Final = 8
-"""A cell is not shortened further."""
+_LEAST_CELLS: Final = 10
+"""A cell is not shortened further: a day has as many."""
 _LEAST_BESIDE: Final = 30
 """Sentences stand beside a row of a table from this width on."""
 
@@ -108,12 +108,13 @@ def _cut(text: str, head: int, tail: int) -> str:
 class Table:
     """Rows of short values, each with sentences or keys beside it, or below it where they have no room there.
 
-    Values are shortened where a row is longer than a line; sentences and keys are whole. Columns with a heading of
-    `numbers` end at the right.
+    Values are shortened where a row is longer than a line, but not those of columns with a heading of `whole`, or of
+    `numbers`, which end at the right. Sentences and keys are whole.
     """
 
-    def __init__(self, *headings: str, numbers: Collection[str] = ()) -> None:
+    def __init__(self, *headings: str, numbers: Collection[str] = (), whole: Collection[str] = ()) -> None:
         self._are_numbers = [heading in numbers for heading in headings]
+        self._are_whole = [heading in {*numbers, *whole} for heading in headings]
         self._heading = [_Row([styled(heading, "bold") for heading in headings], [])] if any(headings) else []
         self._rows: list[_Row] = []
 
@@ -131,18 +132,33 @@ class Table:
         if not rows:
             return
         columns = [list(column) for column in zip(*(row.cells for row in rows), strict=True)]
-        room = options.max_width - _GAP * (len(columns) - 1)
-        widest = _widest([max(text.cell_len for text in column) for column in columns], room)
+        widest, gap = self._fit([max(text.cell_len for text in column) for column in columns], options.max_width)
         # Of all columns together: values in one row are compared with each other, too.
-        short = shortened((text.plain for column in columns for text in column), widest)
+        texts = (column for column, is_whole in zip(columns, self._are_whole, strict=True) if not is_whole)
+        short = shortened((text.plain for column in texts for text in column), widest)
         fitted = [
-            _padded([_replaced(text, short[text.plain]) for text in column], is_number=is_number)
+            _padded([_replaced(text, short.get(text.plain, text.plain)) for text in column], is_number=is_number)
             for column, is_number in zip(columns, self._are_numbers, strict=True)
         ]
         for row, cells in zip(rows, zip(*fitted, strict=True), strict=True):
-            for line in _Row(list(cells), row.sentences).lines(options.max_width):
+            for line in _Row(list(cells), row.sentences).lines(options.max_width, gap):
                 line.no_wrap = True
                 yield line
+
+    def _fit(self, widths: Sequence[int], width: int) -> tuple[int, int]:
+        """Return how wide a column may be that is not whole, and the gap between columns, so that a row fits.
+
+        Narrow columns keep their width.
+        """
+        texts = [cells for cells, is_whole in zip(widths, self._are_whole, strict=True) if not is_whole]
+        whole = sum(widths) - sum(texts)
+        for gap in (_GAP, 1):
+            widest, room = max(texts, default=0), width - whole - gap * (len(widths) - 1)
+            while widest > _LEAST_CELLS and sum(min(cells, widest) for cells in texts) > room:
+                widest -= 1
+            if sum(min(cells, widest) for cells in texts) <= room:
+                break
+        return widest, gap
 
 
 class _Row(NamedTuple):
@@ -151,9 +167,9 @@ class _Row(NamedTuple):
     cells: list[Text]
     sentences: list[Text]
 
-    def lines(self, width: int) -> Iterator[Text]:
+    def lines(self, width: int, gap: int) -> Iterator[Text]:
         """Yield the lines; the cells have the widths of their columns."""
-        begin = Text.assemble(*(part for cell in self.cells for part in (cell, " " * _GAP)))
+        begin = Text.assemble(*(part for cell in self.cells for part in (cell, " " * gap)))
         words = [cell_len(word) for text in self.sentences for word in text.plain.split()]
         least = max([*(min(_LEAST_BESIDE, text.cell_len) for text in self.sentences), *words], default=0)
         is_beside = least <= width - begin.cell_len
@@ -168,14 +184,6 @@ class _Row(NamedTuple):
 
 def _as_text(cell: str | Text) -> Text:
     return styled(cell) if isinstance(cell, str) else cell
-
-
-def _widest(widths: Sequence[int], room: int) -> int:
-    """Return how wide a column may be so that all have room; narrow columns keep their width."""
-    widest = max(widths, default=0)
-    while widest > _LEAST_CELLS and sum(min(width, widest) for width in widths) > room:
-        widest -= 1
-    return widest
 
 
 def _replaced(text: Text, plain: str) -> Text:

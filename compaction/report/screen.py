@@ -137,7 +137,7 @@ def _show_typed(typed: Typed, console: TerminalConsole) -> None:
 
 def _table(findings: Sequence[Finding]) -> Table:
     """Return a row for each finding, with its first key and whatever else tells it apart from the others."""
-    table = Table("finding", "severity", "shard", "minute", "count", numbers=["count"])
+    table = Table("finding", "severity", "shard", "minute", "count", numbers=["count"], whole=["finding"])
     told = {number: [*about.keys[:1]] or [about.message] for number, about in enumerate(findings)}
     for more in (_message, _position):
         alike = Counter((_cells(about), *told[number]) for number, about in enumerate(findings))

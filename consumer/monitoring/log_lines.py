@@ -5,7 +5,7 @@ The supervisor and the processors log in it. The supervisor converts all other l
     KCL's, by logback's JsonEncoder ... event `kcl`: the message formatted, the exception as `error` and `stack`
     any other output .................. event `printed`: the JVM's own lines, a library's, a traceback
 
-KCL's info is our debug: a first start writes some seventy such lines, and none tells an operator what to do. What of
+KCL's info is our debug: a first start writes fifty such lines, and none tells an operator what to do. What of
 them an operator may want to know, the supervisor reads before they are converted, and logs itself (`first_start`).
 """
 

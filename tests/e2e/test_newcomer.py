@@ -237,7 +237,7 @@ def test_the_consumer_archives_each_record_once_and_stops_in_order(journey: Jour
 
 
 def test_a_first_start_logs_what_a_person_can_use(journey: Journey) -> None:
-    """None of KCL's seventy lines of info, but warnings; what it waits for is read in lines that are not shown."""
+    """None of KCL's fifty lines of info, but warnings; what it waits for is read in lines that are not shown."""
     ours = [line for line in journey.log if line["event"] not in {"kcl", "printed", "segment_committed"}]
     assert {line["level"] for line in journey.log if line["event"] == "kcl"} <= {"warning", "error"}
     assert {"first_start", "shard_opened", "supervisor_stopped"} <= {line["event"] for line in ours}

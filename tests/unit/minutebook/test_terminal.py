@@ -137,6 +137,16 @@ def test_without_a_terminal_each_row_is_one_line(monkeypatch: pytest.MonkeyPatch
     assert max(map(len, narrow.getvalue().splitlines())) <= 80
 
 
+@pytest.mark.parametrize("width", [60, 80])
+def test_numbers_and_days_are_never_shortened(width: int) -> None:
+    """Half a number is a wrong one; before a day is cut, columns move together."""
+    table = Table("day", "pointer", "done", "table", "rows", "files", "seconds", numbers=("rows", "files", "seconds"))
+    table.add("2026-11-18", "clean", "published, swept", "mended", "1,234,567", "40", "93.2")
+    heading, row = _lines(table, width)
+    assert max(len(heading), len(row)) <= width
+    assert {"2026-11-18", "1,234,567", "40", "93.2"} < set(row.split())
+
+
 def test_styles_are_no_part_of_a_width() -> None:
     """A cell in colour takes as much room as its letters."""
     table = Table("", "")

@@ -56,6 +56,7 @@ def test_no_key_is_folded(result: DayResult, width: int) -> None:
     """Each finding is a row, and its first key is whole: in the row where it has room, else below it."""
     lines = _shown(result.audit, width)
     keys = [about.keys[0] for about in result.audit.findings]
+    assert {line.split()[0] for line in lines} >= {about.code for about in result.audit.findings}
     assert len(keys) >= 3
     for key in keys:
         (line,) = (line for line in lines if key in line)
