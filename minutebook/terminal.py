@@ -50,14 +50,28 @@ class TerminalConsole(Console):
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
         """Render an object; texts within it come here, too."""
+        options = options or self.options
         if isinstance(renderable, Text):
-            options = options or self.options
             if not renderable.plain.isprintable():
                 renderable = renderable.blank_copy(printable(renderable.plain))
-            if not (renderable.no_wrap or options.no_wrap):
-                renderable = Text("\n").join(wrapped(renderable, options.max_width))
-            options = options.update(no_wrap=True, overflow="ignore")
+            width, is_one_line = options.max_width, renderable.no_wrap or options.no_wrap
+            lines = [renderable] if is_one_line else wrapped(renderable, width)
+            if options.overflow == "fold":
+                lines = [part for line in lines for part in line.wrap(self, width, overflow="fold", no_wrap=False)]
+            renderable = Text("\n", no_wrap=True, overflow="ignore").join(lines)
         return super().render(renderable, options)
+
+    def render_lines(
+        self,
+        renderable: RenderableType,
+        options: ConsoleOptions | None = None,
+        **more: Any,  # noqa: ANN401 - as in rich
+    ) -> list[list[Segment]]:
+        """Render an object for a live display or a cell, which crops its lines: longer words are folded before."""
+        options = options or self.options
+        if options.overflow is None and not options.no_wrap:
+            options = options.update(overflow="fold")
+        return super().render_lines(renderable, options, **more)
 
 
 def styled(text: str, style: str = "") -> Text:

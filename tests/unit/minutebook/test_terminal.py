@@ -1,8 +1,11 @@
 """How tables and sentences look at 60, 80, 120 and 200 columns, and where nobody sees columns at all."""
 
+import re
 from io import StringIO
 
 import pytest
+from rich.console import Group
+from rich.live import Live
 from rich.text import Text
 
 from minutebook.terminal import Table, TerminalConsole, shortened, styled
@@ -122,6 +125,19 @@ def test_a_sentence_that_is_indented_stays_so() -> None:
     assert _lines("  → look at the worker that leads, and at its log", 24) == [
         *("  → look at the worker", "  that leads, and at its", "  log")
     ]
+
+
+def test_a_live_display_folds_what_it_would_crop() -> None:
+    """It counts its lines, so none may be longer than the terminal: nothing of a key is lost, in or below a row."""
+    file, table = StringIO(), Table("shard", "state")
+    table.add(_SHARD, "open", beside=[f"! {_KEY} cannot be read"])
+    console = TerminalConsole(file=file, width=40, force_terminal=True, color_system=None)
+    with Live(console=console, auto_refresh=False) as live:
+        live.update(Group(f"! {_KEY} is gone", table), refresh=True)
+    lines = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", file.getvalue()).splitlines()
+    assert all(len(line.rstrip()) <= 40 for line in lines)
+    shown = 2  # when it is updated, and at the end
+    assert "".join("".join(lines).split()).count(_KEY) == 2 * shown
 
 
 def test_without_a_terminal_each_row_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
