@@ -5,8 +5,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Final, NamedTuple
 
-from rich.table import Table
-
 from consumer.archived.listed_shards import listed_stream
 from consumer.cut.archive_cut import cut_archive
 from consumer.cut.lease_rows import plan_handover
@@ -32,7 +30,7 @@ from minutebook.proof.statements import read_statements
 from minutebook.retry import Backoff
 from minutebook.store.retrying import RetryingStore
 from minutebook.store.s3 import S3Store
-from minutebook.terminal import TerminalConsole
+from minutebook.terminal import Table, TerminalConsole
 from minutebook.wording import printable, printable_json
 
 _JUDGED_MS: Final = 60 * MINUTE_MS
@@ -214,9 +212,7 @@ def _as_application(loaded: LoadedSettings, application: str) -> LoadedSettings:
 
 
 def _print_rows(console: TerminalConsole, rows: Sequence[Lease]) -> None:
-    table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
-    for heading in ("shard", "checkpoint"):
-        table.add_column(heading, overflow="fold")
+    table = Table("shard", "checkpoint")
     for lease in rows:
-        table.add_row(lease.shard_id, str(lease.checkpoint))
+        table.add(lease.shard_id, str(lease.checkpoint))
     console.print(table)
