@@ -33,8 +33,15 @@ HARMLESS: Final = {
 }
 """Changes that a night looks at, whatever they were: and why. The day is current again in the night after."""
 DAYS: Final = (-1, 0, 1, 2)
-NIGHTLY: Final = sorted(CHANGES)[:: 1 if os.environ.get("MINUTEBOOK_SEARCH") == "deep" else 4]
+_IS_DEEP: Final = os.environ.get("MINUTEBOOK_SEARCH") == "deep"
+NIGHTLY: Final = sorted(CHANGES)[:: 1 if _IS_DEEP else 4]
 """A night takes its time: of the changes before and while it runs the ordinary tests make some."""
+
+
+def days_of(name: str) -> list[int]:
+    """Return the days that a change is about: its own and another one, which takes turns; in the deep run all."""
+    turn = sorted(CHANGES).index(name) % len(DAYS)
+    return [offset for number, offset in enumerate(DAYS) if _IS_DEEP or offset == 0 or number == turn]
 
 
 @pytest.fixture(scope="module")
@@ -60,7 +67,7 @@ def is_missed(outcome: Outcome) -> bool:
 @pytest.mark.parametrize("name", CHANGES)
 def test_a_change_after_the_night_is_seen_if_it_matters(judged: Stage, tmp_path: Path, name: str) -> None:
     """Whatever day it is about; what is looked at in vain is at rest in the night after."""
-    for offset in DAYS:
+    for offset in days_of(name):
         outcome = judged.copy(tmp_path / str(offset)).after(CHANGES[name], DAY.shift(offset))
         assert not is_missed(outcome), (offset, outcome)
         if outcome.why and not outcome.differs:
