@@ -6,6 +6,7 @@ A picture whose numbers are not there is left as it is.
 """
 
 import argparse
+import io
 import json
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -13,18 +14,35 @@ from pathlib import Path
 from statistics import median
 from typing import Any, Final
 
+import matplotlib as mpl
 from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 from matplotlib.ticker import StrMethodFormatter
 
 from benchmarks.growth import cpu_of_a_minute
 from benchmarks.processes import KINDS
-from compaction.report.pictures import figure_of, to_svg
 
 _COLOURS: Final = ("#31688e", "#c1121f", "#e07a00", "#2a7f3f")
 _POINTS: Final = 240
 """Points of a curve: each is the highest of the samples that it stands for."""
 _MINUTE: Final = 60
+_WIDTH: Final = 11.0
+_STYLE: Final = {"svg.fonttype": "none", "svg.hashsalt": "minutebook", "font.size": 9, "font.family": "sans-serif"}
 Numbers = Mapping[str, Any]
+
+
+def figure_of(height: float) -> Figure:
+    """Return an empty figure as wide as a page."""
+    return Figure(figsize=(_WIDTH, height), layout="constrained")
+
+
+def to_svg(figure: Figure, title: str) -> str:
+    """Return the figure as an SVG element with a title for screen readers."""
+    out = io.StringIO()
+    with mpl.rc_context(_STYLE):  # type: ignore[arg-type]  # its stubs name every key
+        figure.savefig(out, format="svg", metadata={"Date": None, "Creator": None, "Title": title})
+    text = out.getvalue()
+    return text[text.index("<svg") :]
 
 
 def large_day(found: Numbers) -> str:

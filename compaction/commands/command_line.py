@@ -66,7 +66,7 @@ def prepare_jvm() -> Path | None:
 
 def need_spark(name: str, *, pictures: bool, find: Callable[[str], object | None] = find_spec) -> None:
     """Raise SettingsError if packages of the extra `spark` are not installed."""
-    needed = ["pyspark", "pyarrow", *(["jinja2", "matplotlib"] if pictures else [])]
+    needed = ["pyspark", "pyarrow", *(["jinja2", "numpy"] if pictures else [])]
     missing = ", ".join(package for package in needed if find(package) is None)
     if missing:
         raise SettingsError(f"{name} needs the extra `spark` ({missing}): pip install 'minutebook[spark]'")

@@ -87,7 +87,7 @@ class Reporter(NamedTuple):
             return
         name = f"audit-{result.audit.scope.day}"
         self.reports.write(f"{name}.json", body)
-        from compaction.report.page import render_page  # noqa: PLC0415 - loads jinja2 and matplotlib
+        from compaction.report.page import render_page  # noqa: PLC0415 - loads jinja2 and numpy
 
         page = render_page(result, self.trend(Day.parse(result.audit.scope.day)), generation)
         address = self.reports.write(f"{name}.html", page.encode(errors="replace"))

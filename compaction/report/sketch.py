@@ -11,8 +11,21 @@ from minutebook.format.day import MINUTES_A_DAY
 
 _LEAST_SECONDS: Final = 0.1
 """Delays are drawn on a logarithmic scale."""
+OVERVIEW_MINUTES: Final = 10
+OVERVIEW_LINES: Final = 500
+"""Of a large stream, all shards are drawn in so many lines at most, and so many minutes a column."""
 _AT_ONCE: Final = 240
 """Minutes whose delays are compared at once, one number for each shard and minute."""
+
+
+class Overview(NamedTuple):
+    """All shards in few lines, by name. `lines`: the line of each; `quietest`: records of the quietest of a line.
+
+    The quietest, because a gap of one shard would not be seen in an average.
+    """
+
+    lines: Mapping[str, int]
+    quietest: NDArray[np.int64]
 
 
 class Sketch(NamedTuple):
@@ -27,6 +40,7 @@ class Sketch(NamedTuple):
     rest: NDArray[np.int64]
     slowest: NDArray[np.float64]
     middle: NDArray[np.float64]
+    overview: Overview
 
     @property
     def minutes(self) -> list[int]:
@@ -44,15 +58,27 @@ def sketch(minutes: Mapping[str, Minutes], shown: Collection[str]) -> Sketch:
     records: dict[str, NDArray[np.int64]] = {}
     segments: dict[str, NDArray[np.bool_]] = {}
     rest = np.zeros(MINUTES_A_DAY, dtype=np.int64)
+    overview = _overview(minutes)
     for shard, of in minutes.items():
         counted = of.counted()
+        summed = np.array(counted.records, dtype=np.int64).reshape(-1, OVERVIEW_MINUTES).sum(axis=1)
+        line = overview.quietest[overview.lines[shard]]
+        np.minimum(line, summed, out=line)
         if shard in shown:
             records[shard] = np.array(counted.records, dtype=np.int64)
             segments[shard] = np.array(counted.lag_tenths) >= 0
         else:
             rest += np.array(counted.records)
     slowest, middle = _delays(minutes)
-    return Sketch(records, segments, rest, slowest, middle)
+    return Sketch(records, segments, rest, slowest, middle, overview)
+
+
+def _overview(minutes: Collection[str]) -> Overview:
+    """Return lines that hold nothing yet: each number is larger than any sum."""
+    together = max(1, -(-len(minutes) // OVERVIEW_LINES))
+    lines = {shard: number // together for number, shard in enumerate(sorted(minutes))}
+    size = -(-len(minutes) // together), MINUTES_A_DAY // OVERVIEW_MINUTES
+    return Overview(lines, np.full(size, np.iinfo(np.int64).max))
 
 
 def _delays(minutes: Mapping[str, Minutes]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

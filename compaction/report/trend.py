@@ -1,5 +1,7 @@
 """Read the verdicts of the last published days, for comparison: a pointer and an audit, two small objects, a day.
 
+Of the report's own day the manifest is read, too, which knows how large its files are.
+
 A day that cannot be read gets a note; errors never stop a report.
 """
 
@@ -11,7 +13,7 @@ import msgspec
 from compaction.verdict.audit_document import Audit
 from minutebook.errors import MinutebookError
 from minutebook.format.day import Day
-from minutebook.published.generation import DayFolder
+from minutebook.published.generation import DayFolder, Pointer
 from minutebook.published.reading import PublishedReader
 from minutebook.published.verdict import Verdict
 from minutebook.store.parallel import in_parallel
@@ -25,7 +27,8 @@ class TrendDay(NamedTuple):
     """One day: verdict and rows of its pointer, and findings of its audit.
 
     `verdict` None: not published, or not readable, as `note` says. `findings`: defects, unknowns and warnings; None:
-    the audit is gone.
+    the audit is gone. `until` is the end of a day so far. `files_bytes`: the size of the published files, of the
+    report's own day alone; None: not known.
     """
 
     day: str
@@ -34,10 +37,12 @@ class TrendDay(NamedTuple):
     findings: tuple[int, int, int] | None = None
     generation: str = ""
     note: str = ""
+    until: str | None = None
+    files_bytes: int | None = None
 
 
 class Trend(NamedTuple):
-    """The days up to the one of the report, in order, and the address where they are published."""
+    """The days up to the one of the report, in order, and the address of the output, which ends in a slash."""
 
     where: str
     days: tuple[TrendDay, ...]
@@ -69,19 +74,22 @@ def read_trend(storage: RetryingStorage, out: StorePrefix, day: Day, days: int =
     def read(number: int) -> TrendDay:
         shifted = day.shift(number)
         try:
-            return _read_day(storage, out, shifted)
+            return _read_day(storage, out, shifted, is_own=number == 0)
         except MinutebookError as exc:
             return TrendDay(str(shifted), note=str(exc))
 
-    return Trend(storage.uri(out.prefix), tuple(in_parallel(read, list(range(1 - days, 1)))))
+    where = storage.uri(out.prefix).rstrip("/") + "/"
+    return Trend(where, tuple(in_parallel(read, list(range(1 - days, 1)))))
 
 
-def _read_day(storage: RetryingStorage, out: StorePrefix, day: Day) -> TrendDay:
+def _read_day(storage: RetryingStorage, out: StorePrefix, day: Day, *, is_own: bool) -> TrendDay:
     reader = PublishedReader(storage, DayFolder(out.prefix, day))
     pointer = reader.current().pointer
     if pointer is None:
         return TrendDay(str(day))
-    published = TrendDay(str(day), pointer.verdict, pointer.rows, None, pointer.generation)
+    published = TrendDay(str(day), pointer.verdict, pointer.rows, None, pointer.generation, until=pointer.until)
+    if is_own:
+        published = published._replace(files_bytes=_files_bytes(reader, pointer))
     body = reader.audit(pointer)
     if body is None:
         return published._replace(note="its audit is gone")
@@ -90,6 +98,14 @@ def _read_day(storage: RetryingStorage, out: StorePrefix, day: Day) -> TrendDay:
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as exc:
         return published._replace(note=f"its audit does not parse: {exc}")
     return published._replace(findings=by_severity([finding.severity for finding in audit.findings]))
+
+
+def _files_bytes(reader: PublishedReader, pointer: Pointer) -> int | None:
+    try:
+        manifest = reader.manifest(pointer)
+    except MinutebookError:  # the night says what is damaged
+        return None
+    return None if manifest is None else sum(file.bytes for file in manifest.files)
 
 
 def by_severity(severities: Sequence[str]) -> tuple[int, int, int]:

@@ -64,7 +64,7 @@ def test_verdict_equation_pictures_and_findings_are_there(page: str) -> None:
     """What a person looks for: the verdict in words, the balance, three pictures, each finding with its command."""
     for wanted in ("Defects found", "raw lines", "rejected", "broken_chain", "unproven_end", "minutebook audit"):
         assert wanted in page
-    assert page.count("<svg") == 3
+    assert page.count("<figure>") == 3
 
 
 def test_an_archive_without_shards_has_a_page(tmp_path: Path) -> None:
@@ -74,7 +74,7 @@ def test_an_archive_without_shards_has_a_page(tmp_path: Path) -> None:
     corpus.write(open_storage(Address(None, str(tmp_path))))
     result = audit_day(job_context(tmp_path), DAY, AuditOptions(level="inventory"))
     assert result.audit.verdict == "unknown"
-    assert "<svg" not in render_page(result)
+    assert "<figure>" not in render_page(result)
 
 
 def shard_row(number: int, *, end_proof: str = "successor") -> Shard:
@@ -212,7 +212,8 @@ def test_nothing_of_it_is_markup(large_page: str) -> None:
     assert not re.findall(r"<(?:script|link|iframe|object|embed)\b", large_page)
     assert "\u202e" not in large_page
     assert "\x00" not in large_page
-    assert large_page.count("<svg") == large_page.count("</svg>") == 4
+    assert large_page.count("<svg") == large_page.count("</svg>")
+    assert large_page.count("<figure>") == 5
 
 
 def test_it_says_what_it_folds(large_page: str) -> None:
@@ -232,7 +233,7 @@ def test_it_names_the_generation_and_the_last_days(large_page: str) -> None:
 
 def test_it_links_the_reports_beside_it(page: str) -> None:
     """Those of the day before and the day behind, by the names under which they are written; nothing is fetched."""
-    assert re.findall(r'<a href="([^"]+)">', page) == ["audit-2026-11-19.html", "audit-2026-11-21.html"]
+    assert re.findall(r'<a href="(audit-[^"]+)"', page) == ["audit-2026-11-19.html", "audit-2026-11-21.html"]
 
 
 def test_each_finding_names_what_to_do_about_it(page: str) -> None:
@@ -268,10 +269,28 @@ def test_what_is_unproven_says_until_when_it_can_be_repaired(
 
 
 def test_what_is_wrong_is_not_repaired_by_time() -> None:
-    """A defect has no such sentence, and neither has an unknown of which no time is known."""
+    """A defect of which no time is known has no such sentence."""
     gap = finding(Code.BROKEN_CHAIN, "a gap", shard="shardId-000000000000")
     audit = msgspec.structs.replace(_audit([shard_row(0)], 0), findings=(gap,))
     assert "the stream" not in render_page(DayResult(audit, {}, 24 * HOUR_MS)).lower().split("findings")[1]
+
+
+@pytest.mark.parametrize(
+    ("retention_ms", "told"),
+    [
+        (48 * HOUR_MS, "The stream holds what arrived in 2026-11-20T09:00Z until 2026-11-22T09:00:00.000Z"),
+        (24 * HOUR_MS, "What arrived in 2026-11-20T09:00Z left the stream at 2026-11-21T09:00:00.000Z"),
+        (None, "How long the stream keeps records could not be asked; while it does, <code>minutebook restore"),
+    ],
+)
+def test_lost_records_can_be_read_again_while_the_stream_holds_them(retention_ms: int | None, told: str) -> None:
+    """By the minute of the finding."""
+    minute = minute_text(DAY.first_minute + 9 * 60)
+    gap = finding(Code.BROKEN_CHAIN, "a gap", shard="shardId-000000000000", minute=minute)
+    audit = msgspec.structs.replace(
+        _audit([shard_row(0)], 0), audited_at=iso_time(DAY.end_ms + 10 * HOUR_MS), findings=(gap,)
+    )
+    assert told in " ".join(render_page(DayResult(audit, {}, retention_ms)).split())
 
 
 @pytest.mark.parametrize("is_listed", [True, False])

@@ -1,16 +1,23 @@
 """What the pictures of a report are drawn from: the days before, as published, and packed minutes of shards."""
 
+import io
 import random
+import re
 from array import array
 from pathlib import Path
 from random import Random
 from statistics import median_high
 
+import matplotlib as mpl
+import matplotlib.image
+import msgspec
 import numpy as np
 import pytest
 
 from compaction.audit.shards.minutes import MinuteCounts, Minutes
-from compaction.report.pictures import shown_minutes
+from compaction.report.page import render_page
+from compaction.report.pictures import scope_minutes, shown_minutes
+from compaction.report.png import Colour, png
 from compaction.report.sketch import sketch
 from compaction.report.trend import DAYS, read_trend
 from compaction.verdict.findings import Code, Finding, finding
@@ -21,6 +28,7 @@ from minutebook.store.places import StorePrefix
 from minutebook.store.retrying import RetryingStorage
 from minutebook.store.storage import Address
 from tests.fakes.clock import ManualClock
+from tests.fakes.day_results import at, broken_chain, day_result, shard_name, uncovered
 
 DAY = Day.parse("2026-11-20")
 _POINTER = """{{"format": 1, "day": "{day}", "generation": "g{day}", "manifest": "m/g.json", "rows": {rows},
@@ -80,20 +88,80 @@ def _at(*minutes: str) -> list[Finding]:
     return [finding(Code.BROKEN_CHAIN, "a gap", shard="s", minute=f"2026-11-{minute}Z") for minute in minutes]
 
 
+WHOLE = range(MINUTES_A_DAY)
+_HOUR = 60
+
+
 @pytest.mark.parametrize(
     ("minutes", "shown"),
     [
-        (["20T15:07"], range(15 * 60, 16 * 60)),
-        (["20T00:00", "20T05:59"], range(6 * 60)),
-        (["20T23:59"], range(23 * 60, MINUTES_A_DAY)),
-        (["20T00:00", "20T06:00"], range(MINUTES_A_DAY)),
-        ([], range(MINUTES_A_DAY)),
-        (["19T23:59", "20T15:07"], range(15 * 60, 16 * 60)),
+        (["20T15:07"], range(15 * _HOUR, 16 * _HOUR)),
+        (["20T00:00", "20T05:59"], range(6 * _HOUR)),
+        (["20T23:59"], range(23 * _HOUR, MINUTES_A_DAY)),
+        (["20T02:00", "20T16:00"], range(2 * _HOUR, 17 * _HOUR)),
+        (["20T01:00", "20T22:00"], WHOLE),
+        ([], WHOLE),
+        (["19T23:59", "20T15:07"], range(15 * _HOUR, 16 * _HOUR)),
     ],
 )
-def test_a_few_hours_are_drawn_large(minutes: list[str], shown: range) -> None:
-    """Whole hours around what there is, up to six; else the whole day. Other days do not count."""
-    assert shown_minutes(DAY, {}, _at(*minutes)) == shown
+def test_the_axis_fits_what_there_is(minutes: list[str], shown: range) -> None:
+    """Whole hours around it; nearly all of a day is the whole day. Other days do not count."""
+    assert shown_minutes(DAY, WHOLE, (), _at(*minutes)) == shown
+
+
+def test_an_emptiness_that_is_not_proven_is_shown() -> None:
+    """It is the news: from the last data to the end of what nothing proves. A warning of a time is not."""
+    data = [9 * _HOUR, 10 * _HOUR]
+    assert shown_minutes(DAY, WHOLE, data, [uncovered(0, at(11), at(18))]) == range(9 * _HOUR, 18 * _HOUR)
+    assert shown_minutes(DAY, WHOLE, data, [uncovered(0, at(11), at(18), "warning")]) == range(9 * _HOUR, 11 * _HOUR)
+
+
+@pytest.mark.parametrize(
+    ("begins", "until", "scope"),
+    [
+        ("2026-11-20T00:00:00.000Z", "2026-11-20T14:00:00.000Z", range(14 * _HOUR)),
+        ("2026-11-20T10:01:30.000Z", "2026-11-21T00:00:00.000Z", range(10 * _HOUR + 1, MINUTES_A_DAY)),
+        ("", "", WHOLE),
+    ],
+)
+def test_the_axis_ends_with_what_is_judged(begins: str, until: str, scope: range) -> None:
+    """A day so far, and an application's first day."""
+    judged = msgspec.structs.replace(day_result(1).audit.scope, begins=begins, until=until)
+    assert scope_minutes(DAY, judged) == scope
+    shown = shown_minutes(DAY, scope, [*scope], _at("20T23:59", "20T00:00"))
+    assert (shown.start, shown.stop) == (scope.start // _HOUR * _HOUR, -(-scope.stop // _HOUR) * _HOUR)
+
+
+def test_a_png_holds_its_pixels() -> None:
+    """Its size, its colours, and rows that another decoder reads."""
+    pixels = np.array([[0, 1, 2], [2, 1, 0]], dtype=np.uint8)
+    made = png(pixels, [Colour(0, 0, 0, 0), Colour(1, 2, 3), Colour(4, 5, 6, 7)])
+    assert made == png(pixels.copy(), [Colour(0, 0, 0, 0), Colour(1, 2, 3), Colour(4, 5, 6, 7)])
+    read = mpl.image.imread(io.BytesIO(made))
+    assert (read[0] * 255).round().astype(int).tolist() == [[0, 0, 0, 0], [1, 2, 3, 255], [4, 5, 6, 7]]
+
+
+def test_more_marks_than_a_page_holds_are_fewer_and_stay_in_their_rows() -> None:
+    """Every minute of 40 shards is broken and unproven: the page stays small, and each row has its marks."""
+    found = [broken_chain(shard, at(0, minute)) for shard in range(40) for minute in range(0, MINUTES_A_DAY, 3)]
+    found += [
+        uncovered(shard, at(0, minute), at(0, minute + 1)) for shard in range(40) for minute in range(0, 1440, 5)
+    ]
+    page = render_page(day_result(40, found))
+    rows = set(re.findall(r'href="#mark-defect" x="[^"]+" y="([^"]+)"', page))
+    assert len(rows) >= 40
+    assert page.count("<use") < 5_000
+    assert len(page.encode()) < 600_000
+
+
+def test_all_shards_of_a_large_stream_are_in_its_overview() -> None:
+    """Each line holds the quietest of its shards, so that no gap is lost."""
+    result = day_result(1_000, gaps=[(501, at(12), at(13))])
+    drawn = sketch(result.minutes, ())
+    assert drawn.overview.quietest.shape == (500, 144)
+    assert drawn.overview.lines[shard_name(501)] == 250
+    empty = np.argwhere(drawn.overview.quietest == 0)
+    assert empty.tolist() == [[250, column] for column in range(72, 78)]
 
 
 _LONG = 2**31 - 1
