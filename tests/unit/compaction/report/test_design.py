@@ -182,7 +182,7 @@ def test_an_accepted_day_shows_whose_word_it_is() -> None:
 
 def test_the_nearest_deadline_stands_at_the_verdict(page: str) -> None:
     """The first moment at which something that a repair needs leaves the stream."""
-    assert "The stream holds what the next repair needs until 2026-11-27 09:17" in _text(page)
+    assert "Until 2026-11-27 09:17 the stream holds what the next repair or proof needs." in _text(page)
     assert "until 2026-11-27T09:17:00.000Z (it keeps records for 168 hours now); what came before leaves" in _text(
         page
     )
