@@ -57,8 +57,6 @@ _SECONDS: Final = (
     (360_000, "100 h"),
 )
 _RATE_PIXELS, _LAG_PIXELS, _TREND_PIXELS, _UNITS = 120, 104, 130, 1000
-_DAY_WIDTH: Final = 44
-"""Widest bar of a day, in pixels."""
 
 
 def scope_minutes(day: Day, scope: Scope) -> range:

@@ -127,7 +127,7 @@ def test_a_day_counts_its_rows_by_event(tmp_path: Path) -> None:
     assert "events: on time 6 + late 6 + early 6 + without 18, 3 day(s)\n" in capture.get()
     page = " ".join(render_page(done.result).split())
     assert "6 on time + 6 late + 6 early + 18 without" in page
-    assert f"<td>{DAY.shift(-1)}</td>" in page
+    assert f'<th scope="row">{DAY.shift(-1)}</th>' in page
 
 
 def test_another_window_or_path_is_another_generation(tmp_path: Path) -> None:

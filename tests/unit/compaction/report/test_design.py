@@ -61,7 +61,7 @@ def test_each_theme_has_every_colour() -> None:
     """One that a theme lacks would be taken from the other."""
     assert _colours("light").keys() == _colours("dark").keys() == _colours("print").keys()
     used = set(re.findall(r"var\(--([\w-]+)\)", STYLE + render_page(day_result(1))))
-    assert used - {"sans", "mono", "small", "space", "names", "beside", "row", "tone"} == _colours("light").keys()
+    assert used - {"sans", "mono", "small", "names", "beside", "row", "tone"} == _colours("light").keys()
 
 
 class _Outline(HTMLParser):

@@ -33,7 +33,7 @@ def published(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, int]:
 
 
 def _lines(page: str, tool: str) -> str:
-    found = re.search(rf'<pre tabindex="0" aria-label="{tool}">(.*?)</pre>', page, re.DOTALL)
+    found = re.search(rf'<pre tabindex="0" role="group" aria-label="{tool}">(.*?)</pre>', page, re.DOTALL)
     assert found is not None
     return found[1].replace("&#39;", "'").replace("&#34;", '"')
 
