@@ -14,7 +14,7 @@ from xml.sax.saxutils import escape
 WIDTH, HEIGHT = 980, 440
 _SANS: Final = "system-ui, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, sans-serif"
 _TITLE: Final = "The way of a record"
-_TOLD: Final = (
+_DESCRIPTION: Final = (
     "Producers put records into a Kinesis shard. The KCL daemon hands them to a record processor, which commits one "
     "segment per minute to S3 by a conditional PUT, and only then checkpoints. Each night the segments are audited, "
     "with the verdict clean, defects found, or could not prove, and compacted into Parquet or Iceberg tables."
@@ -115,8 +115,8 @@ def draw(colours: Palette) -> str:
     )
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" role="img" '
-        f'aria-labelledby="title told" font-family="{_SANS}">\n<title id="title">{_TITLE}</title>\n'
-        f'<desc id="told">{_TOLD}</desc>\n{marker}\n<rect width="{WIDTH}" height="{HEIGHT}" rx="6" '
+        f'aria-labelledby="title description" font-family="{_SANS}">\n<title id="title">{_TITLE}</title>\n'
+        f'<desc id="description">{_DESCRIPTION}</desc>\n{marker}\n<rect width="{WIDTH}" height="{HEIGHT}" rx="6" '
         f'fill="{colours.page}"/>\n' + "\n".join(parts) + "\n</svg>\n"
     )
 

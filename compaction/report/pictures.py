@@ -157,28 +157,28 @@ class _Places(NamedTuple):
 
 def _fewer(places: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
     """Return one place for all of a row that lie close together."""
-    found = sorted(set(places))
+    marks = sorted(set(places))
     for step in _COARSE:
-        found = sorted({(minute // step * step, row) for minute, row in found})
-        if len(found) <= _MARKS:
+        marks = sorted({(minute // step * step, row) for minute, row in marks})
+        if len(marks) <= _MARKS:
             break
-    return found
+    return marks
 
 
 def _fewer_times(times: Iterable[tuple[int, int, int]]) -> list[tuple[int, int, int]]:
     """Return times of a row that touch or lie close together as one."""
-    found = sorted(time for time in set(times) if time[1] < time[2])
+    hatched = sorted(time for time in set(times) if time[1] < time[2])
     for step in _COARSE:
         merged: list[tuple[int, int, int]] = []
-        for row, begin, end in found:
+        for row, begin, end in hatched:
             if merged and merged[-1][0] == row and begin < merged[-1][2] + step:
                 merged[-1] = (row, merged[-1][1], max(end, merged[-1][2]))
             else:
                 merged.append((row, begin, end))
-        found = merged
-        if len(found) <= _MARKS:
+        hatched = merged
+        if len(hatched) <= _MARKS:
             break
-    return found
+    return hatched
 
 
 class _Rows(NamedTuple):
@@ -249,7 +249,7 @@ def heat_map(day: Day, shown: range, drawn: Sketch, findings: Sequence[Finding],
     picture = _Rows(Axis(shown), len(labels), _row_pixels(len(labels)))
     body = picture.image(scale.levels(counts), _heat_colours()) + picture.between() + picture.hatched(places)
     what = f"Records per minute of {len(names):,} shard(s), from {_clock(shown.start)} to {_clock(shown.stop)} UTC"
-    svg = _svg("Records per minute and shard, with findings", _told(what, places), picture, body, places)
+    svg = _svg("Records per minute and shard, with findings", _description(what, places), picture, body, places)
     return _legend(scale, places) + _grid(picture, labels, svg, sums, "records")
 
 
@@ -263,7 +263,7 @@ def overview(day: Day, shown: range, drawn: Sketch, findings: Sequence[Finding])
     scale = _Scale.of(counts)
     body = picture.image(scale.levels(counts), _heat_colours()) + picture.hatched(places)
     what = f"Records per minute of all {len(drawn.overview.lines):,} shards in {lines:,} lines"
-    svg = _svg("All shards of the day", _told(what, places), picture, body, places)
+    svg = _svg("All shards of the day", _description(what, places), picture, body, places)
     first, last = min(drawn.overview.lines), max(drawn.overview.lines)
     ends = f'<div class="ends" aria-hidden="true"><span>{_name(first)}</span><span>{_name(last)}</span></div>'
     return f'{_legend(scale, places)}<div class="grid">{ends}{svg}{Axis(shown).labels()}</div>'
@@ -353,7 +353,7 @@ def chains(day: Day, shown: range, drawn: Sketch, findings: Sequence[Finding], s
     what = f"{whole:,} of {len(names):,} chains have a proven start and end"
     svg = _svg(
         "The chain of each shard",
-        _told(what, places),
+        _description(what, places),
         picture,
         links + image + _thick_gaps(picture) + picture.hatched(places),
         places,
@@ -389,9 +389,9 @@ def trend_picture(days: Sequence[TrendDay]) -> str:
             f'<text x="{middle:.2f}%" y="{_TREND_PIXELS - 4}" text-anchor="middle"><tspan class="long">'
             f"{escape(day.day[5:8])}</tspan>{escape(day.day[8:])}</text>"
         )
-    told = "; ".join(f"{day.day}: {day.verdict or 'not published'}, {day.rows:,} rows" for day in days)
+    description = "; ".join(f"{day.day}: {day.verdict or 'not published'}, {day.rows:,} rows" for day in days)
     base_line = f'<line class="base" x2="100%" y1="{_TREND_PIXELS - 18}" y2="{_TREND_PIXELS - 18}"/>'
-    return _framed("The last days: rows and verdicts", told, _TREND_PIXELS, "".join(bars) + base_line)
+    return _framed("The last days: rows and verdicts", description, _TREND_PIXELS, "".join(bars) + base_line)
 
 
 class _Scale(NamedTuple):
@@ -456,24 +456,24 @@ def _swatch(kind: str, text: str) -> str:
     return f'<span><svg width="22" height="12" aria-hidden="true">{shapes[kind]}</svg>{text}</span>'
 
 
-def _told(what: str, places: _Places) -> str:
+def _description(what: str, places: _Places) -> str:
     """Return what a picture shows, for those who do not see it."""
-    marks = [f"{len(found):,} marked {severity}" for severity, found in places.marks.items() if found]
+    marks = [f"{len(marked):,} marked {severity}" for severity, marked in places.marks.items() if marked]
     if places.unproven:
         marks.append(f"{len(places.unproven):,} time(s) hatched as not proven")
     return f"{what}. {', '.join(marks) or 'No finding is marked'}."
 
 
-def _svg(title: str, told: str, picture: _Rows, body: str, places: _Places) -> str:
+def _svg(title: str, description: str, picture: _Rows, body: str, places: _Places) -> str:
     back = f'<rect class="none" width="100%" height="{picture.height}"/>'
-    return _framed(title, told, picture.height, back + body + picture.marked(places))
+    return _framed(title, description, picture.height, back + body + picture.marked(places))
 
 
-def _framed(title: str, told: str, height: int, body: str) -> str:
+def _framed(title: str, description: str, height: int, body: str) -> str:
     """Return an image with a title and a description for screen readers."""
     return (
         f'<svg class="plot" role="img" width="100%" height="{height}"><title>{escape(title)}</title>'
-        f"<desc>{escape(told)}</desc>{body}</svg>"
+        f"<desc>{escape(description)}</desc>{body}</svg>"
     )
 
 

@@ -1,4 +1,4 @@
-"""Audits of whole days without an archive, for reports: a stream with its tides, and what is found of it."""
+"""Audits of whole days without an archive, for reports: a stream with its tides, and what an audit finds of it."""
 
 import functools
 import math
@@ -49,8 +49,8 @@ def day_result(
     rows = [_row(name, of, findings) for name, of in minutes.items()]
     records = sum(row["records"] for row in rows)
     objects, size = (sum(row[name] for row in rows) for name in ("objects", "bytes"))
-    found = ordered(findings)
-    checks = [{"id": code.value, "status": _status(code, found)} for code in Code]
+    worst_first = ordered(findings)
+    checks = [{"id": code.value, "status": _status(code, worst_first)} for code in Code]
     now_ms = max(until_ms, DAY.begin_ms) + 47 * MINUTE_MS
     audit = msgspec.convert(
         {
@@ -83,13 +83,15 @@ def day_result(
             },
             "shards": rows,
             "checks": checks,
-            "findings": [msgspec.to_builtins(each) for each in found],
+            "findings": [msgspec.to_builtins(each) for each in worst_first],
         },
         Audit,
     )
-    audit = msgspec.structs.replace(audit, verdict=overall_verdict(found, audit.checks))
+    audit = msgspec.structs.replace(audit, verdict=overall_verdict(worst_first, audit.checks))
     if accepted:
-        audit = msgspec.structs.replace(audit, accepted=accept(found, (), accepted, iso_time(now_ms + 9 * HOUR_MS)))
+        audit = msgspec.structs.replace(
+            audit, accepted=accept(worst_first, (), accepted, iso_time(now_ms + 9 * HOUR_MS))
+        )
     return DayResult(audit, minutes, RETENTION_MS)
 
 

@@ -191,16 +191,19 @@ def test_the_nearest_deadline_stands_at_the_verdict(page: str) -> None:
 @pytest.mark.parametrize(("shards", "most"), [(4, 100_000), (100, 200_000), (1_000, 250_000)])
 def test_a_page_has_a_moderate_size(shards: int, most: int) -> None:
     """Bytes, of a busy day with findings: a mail takes it."""
-    found = [broken_chain(number, at(number % 24, 5)) for number in range(0, shards, 7)]
-    result = day_result(shards, [*found, uncovered(3, at(1), at(2))])
+    findings = [broken_chain(number, at(number % 24, 5)) for number in range(0, shards, 7)]
+    result = day_result(shards, [*findings, uncovered(3, at(1), at(2))])
     assert len(render_page(result, trend(result), "").encode()) < most
 
 
 def test_a_thousand_shards_are_one_picture() -> None:
     """All of them, with every finding marked; and the worst by themselves."""
-    found = [broken_chain(number, at(3, 5)) for number in (0, 500, 999)]
-    page = render_page(day_result(1_000, found))
-    told = dict(re.findall(r"<title>(.+?)</title><desc>(.+?)</desc>", page))
-    assert told["All shards of the day"] == "Records per minute of all 1,000 shards in 500 lines. 3 marked defect."
+    findings = [broken_chain(number, at(3, 5)) for number in (0, 500, 999)]
+    page = render_page(day_result(1_000, findings))
+    descriptions = dict(re.findall(r"<title>(.+?)</title><desc>(.+?)</desc>", page))
+    assert (
+        descriptions["All shards of the day"]
+        == "Records per minute of all 1,000 shards in 500 lines. 3 marked defect."
+    )
     assert "Each line is the quietest of 2 shards" in page
-    assert "Records per minute of 20 shard(s)" in told["Records per minute and shard, with findings"]
+    assert "Records per minute of 20 shard(s)" in descriptions["Records per minute and shard, with findings"]

@@ -143,11 +143,11 @@ def test_a_png_holds_its_pixels() -> None:
 
 def test_more_marks_than_a_page_holds_are_fewer_and_stay_in_their_rows() -> None:
     """Every minute of 40 shards is broken and unproven: the page stays small, and each row has its marks."""
-    found = [broken_chain(shard, at(0, minute)) for shard in range(40) for minute in range(0, MINUTES_A_DAY, 3)]
-    found += [
+    findings = [broken_chain(shard, at(0, minute)) for shard in range(40) for minute in range(0, MINUTES_A_DAY, 3)]
+    findings += [
         uncovered(shard, at(0, minute), at(0, minute + 1)) for shard in range(40) for minute in range(0, 1440, 5)
     ]
-    page = render_page(day_result(40, found))
+    page = render_page(day_result(40, findings))
     rows = set(re.findall(r'href="#mark-defect" x="[^"]+" y="([^"]+)"', page))
     assert len(rows) >= 40
     assert page.count("<use") < 5_000

@@ -33,9 +33,9 @@ def published(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, int]:
 
 
 def _lines(page: str, tool: str) -> str:
-    found = re.search(rf'<pre tabindex="0" role="group" aria-label="{tool}">(.*?)</pre>', page, re.DOTALL)
-    assert found is not None
-    return found[1].replace("&#39;", "'").replace("&#34;", '"')
+    query = re.search(rf'<pre tabindex="0" role="group" aria-label="{tool}">(.*?)</pre>', page, re.DOTALL)
+    assert query is not None
+    return query[1].replace("&#39;", "'").replace("&#34;", '"')
 
 
 def test_duckdb_reads_the_generation(published: tuple[str, int]) -> None:
