@@ -108,7 +108,7 @@ def _pictures(result: DayResult, shards: Folded) -> list[tuple[str, str, Markup]
     drawn = sketch(result.minutes, {shard.shard for shard in shards.shown})
     scope = pictures.scope_minutes(day, audit.scope)
     shown = pictures.shown_minutes(day, scope, drawn.minutes, findings)
-    rest = " The hours that are not shown hold nothing." if len(shown) < len(scope) else ""
+    rest = " What is not shown holds nothing." if len(shown) < len(scope) else ""
     folded = f" The last row is the average of {len(shards.folded):,} more." if shards.folded else ""
     worst = f" The {len(shards.shown):,} worst shards; {len(shards.folded):,} are not drawn." if shards.folded else ""
     drawings = [

@@ -39,7 +39,8 @@ _PAGE_PIXELS: Final = 800
 _MARKS: Final = 1_000
 """More marks or hatched times than these are drawn as fewer and longer ones: each adds 60 bytes to the page."""
 _COARSE: Final = (1, 5, 15, 60, 240)
-_TICKS: Final = (5, 10, 15, 20, 30, 60, 120, 180, 240, 360)
+_TEN: Final = 10
+_TICKS: Final = (1, 2, 5, 10, 15, 20, 30, 60, 120, 180, 240, 360)
 _MOST_TICKS: Final = 8
 _NEARLY_ALL: Final = 5 / 6
 """A day with data and findings in so much of its scope is shown whole."""
@@ -68,9 +69,10 @@ def scope_minutes(day: Day, scope: Scope) -> range:
 
 
 def shown_minutes(day: Day, scope: range, minutes: Sequence[int], findings: Sequence[Finding]) -> range:
-    """Return the minutes of the scope to show: the whole hours with data, with findings, or not proven.
+    """Return the minutes of the scope to show: those with data, with findings, or not proven, and what lies between.
 
-    Hours that are proven to hold nothing are left out; those of which nothing is known are shown.
+    They are whole hours, of less than an hour whole tens of minutes. A time that is proven to hold nothing is left
+    out; one of which nothing is known is shown.
     """
     columns = [minute for minute in minutes if minute in scope]
     of_findings = [
@@ -81,12 +83,16 @@ def shown_minutes(day: Day, scope: range, minutes: Sequence[int], findings: Sequ
         begin, end = _span(day, about) if about.severity != "warning" else (0, 0)
         begin, end = max(begin, scope.start), min(end, scope.stop)
         columns += [begin, end - 1] if begin < end else []
-    hour = MINUTES_AN_HOUR
-    whole = range(scope.start // hour * hour, -(-scope.stop // hour) * hour)
     if not columns:
-        return whole
-    fitting = range(min(columns) // hour * hour, (max(columns) // hour + 1) * hour)
-    return whole if len(fitting) >= _NEARLY_ALL * len(whole) else fitting
+        return _rounded(scope, MINUTES_AN_HOUR)
+    span = range(min(columns), max(columns) + 1)
+    if len(span) >= _NEARLY_ALL * len(scope):
+        span = scope
+    return _rounded(span, MINUTES_AN_HOUR if len(span) > MINUTES_AN_HOUR else _TEN)
+
+
+def _rounded(span: range, unit: int) -> range:
+    return range(span.start // unit * unit, -(-span.stop // unit) * unit)
 
 
 class Axis(NamedTuple):
@@ -239,7 +245,7 @@ def heat_map(day: Day, shown: range, drawn: Sketch, findings: Sequence[Finding],
     sums = [f"{int(line.sum()):,}" for line in lines]
     if shards.folded:
         lines.append(-(-drawn.rest // len(shards.folded)))
-        labels.append(f"{len(shards.folded):,} more, on average")
+        labels.append(f'<span class="aside">{len(shards.folded):,} more, on average</span>')
         sums.append(f"{int(drawn.rest.sum()):,}")
     counts = np.stack(lines)[:, shown.start : shown.stop]
     rows = {shard.shard: len(names) for shard in shards.folded}
@@ -536,4 +542,4 @@ def _clipped(name: str) -> str:
 def _name(name: str) -> str:
     """Return a shard's name, of which a narrow page shows the end."""
     text = clip(visible_text(name), 40)
-    return f'<span class="long">{escape(text[:-_TAIL])}</span>{escape(text[-_TAIL:])}'
+    return f'<span class="long">{escape(text[:-_TAIL])}</span><b>{escape(text[-_TAIL:])}</b>'

@@ -95,17 +95,19 @@ _HOUR = 60
 @pytest.mark.parametrize(
     ("minutes", "shown"),
     [
-        (["20T15:07"], range(15 * _HOUR, 16 * _HOUR)),
+        (["20T15:07"], range(15 * _HOUR, 15 * _HOUR + 10)),
+        (["20T15:07", "20T15:51"], range(15 * _HOUR, 16 * _HOUR)),
+        (["20T15:57", "20T16:57"], range(15 * _HOUR, 17 * _HOUR)),
         (["20T00:00", "20T05:59"], range(6 * _HOUR)),
-        (["20T23:59"], range(23 * _HOUR, MINUTES_A_DAY)),
+        (["20T23:59"], range(23 * _HOUR + 50, MINUTES_A_DAY)),
         (["20T02:00", "20T16:00"], range(2 * _HOUR, 17 * _HOUR)),
         (["20T01:00", "20T22:00"], WHOLE),
         ([], WHOLE),
-        (["19T23:59", "20T15:07"], range(15 * _HOUR, 16 * _HOUR)),
+        (["19T23:59", "20T15:07"], range(15 * _HOUR, 15 * _HOUR + 10)),
     ],
 )
 def test_the_axis_fits_what_there_is(minutes: list[str], shown: range) -> None:
-    """Whole hours around it; nearly all of a day is the whole day. Other days do not count."""
+    """Whole hours around it, or tens of minutes; nearly all of a day is the whole day. Other days do not count."""
     assert shown_minutes(DAY, WHOLE, (), _at(*minutes)) == shown
 
 
@@ -120,6 +122,7 @@ def test_an_emptiness_that_is_not_proven_is_shown() -> None:
     ("begins", "until", "scope"),
     [
         ("2026-11-20T00:00:00.000Z", "2026-11-20T14:00:00.000Z", range(14 * _HOUR)),
+        ("2026-11-20T20:10:43.000Z", "2026-11-20T20:20:00.000Z", range(20 * _HOUR + 10, 20 * _HOUR + 20)),
         ("2026-11-20T10:01:30.000Z", "2026-11-21T00:00:00.000Z", range(10 * _HOUR + 1, MINUTES_A_DAY)),
         ("", "", WHOLE),
     ],
@@ -129,7 +132,7 @@ def test_the_axis_ends_with_what_is_judged(begins: str, until: str, scope: range
     judged = msgspec.structs.replace(day_result(1).audit.scope, begins=begins, until=until)
     assert scope_minutes(DAY, judged) == scope
     shown = shown_minutes(DAY, scope, [*scope], _at("20T23:59", "20T00:00"))
-    assert (shown.start, shown.stop) == (scope.start // _HOUR * _HOUR, -(-scope.stop // _HOUR) * _HOUR)
+    assert shown == (range(10 * _HOUR, MINUTES_A_DAY) if scope.start == 10 * _HOUR + 1 else scope)
 
 
 def test_a_png_holds_its_pixels() -> None:
