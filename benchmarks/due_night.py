@@ -36,6 +36,7 @@ from compaction.job.context import AuditOptions, JobContext
 from compaction.job.scope import SETTLED_MS
 from compaction.night.due import find_due
 from compaction.publish.publisher import Publisher
+from compaction.report.cost import S3_STANDARD
 from compaction.shard_groups.grouping import ShardGrouping
 from compaction.shard_groups.local import LocalGroupSource
 from compaction.spark.engine import SparkEngine
@@ -56,7 +57,6 @@ from tests.fakes.clock import ManualClock
 
 _MIB: Final = 1 << 20
 _NAMES_A_LIST: Final = 1_000
-_DOLLARS_A_LIST: Final = 0.005 / 1_000
 _NOW_MS: Final = DAY.end_ms + SETTLED_MS
 _CHANGED: Final = 30 * 60 + 7
 """The minute, after the first day's midnight, one of whose objects is another one: in hour 6 of the second day."""
@@ -289,7 +289,7 @@ def check(out: Path, shape: Shape) -> dict[str, Any]:
         "due": sum(bool(day.why) for day in due.days),
         "which": {str(each.day): each.why for each in due.days if each.why},
         "lists": requests["LIST"],
-        "dollars": requests["LIST"] * _DOLLARS_A_LIST,
+        "dollars": requests["LIST"] * S3_STANDARD.per_1000_put_or_list / 1_000,
         "segments": requests["segment"],
         "markers": requests["GET"],
         "driver": driver,
