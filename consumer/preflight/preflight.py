@@ -13,6 +13,7 @@ from botocore.exceptions import BotoCoreError
 from consumer.preflight import bucket, conditional_put, java, stream
 from consumer.preflight.check import Check, CheckOutcome
 from consumer.preflight.probe import PATIENCE_SECONDS, Probe
+from consumer.preflight.proxies import check_proxies
 from consumer.settings.settings import LoadedSettings
 from minutebook.aws.clients import aws_session
 from minutebook.clock import Clock, IdSource
@@ -39,6 +40,8 @@ def preflight(
     yield from _group("java", [("java", lambda: check_machine_java(environ)), ("KCL", check_jars)])
     if whole:
         yield check_codec()
+        if (proxies := check_proxies(environ)) is not None:
+            yield proxies
     credentials = _run("credentials", check_credentials)
     yield credentials
     if credentials.outcome is CheckOutcome.FAIL:

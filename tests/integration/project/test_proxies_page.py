@@ -15,6 +15,8 @@ import pytest
 from botocore.exceptions import BotoCoreError, ClientError
 
 from consumer.daemon.consume import daemon_environment
+from consumer.preflight.check import CheckOutcome
+from consumer.preflight.proxies import check_proxies
 from minutebook.aws.access import Access
 from minutebook.aws.clients import make_kinesis_client, make_s3_client
 from tests.unit.project.test_docs_text import CHECKOUT, blocks
@@ -102,6 +104,14 @@ def test_the_form_of_the_daemon_means_nothing_to_boto3(proxy: _Proxy, monkeypatc
     _ask(kinesis="http://kinesis.example.test:4000", s3="http://s3.example.test:4001")
 
     assert len(proxy.lines) == 2
+
+
+def test_the_doctor_is_content_with_the_page() -> None:
+    """With all that it sets."""
+    check = check_proxies(_VARIABLES)
+
+    assert check is not None
+    assert check.outcome is CheckOutcome.OK
 
 
 def test_daemon_and_processors_get_the_variables(tmp_path: Path) -> None:

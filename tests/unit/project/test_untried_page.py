@@ -46,9 +46,7 @@ def test_what_is_made_is_removed() -> None:
     """Each service in which a command makes something has its line in the last section."""
     *_, last = blocks(_PAGE, "sh")
     made = {
-        service
-        for block in blocks(_PAGE, "sh")
-        for service in re.findall(r"aws ([\w-]+) (?:create|deploy)", block)
+        service for block in blocks(_PAGE, "sh") for service in re.findall(r"aws ([\w-]+) (?:create|deploy)", block)
     }
 
     assert made >= {"kinesis", "s3api", "glue", "cloudformation"}
