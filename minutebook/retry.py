@@ -2,7 +2,7 @@
 
 import random
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Final, TypeVar
 
 import structlog
 
@@ -12,6 +12,7 @@ from minutebook.errors import OutcomeUnknown, StoreUnavailable
 T = TypeVar("T")
 
 _LOGGED_ATTEMPTS = 10
+LOOK_AT_STORE: Final = "look at the store's health and at throttling"
 
 
 class Backoff:
@@ -54,13 +55,17 @@ def backoff_within(budget_seconds: float) -> Callable[[], Backoff]:
 
 
 def until_known(request: Callable[[], T], backoff: Backoff, what: str) -> T:
-    """Repeat `request` while it raises OutcomeUnknown; raises StoreUnavailable once the backoff's budget is spent."""
+    """Repeat `request` while it raises OutcomeUnknown; raises StoreUnavailable once the backoff's budget is spent.
+
+    The last answer's `next_step` says what to look at, if it has one.
+    """
     attempts = 0
     while True:
         try:
             return request()
         except OutcomeUnknown as exc:
             attempts += 1
+            step = exc.next_step or LOOK_AT_STORE
             # Log the first attempt and every so many after it: an outage neither stays silent nor floods the log.
             if attempts % _LOGGED_ATTEMPTS == 1:
                 structlog.get_logger().warning(
@@ -68,11 +73,10 @@ def until_known(request: Callable[[], T], backoff: Backoff, what: str) -> T:
                     request=what,
                     error=str(exc),
                     attempts=attempts,
-                    next_step="nothing yet: it is sent again; if that goes on, look at the store's health",
+                    next_step=f"nothing yet: it is sent again; if that goes on, {step}",
                 )
             if not backoff.wait():
                 raise StoreUnavailable(
                     f"gave up on {what}: {exc}",
-                    next_step="look at the store's health and at throttling; nothing was checkpointed, "
-                    "the records will be delivered again",
+                    next_step=f"{step}; nothing was checkpointed, the records will be delivered again",
                 ) from exc

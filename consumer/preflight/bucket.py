@@ -14,12 +14,16 @@ from botocore.exceptions import BotoCoreError, ClientError
 from consumer.preflight import bucket_rules
 from consumer.preflight.check import Check
 from consumer.preflight.probe import PROBE_TYPE, Probe
+from minutebook.aws.checksums import CRC32_HEADER, WHEN_REQUIRED
+from minutebook.aws.clients import make_s3_client
 from minutebook.errors import StoreRefused
 from minutebook.format.day import MINUTES_A_DAY
 from minutebook.format.keys import application_key
 from minutebook.format.minute import MINUTE_MS
 from minutebook.index.names import ArchiveIndex
-from minutebook.store.s3 import translate
+from minutebook.store.refusals import NO_CHECKSUMS, NO_CONDITIONS, UNNAMED_HEADER, Row
+from minutebook.store.retrying import RetryingStore
+from minutebook.store.s3 import S3Store, translate
 
 _NAME: Final = "bucket"
 _BODY: Final = b"minutebook doctor\n"
@@ -42,13 +46,6 @@ def check_reachable(probe: Probe) -> Check:
                 _NAME,
                 f"there is no bucket {bucket}",
                 next_step="create it, or correct minutebook.bucket",
-                exit_code=exc.exit_code,
-            )
-        if status in {301, 400}:
-            return Check.failed(
-                _NAME,
-                f"the bucket {bucket} is not served by region {probe.settings.region}",
-                next_step="set regionName to the bucket's region",
                 exit_code=exc.exit_code,
             )
         if status != 403:  # noqa: PLR2004 - HTTP: HEAD needs s3:ListBucket; the checks after this one name what is missing
@@ -91,7 +88,14 @@ def check_listing(probe: Probe) -> Check:
 def check_requests(probe: Probe) -> Check:
     """Send the protocol's four kinds of request under the prefix; raises StoreRefused or StoreUnavailable."""
     store, key = probe.store, probe.new_key()
-    store.put_if_absent(key, _BODY, {"minutebook-doctor": "1"}, PROBE_TYPE)
+    try:
+        store.put_if_absent(key, _BODY, {"minutebook-doctor": "1"}, PROBE_TYPE)
+    except StoreRefused as exc:
+        row = _refused_header(probe) if exc.next_step == UNNAMED_HEADER.do else None
+        if row is None:
+            raise
+        means = row[0].means.format(detail=row[1])
+        return Check.failed(_NAME, f"{means}: {exc}", next_step=row[0].do, exit_code=exc.exit_code)
     head, stored = store.head(key), store.get(key)
     if head is None or stored is None or key not in store.keys(probe.folder):
         return Check.failed(
@@ -105,6 +109,24 @@ def check_requests(probe: Probe) -> Check:
             exit_code=6,
         )
     return Check.ok(_NAME, f"PUT, HEAD, GET and LIST work under {probe.settings.prefix or 'the bucket'!r}")
+
+
+def _refused_header(probe: Probe) -> tuple[Row, str] | None:
+    """Find out which header of a PUT the store refuses without a name; None if it is another part of the request."""
+    settings = probe.settings
+    client = make_s3_client(settings.region, settings.s3_endpoint, settings.access, checksums=WHEN_REQUIRED)
+    try:
+        RetryingStore(S3Store(client, settings.bucket), probe.backoff).put_if_absent(probe.new_key(), _BODY)
+    except StoreRefused:
+        pass
+    else:
+        return NO_CHECKSUMS, CRC32_HEADER
+    key = probe.new_key()
+    try:
+        probe.ask_s3(lambda: client.put_object(Bucket=settings.bucket, Key=key, Body=_BODY), f"PUT {key}")
+    except StoreRefused:
+        return None
+    return NO_CONDITIONS, "If-None-Match"
 
 
 def _status(error: StoreRefused) -> int:

@@ -8,25 +8,26 @@ import difflib
 import functools
 import socket
 import threading
-from base64 import b64encode
 from collections.abc import Callable
+from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 from botocore import exceptions
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 from botocore.parsers import ResponseParserError
-from isal import isal_zlib
 
 from minutebook import errors
 from minutebook.aws.access import Access
 from minutebook.aws.answers import CheckedParsers, check_document
+from minutebook.aws.checksums import register_checksums
+from minutebook.aws.credentials import CREDENTIALS_STEP, comes_from_credentials, guard_credentials
+from minutebook.aws.redirects import register_redirects
 from minutebook.aws.roles import role_session
-from minutebook.retry import Backoff
+from minutebook.retry import LOOK_AT_STORE, Backoff
 
 if TYPE_CHECKING:
     from boto3.session import Session
-    from botocore.awsrequest import AWSRequest
     from botocore.model import OperationModel
     from mypy_boto3_dynamodb import DynamoDBClient
     from mypy_boto3_kinesis import KinesisClient
@@ -45,6 +46,7 @@ _RETRYABLE_CODES: Final = frozenset(
         "ExpiredToken",
         "ExpiredTokenException",
         "IncompleteBody",
+        "IDPCommunicationError",
         "InternalError",
         "InternalFailure",
         "InternalServerError",
@@ -68,9 +70,10 @@ _RETRYABLE_CODES: Final = frozenset(
         "TooManyRequestsException",
         "TransactionConflictException",
         "XAmzContentChecksumMismatch",
+        "XAmzContentSHA256Mismatch",
     }
 )
-_RETRYABLE_STATUS: Final = frozenset({408, 409, 425, 429})
+_RETRYABLE_STATUS: Final = frozenset({307, 408, 409, 425, 429})
 _RETRYABLE_ERRORS: Final = (
     exceptions.ConnectionError,
     exceptions.HTTPClientError,
@@ -83,8 +86,6 @@ _RETRYABLE_ERRORS: Final = (
 )
 _SESSION_LOCK: Final = threading.Lock()  # a session makes clients for one thread at a time (boto3's guide)
 _SERVER_ERROR: Final = 500
-_CRC32_HEADER: Final = "x-amz-checksum-crc32"
-"""S3 rejects a body with another CRC32; ISA-L computes it in a hundredth of the time of SHA-256."""
 
 
 @functools.cache
@@ -93,8 +94,12 @@ def aws_session() -> "Session":
     import boto3  # noqa: PLC0415 - costs 20 MB, so only processes that talk to AWS import it
     import botocore.session  # noqa: PLC0415 - as above
 
-    core = botocore.session.get_session()
+    core: Any = botocore.session.get_session()
     core.register_component("response_parser_factory", CheckedParsers())
+    core.lazy_register_component(
+        "credential_provider",
+        lambda: guard_credentials(core._create_credential_resolver(), is_retryable),  # noqa: SLF001 - there is no other way
+    )
     return boto3.session.Session(botocore_session=core)
 
 
@@ -134,11 +139,17 @@ def _client(service: str, region: str, endpoint: str | None, access: Access, con
     if service == "kinesis" and access.stream_role_arn is not None:
         session = role_session(session, access.stream_role_arn, access, region)
     with _SESSION_LOCK:
-        client = session.client(service, region_name=region, endpoint_url=endpoint, config=config)  # type: ignore[call-overload]
+        try:
+            client = session.client(service, region_name=region, endpoint_url=endpoint, config=config)  # type: ignore[call-overload]
+        except BotoCoreError as exc:
+            if not comes_from_credentials(exc):
+                raise
+            raise _SERVICES[service].failure(exc, f"no client of {service}") from exc
     if service != "s3":  # minutebook.store checks the answers of S3
         client.meta.events.register("after-call", check_document)
         return client
-    client.meta.events.register("before-sign.s3.PutObject", hash_once)
+    register_checksums(client)
+    register_redirects(client)
     if access.changes_s3_requests:
         client.meta.events.register("provide-client-params.s3", functools.partial(_add_parameters, access))
     return client
@@ -157,23 +168,6 @@ def _add_parameters(access: Access, params: dict[str, Any], model: "OperationMod
     return {**params, **added}
 
 
-def crc32_text(body: bytes) -> str:
-    """Return the checksum in the form of S3's API: base64 of four bytes, big-endian."""
-    return b64encode(isal_zlib.crc32(body).to_bytes(4, "big")).decode()
-
-
-def hash_once(request: "AWSRequest", **_: object) -> None:
-    """Let botocore leave the body's SHA-256 out of the signature if the request has a CRC32 and TLS.
-
-    botocore does so for checksums that it computes itself, at twice the cost, and marks them in the request's context
-    (read in `S3SigV4Auth`). A version without that mark, and any without TLS, hashes the body as well.
-    """
-    if _CRC32_HEADER in request.headers:
-        request.context["checksum"] = {
-            "request_algorithm": {"algorithm": "crc32", "in": "header", "name": _CRC32_HEADER}
-        }
-
-
 def client_config(
     *,
     attempts: int = 1,
@@ -181,8 +175,12 @@ def client_config(
     connections: int = 16,
     validate: bool = True,
     path_style: bool = False,
+    checksums: str | None = None,
 ) -> Config:
-    """Return the botocore settings of a client. Times are seconds; `path_style` matters to S3 alone."""
+    """Return the botocore settings of a client. Times are seconds; `path_style` and `checksums` matter to S3 alone.
+
+    `checksums` is botocore's `request_checksum_calculation`; None leaves it to the environment.
+    """
     return Config(
         retries={"total_max_attempts": attempts, "mode": "standard"},
         connect_timeout=5,
@@ -190,15 +188,19 @@ def client_config(
         max_pool_connections=connections,
         parameter_validation=validate,
         s3={"addressing_style": "path" if path_style else "auto"},
+        request_checksum_calculation=checksums,  # type: ignore[arg-type]  # the stubs list the two values
     )
 
 
-def make_s3_client(region: str, endpoint: str | None, access: Access, *, read_timeout: float = 60) -> "S3Client":
+def make_s3_client(
+    region: str, endpoint: str | None, access: Access, *, read_timeout: float = 60, checksums: str | None = None
+) -> "S3Client":
     """Return a client for AWS, or for `endpoint` (with path-style addresses, which local servers need).
 
-    `read_timeout` is how many seconds an answer, or the next part of one, may take.
+    `read_timeout` is how many seconds an answer, or the next part of one, may take; `checksums` as in
+    `client_config`.
     """
-    config = client_config(read_timeout=read_timeout, path_style=endpoint is not None)
+    config = client_config(read_timeout=read_timeout, path_style=endpoint is not None, checksums=checksums)
     client: S3Client = _client("s3", region, endpoint, access, config)
     return client
 
@@ -244,7 +246,7 @@ def is_retryable(error: Exception) -> bool:
     return (
         is_retryable_code(code)
         or status in _RETRYABLE_STATUS
-        or (status >= _SERVER_ERROR and code != "NotImplemented")
+        or (status >= _SERVER_ERROR and status != HTTPStatus.NOT_IMPLEMENTED)
     )
 
 
@@ -255,6 +257,13 @@ class Service(NamedTuple):
     refused_step: str
     unavailable: type[errors.MinutebookError]
     unavailable_step: str
+
+    def failure(self, error: Exception, what: str) -> errors.MinutebookError:
+        """Return the error for a failure that is not tried again; `what` names the request."""
+        kind, step = self.refused, self.refused_step
+        if is_retryable(error):
+            kind, step = self.unavailable, self.unavailable_step
+        return kind(f"{what}: {error}", next_step=CREDENTIALS_STEP if comes_from_credentials(error) else step)
 
 
 KINESIS: Final = Service(
@@ -270,6 +279,11 @@ DYNAMODB: Final = Service(
     "look at the health of DynamoDB, then run again",
 )
 
+S3: Final = Service(
+    errors.StoreRefused, "look at credentials, region and endpoint", errors.StoreUnavailable, LOOK_AT_STORE
+)
+_SERVICES: Final = {"kinesis": KINESIS, "dynamodb": DYNAMODB, "s3": S3}
+
 
 def ask(request: Callable[[], T], what: str, backoff: Backoff, service: Service) -> T:
     """Send a request that is safe to repeat until it is answered; `what` names it in errors.
@@ -281,6 +295,6 @@ def ask(request: Callable[[], T], what: str, backoff: Backoff, service: Service)
             return request()
         except (ClientError, BotoCoreError) as exc:
             if not is_retryable(exc):
-                raise service.refused(f"{what}: {exc}", next_step=service.refused_step) from exc
+                raise service.failure(exc, what) from exc
             if not backoff.wait():
-                raise service.unavailable(f"{what} kept failing: {exc}", next_step=service.unavailable_step) from exc
+                raise service.failure(exc, f"{what} kept failing") from exc

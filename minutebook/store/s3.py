@@ -1,60 +1,85 @@
 """The object store port on S3: each method sends one request, without retries."""
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
-from botocore.exceptions import BotoCoreError, ClientError
+from botocore.exceptions import (
+    BotoCoreError,
+    ClientError,
+    ConnectionError,  # noqa: A004 - botocore's name
+    FlexibleChecksumError,
+    HTTPClientError,
+    IncompleteReadError,
+    SSLError,
+)
+from botocore.parsers import ResponseParserError
 
-from minutebook.aws.clients import crc32_text, error_code, http_status, is_retryable
+from minutebook.aws.answers import MisshapenAnswerError
+from minutebook.aws.clients import error_code, http_status, is_retryable
+from minutebook.aws.credentials import STS_OPERATIONS, comes_from_credentials
+from minutebook.aws.redirects import ForeignRedirectError
 from minutebook.errors import OutcomeUnknown, StoreError, StoreRefused
 from minutebook.store.objects import ListedObject, Listing, ObjectHead, PutOutcome, StoredObject
+from minutebook.store.refusals import (
+    DAMAGED,
+    NO_CREDENTIALS,
+    NOT_S3,
+    OTHER,
+    REDIRECTED,
+    SILENT,
+    UNTRUSTED,
+    ErrorAnswer,
+    Row,
+    explain,
+)
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
     from mypy_boto3_s3.type_defs import ListObjectsV2OutputTypeDef, ObjectTypeDef
 
 _ABSENT_CODES = frozenset({"404", "NoSuchKey", "NotFound"})
-_NEXT_STEPS = {
-    "AccessDenied": "grant this role the actions of `minutebook docs operations permissions`, also s3:ListBucket, "
-    "without which S3 refuses to say that a key is not there; minutebook doctor tests them; with "
-    "minutebook.expectedBucketOwner, see that the bucket is that account's",
-    "403": "grant this role the actions of `minutebook docs operations permissions`; minutebook doctor tests them; "
-    "with minutebook.expectedBucketOwner, see that the bucket is that account's",
-    "NoSuchBucket": "create the bucket, or correct minutebook.bucket",
-    "PermanentRedirect": "set regionName to the bucket's region",
-    "AuthorizationHeaderMalformed": "set regionName to the bucket's region",
-    "301": "set regionName to the bucket's region",
-    "InvalidAccessKeyId": "look at the credentials of this process",
-    "SignatureDoesNotMatch": "look at the credentials and the clock of this machine",
-}
-_ARCHIVED = frozenset({"InvalidObjectState", "ObjectNotInActiveTierError"})
-"""The answers to a GET, and to a copy, of an object that is in GLACIER, DEEP_ARCHIVE or an archive tier."""
+_SUSPECTS: Final = "If-None-Match or the checksum"
 _FORBIDDEN, _NOT_FOUND, _PRECONDITION_FAILED = 403, 404, 412
 FAILURES = (ClientError, BotoCoreError, ValueError)
 """What a request may raise; botocore raises ValueError for a date that was cut off."""
 
+_ROWS_OF_ERRORS: Final[tuple[tuple[tuple[type[Exception], ...], Row], ...]] = (
+    ((ForeignRedirectError,), REDIRECTED),
+    ((SSLError,), UNTRUSTED),
+    ((FlexibleChecksumError,), DAMAGED),
+    ((MisshapenAnswerError, ResponseParserError, IncompleteReadError, ValueError), NOT_S3),
+    ((ConnectionError, HTTPClientError), SILENT),
+)
+"""The rows of errors without an answer of the store; the first kind that fits counts."""
 
-def translate(error: Exception, what: str) -> StoreError:
-    """Return the error of our tree for an exception of botocore; `what` names the request."""
+
+def translate(error: Exception, what: str, suspects: str = "") -> StoreError:
+    """Return the error of our tree for an exception of botocore; `what` names the request.
+
+    `suspects` are its headers that stores are known to refuse: they are named where the answer names none.
+    """
     if isinstance(error, ClientError):
-        code = error_code(error)
-        if code in _ARCHIVED:
-            return _archived(error, what)
-        message = f"{what}: {http_status(error)} {code}: {error.response.get('Error', {}).get('Message', '')}"
-        next_step = _NEXT_STEPS.get(code, "correct the request's settings or permissions")
+        text, row, means = _explained(error, suspects)
     else:
-        message = f"{what}: {type(error).__name__}: {error}"
-        next_step = "look at credentials, region and endpoint"
-    return OutcomeUnknown(message) if is_retryable(error) else StoreRefused(message, next_step=next_step)
+        text, row = f"{type(error).__name__}: {error}", _row_without_answer(error)
+        means = row.means
+    kind = OutcomeUnknown if is_retryable(error) else StoreRefused
+    return kind(f"{what}: {means} ({text.rstrip('.: ')})", next_step=row.do)
 
 
-def _archived(error: ClientError, what: str) -> StoreRefused:
-    details = {**error.response.get("Error", {})}
-    place = details.get("AccessTier") or details.get("StorageClass") or "an archive class"
-    return StoreRefused(
-        f"{what}: the object is archived ({place}): restore it",
-        next_step="run aws s3api restore-object, wait, and run again; minutebook doctor names the rule that moved it",
-    )
+def _explained(error: ClientError, suspects: str) -> tuple[str, Row, str]:
+    details: dict[str, Any] = {**error.response.get("Error", {})}
+    if error.operation_name in STS_OPERATIONS:
+        return str(error), NO_CREDENTIALS, NO_CREDENTIALS.means
+    headers = error.response.get("ResponseMetadata", {}).get("HTTPHeaders", {})
+    answer = ErrorAnswer(http_status(error), error_code(error), details, headers)
+    return f"{answer.status} {answer.code}: {details.get('Message', '')}", *explain(answer, suspects)
+
+
+def _row_without_answer(error: Exception) -> Row:
+    if comes_from_credentials(error):
+        return NO_CREDENTIALS
+    return next((row for kinds, row in _ROWS_OF_ERRORS if isinstance(error, kinds)), OTHER)
 
 
 class S3Store:
@@ -74,12 +99,11 @@ class S3Store:
                 Metadata=dict(metadata),
                 ContentType=content_type,
                 IfNoneMatch="*",
-                ChecksumCRC32=crc32_text(body),
             )
         except (ClientError, BotoCoreError) as exc:
             if http_status(exc) == _PRECONDITION_FAILED:
                 return PutOutcome.EXISTS
-            raise translate(exc, f"PUT {key}") from exc
+            raise translate(exc, f"PUT {key}", _SUSPECTS) from exc
         check_whole(answer, f"PUT {key}", "ETag")
         return PutOutcome.CREATED
 
@@ -158,7 +182,7 @@ def check_whole(answer: Mapping[str, Any], what: str, *fields: str) -> None:
     """
     missing = [field for field in fields if field not in answer]
     if missing:
-        raise OutcomeUnknown(f"{what}: the answer has no {missing[0]}: it was cut off, or is not S3's")
+        raise OutcomeUnknown(f"{what}: the answer has no {missing[0]}: {NOT_S3.means}", next_step=NOT_S3.do)
 
 
 def _is_absent(error: Exception) -> bool:

@@ -65,7 +65,9 @@ class S3Storage(S3Store):
         except (ClientError, BotoCoreError) as exc:
             if http_status(exc) in {_PRECONDITION_FAILED, _NOT_FOUND} and error_code(exc) != "NoSuchBucket":
                 return False
-            raise translate(exc, f"PUT {key}") from exc
+            raise translate(
+                exc, f"PUT {key}", "If-None-Match or the checksum" if etag is None else "If-Match or the checksum"
+            ) from exc
         return True
 
     def delete(self, keys: Iterable[str]) -> None:
@@ -287,7 +289,7 @@ class S3Sink:
             except FAILURES as exc:
                 if error_code(exc) in _LOST_UPLOAD:
                     raise StoreUnavailable(f"{what}: the upload is lost: {exc}", next_step=_LOST_STEP) from exc
-                raise translate(exc, what) from exc
+                raise translate(exc, what, "the checksum") from exc
 
         return until_known(translated, self._new_backoff(), what)
 

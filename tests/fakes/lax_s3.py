@@ -1,16 +1,47 @@
 """An S3 server with chosen faults, on loopback: what the pre-flight has to find out about a bucket."""
 
+import re
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 from urllib.parse import parse_qs, unquote, urlsplit
 
 from tests.fakes.answering import answer
 
 _ERROR = '<?xml version="1.0"?><Error><Code>{code}</Code><Message>{code}</Message></Error>'
+
+
+class Request(NamedTuple):
+    """A request as it came: the names of its headers are lower case."""
+
+    method: str
+    path: str
+    headers: Mapping[str, str]
+    body: bytes = b""
+
+
+class Refusal(NamedTuple):
+    """An answer that is given instead of the bucket's. Without a code it has the body alone."""
+
+    status: int
+    code: str = ""
+    message: str = ""
+    details: str = ""
+    headers: Mapping[str, str] = {}
+    body: str = ""
+
+    def document(self) -> str:
+        """Return S3's error document, or the body."""
+        if not self.code:
+            return self.body
+        return f"<Error><Code>{self.code}</Code><Message>{self.message}</Message>{self.details}</Error>"
+
+
+def _refuse_nothing(_request: Request) -> Refusal | None:
+    return None
 
 
 @dataclass
@@ -19,7 +50,8 @@ class LaxBucket:
 
     `ignores_condition`: If-None-Match is not looked at. `checks_late`: it is looked at before the write, and not at
     the moment of it. `keeps_deleted`: a deleted key cannot be written again. `denies`: methods that are refused.
-    `date` replaces the Date header. Keys below `replicas` were replicated here.
+    `date` replaces the Date header. Keys below `replicas` were replicated here. `refuse` may answer any request in
+    place of the bucket; `requests` are all that came.
     """
 
     ignores_condition: bool = False
@@ -28,6 +60,8 @@ class LaxBucket:
     denies: frozenset[str] = frozenset()
     date: str | None = None
     replicas: str | None = None
+    refuse: Callable[[Request], Refusal | None] = _refuse_nothing
+    requests: list[Request] = field(default_factory=list)
     objects: dict[str, tuple[bytes, dict[str, str]]] = field(default_factory=dict)
     deleted: set[str] = field(default_factory=set)
     lock: threading.Lock = field(default_factory=threading.Lock)
@@ -40,6 +74,8 @@ class _Handler(BaseHTTPRequestHandler):
     _answer = answer
 
     def do_HEAD(self) -> None:
+        if self._is_refused():
+            return None
         if self._name() not in {"", "archive"}:
             return self._answer(404)
         key = self._key()
@@ -48,6 +84,8 @@ class _Handler(BaseHTTPRequestHandler):
         return self._send_object(key)
 
     def do_GET(self) -> None:
+        if self._is_refused():
+            return None
         bucket, key = self.bucket, self._key()
         if "GET" in bucket.denies:
             return self._refuse(403, "AccessDenied")
@@ -74,6 +112,8 @@ class _Handler(BaseHTTPRequestHandler):
     def do_PUT(self) -> None:
         bucket, key = self.bucket, self._key()
         body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        if self._is_refused(body):
+            return None
         if "PUT" in bucket.denies:
             return self._refuse(403, "AccessDenied")
         conditional = self.headers.get("If-None-Match") == "*" and not bucket.ignores_condition
@@ -89,6 +129,8 @@ class _Handler(BaseHTTPRequestHandler):
         return self._answer(200, b"", {"ETag": '"e"'})
 
     def do_DELETE(self) -> None:
+        if self._is_refused():
+            return None
         bucket, key = self.bucket, self._key()
         if "DELETE" in bucket.denies:
             return self._refuse(403, "AccessDenied")
@@ -98,12 +140,35 @@ class _Handler(BaseHTTPRequestHandler):
                 bucket.deleted.add(key)
         return self._answer(204)
 
+    def do_POST(self) -> None:
+        """Delete the keys of a batch."""
+        body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        if self._is_refused(body):
+            return
+        if urlsplit(self.path).query != "delete" or "DELETE" in self.bucket.denies:
+            self._refuse(403, "AccessDenied")
+            return
+        with self.bucket.lock:
+            for key in re.findall(r"<Key>([^<]*)</Key>", body.decode()):
+                self.bucket.objects.pop(key, None)
+        self._answer(200, "<DeleteResult/>")
+
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the base class's name
         """Say nothing."""
 
     def date_time_string(self, timestamp: float | None = None) -> str:
         """Return the Date header."""
         return self.bucket.date or super().date_time_string(timestamp)
+
+    def _is_refused(self, body: bytes = b"") -> bool:
+        """Keep the request; return whether it was answered in place of the bucket."""
+        headers = {name.lower(): text for name, text in self.headers.items()}
+        request = Request(self.command, self.path, headers, body)
+        self.bucket.requests.append(request)
+        refusal = self.bucket.refuse(request)
+        if refusal is not None:
+            self._answer(refusal.status, refusal.document(), dict(refusal.headers))
+        return refusal is not None
 
     def _meet_another_writer(self) -> None:
         try:

@@ -115,7 +115,8 @@ def test_a_row_that_lacks_a_field_is_asked_for_again(method: str, missing: str) 
     storage = S3Storage(answered(make_s3_client("us-east-1", ENDPOINT, Access()), 200, listing(row)), "bucket")
     with pytest.raises(OutcomeUnknown) as caught:
         list(getattr(storage, method)("p/"))
-    assert "LIST s3://bucket/p/: MisshapenAnswerError: the answer (HTTP 200)" in str(caught.value)
+    assert str(caught.value).startswith("LIST s3://bucket/p/: ")
+    assert "MisshapenAnswerError: the answer (HTTP 200)" in str(caught.value)
     assert f"a row of its Contents has no {missing}" in str(caught.value)
 
 

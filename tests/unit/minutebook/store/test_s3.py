@@ -257,7 +257,7 @@ def _bare_403(get: Wire) -> Wire:
 @pytest.mark.parametrize("code", ["AccessDenied", "InvalidAccessKeyId", "SignatureDoesNotMatch"])
 def test_the_code_of_a_head_403_is_that_of_a_get(code: str) -> None:
     """The error names it, as it would for any other request."""
-    with pytest.raises(StoreRefused, match=f"HEAD k: 403 {code}"):
+    with pytest.raises(StoreRefused, match=rf"HEAD k: .* \(403 {code}"):
         store(_bare_403(answer(403, code)))[0].head("k")
 
 
