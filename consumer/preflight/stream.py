@@ -62,12 +62,12 @@ def _is_of_role(error: BaseException | None) -> bool:
 
 
 def check_reading(probe: Probe) -> Check:
-    """Read one record of one shard, as KCL will."""
+    """Read one record of one shard, as KCL will; raises DeliveryDoubt if its stamp is impossible."""
     name, kinesis = probe.settings.stream_name, probe.kinesis
     shard = next(iter(probe.stream.shards())).shard_id
     try:
         iterator = kinesis.get_shard_iterator(StreamName=name, ShardId=shard, ShardIteratorType="TRIM_HORIZON")
-        kinesis.get_records(ShardIterator=iterator["ShardIterator"], Limit=1)
+        answer = kinesis.get_records(ShardIterator=iterator["ShardIterator"], Limit=1)
     except ClientError as exc:
         if is_retryable(exc):
             return Check.unknown(
@@ -86,6 +86,9 @@ def check_reading(probe: Probe) -> Check:
             next_step="look at kinesisEndpoint and the network",
             exit_code=5,
         )
+    for record in answer["Records"]:
+        arrival_ms = int(record["ApproximateArrivalTimestamp"].timestamp() * 1000)
+        probe.stream.describe().check_arrival(f"the oldest record of {shard}", arrival_ms)
     return Check.ok("stream", f"{shard} can be read")
 
 

@@ -20,6 +20,7 @@ from consumer.processor.cutting import check_order, find_slice, slices_behind
 from consumer.processor.sequence_store import SequenceStore
 from consumer.processor.shard_start import ChainTail
 from consumer.services import Services
+from consumer.stream.port import StreamIdentity
 from minutebook.codec.lines import new_line_writer
 from minutebook.format.metadata import ChainStart, Continuity, SegmentMetadata
 from minutebook.format.minute import minute_of, minute_text
@@ -37,8 +38,9 @@ _LAST: Final = frozenset[Reason]({"shutdown", "shard_end"})
 class Archiver:
     """Extends one shard's chain.
 
-    `delivered` is the last position that KCL delivered. `on_chain_start` is called with the first position before the
-    very first segment of the shard is committed, `on_piece` after each piece of a batch.
+    `identity` is the stream's. `delivered` is the last position that KCL delivered. `on_chain_start` is called with
+    the first position before the very first segment of the shard is committed, `on_piece` after each piece of a
+    batch.
     """
 
     def __init__(
@@ -49,6 +51,7 @@ class Archiver:
         chain: ChainTail,
         evidence: ShardEvidence,
         *,
+        identity: StreamIdentity,
         dedupe: Deduplicator | None,
         on_chain_start: Callable[[Position, ChainStart, float], Continuity],
         on_piece: Callable[[], None],
@@ -59,6 +62,7 @@ class Archiver:
         self._services = services
         self._sequences = sequences
         self._evidence = evidence
+        self._identity = identity
         self._on_chain_start = on_chain_start
         self._on_piece = on_piece
         self._dedupe = dedupe
@@ -85,6 +89,10 @@ class Archiver:
         """The arrival of the oldest held record, in epoch milliseconds, and the number of bytes held."""
         return (None, 0) if self._buffer is None else (self._buffer.oldest_ms, self._buffer.segment.raw_bytes)
 
+    def check_arrival(self, position: Position, arrival_ms: int) -> None:
+        """Raise DeliveryDoubt if a record is stamped before its stream was made."""
+        self._identity.check_arrival(f"record {position} of {self.shard_id}", arrival_ms)
+
     def take(self, delivery: Delivery, received_at: float) -> None:
         """Take a batch in the shard's order; commit the buffers that end in it, once all of it could be read.
 
@@ -108,6 +116,7 @@ class Archiver:
         if minute != minute_of(measured.arrival_max_ms):
             return False
         check_order(self.shard_id, first, self.delivered)
+        self.check_arrival(first, measured.arrival_min_ms)
         if self._buffer is not None and self._buffer.ends_before(minute, measured.payload_bytes) == "size":
             return False
         self._commit_before(first, minute, 0)
@@ -129,6 +138,7 @@ class Archiver:
         while start < len(records):
             position, minute = records[start].position, minute_of(records[start].arrival_ms)
             check_order(self.shard_id, position, self.delivered)
+            self.check_arrival(position, records[start].arrival_ms)
             self._commit_before(position, minute, len(records[start].data))
             is_archived = self.chain.holds(position)
             bound, ascends = self._bound(is_archived=is_archived), piece.ascends

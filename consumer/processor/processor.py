@@ -153,6 +153,7 @@ class ShardProcessor:
                 sequences,
                 start.chain,
                 start.evidence,
+                identity=start.identity,
                 dedupe=dedupe,
                 on_chain_start=starter.mark_start,
                 on_piece=progress.lives,
@@ -182,6 +183,7 @@ class ShardProcessor:
         first, behind_ms = delivery.first, delivery.millis_behind_latest
         received_at = self._services.clock.monotonic()
         if first is not None:
+            archiver.check_arrival(first.position, first.arrival_ms)
             shard.progress.received(first.arrival_ms)
         # Also without records: after an outage longer than retention, "caught up" proves nothing.
         if archiver.chain.is_unbroken or archiver.delivered is not None:

@@ -7,10 +7,14 @@ from collections.abc import Mapping
 from typing import Final, NamedTuple, Protocol, Self
 
 from minutebook.aws.kinesis.answers import Answer, Beginning
+from minutebook.errors import DeliveryDoubt
+from minutebook.format.minute import iso_time
 from minutebook.format.position import Position
 
 SURELY_KEPT_MS: Final = 23 * 3_600_000
 """Kinesis keeps every record for at least a day, whatever the retention is or was; minus an hour for clocks."""
+ARRIVAL_MARGIN_MS: Final = 3_600_000
+"""How long before the creation of its stream a record may be stamped: the service's clocks are minutes apart."""
 
 
 class StreamIdentity(NamedTuple):
@@ -26,6 +30,23 @@ class StreamIdentity(NamedTuple):
     def may_have_trimmed(self, now_ms: int) -> bool:
         """Return whether the stream is old enough to have trimmed records, also before its retention was raised."""
         return now_ms - self.created_ms > SURELY_KEPT_MS
+
+    def check_arrival(self, what: str, arrival_ms: int) -> None:
+        """Raise DeliveryDoubt if a record is stamped an hour before the stream was made; `what` names the record.
+
+        The service stamps records, not their producer. Such a stamp counts in another unit, or in local time: the
+        minute and the day of the record would be wrong, and so would every bound by retention.
+        """
+        earliest_ms = self.created_ms - ARRIVAL_MARGIN_MS
+        if arrival_ms >= earliest_ms:
+            return
+        in_seconds = ", as if it counted seconds" if earliest_ms <= arrival_ms * 1000 < 2 * earliest_ms else ""
+        raise DeliveryDoubt(
+            f"{what} arrived at {iso_time(arrival_ms)} by its stamp{in_seconds}, and the stream was made at "
+            f"{iso_time(self.created_ms)}",
+            next_step="nothing of it was written; look at the server's ApproximateArrivalTimestamp and its clock: "
+            "Kinesis never stamps so, an emulator or a proxy may; minutebook doctor looks at the oldest record",
+        )
 
 
 class ShardInfo(NamedTuple):

@@ -19,7 +19,7 @@ from minutebook.compression import Compression
 from minutebook.store.objects import PutOutcome
 from minutebook.store.s3 import S3Store
 from tests.fakes.archive_scene import ArchiveScene
-from tests.fakes.lax_s3 import LaxBucket, serve
+from tests.fakes.lax_s3 import LaxBucket, Refusal, Request, serve
 from tests.witness.waiting import PATIENCE_SECONDS
 
 if TYPE_CHECKING:
@@ -349,3 +349,101 @@ def test_consume_refuses_before_it_starts_anything(prepare: Prepare, tmp_path: P
     assert (events[-1]["check"], events[-1]["exit_code"]) == ("If-None-Match", 6)
     assert events[-1]["next_step"]
     assert set(fault.objects) == {"a/_application.json", "a/_shards/first.json"}
+
+
+def _refuses(name: str) -> Callable[[Request], Refusal | None]:
+    """Refuse a PUT with a header, and say nothing of it."""
+
+    def refuse(request: Request) -> Refusal | None:
+        named = [header for header in request.headers if header.startswith(name)]
+        return Refusal(501, "NotImplemented", "no such thing") if request.method == "PUT" and named else None
+
+    return refuse
+
+
+@pytest.mark.parametrize(
+    ("header", "sentence", "step"),
+    [
+        (
+            "x-amz-checksum-",
+            "does not take the checksum header x-amz-checksum-crc32",
+            "AWS_REQUEST_CHECKSUM_CALCULATION",
+        ),
+        ("if-none-match", "has no conditional writes: it refuses If-None-Match", "whose conditional PUTs are exact"),
+        ("content-length", "perhaps If-None-Match or the checksum", "storage class, tags and KMS key"),
+    ],
+)
+def test_doctor_finds_the_header_that_a_store_does_not_name(
+    prepare: Prepare, header: str, sentence: str, step: str
+) -> None:
+    """By sending the condition and the checksum apart: 2, and what to do about the one that it is."""
+    bucket = LaxBucket(refuse=_refuses(header))
+    with serve(bucket) as endpoint:
+        check = the_failure(prepare(s3_endpoint=endpoint), whole=True)
+    assert (check.name, check.exit_code) == ("bucket", 2)
+    assert sentence in check.sentence
+    assert step in check.next_step
+    assert bucket.objects == {}
+
+
+def test_doctor_is_content_where_the_environment_leaves_checksums_out(
+    prepare: Prepare, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The store of that case is a store like any other then."""
+    monkeypatch.setenv("AWS_REQUEST_CHECKSUM_CALCULATION", "when_required")
+    with serve(LaxBucket(refuse=_refuses("x-amz-checksum-"))) as endpoint:
+        assert failures(run(prepare(s3_endpoint=endpoint), whole=True)) == []
+
+
+def test_doctor_names_the_region_of_the_bucket(prepare: Prepare) -> None:
+    """S3 tells it with the redirect."""
+    refusal = Refusal(301, headers={"x-amz-bucket-region": "eu-central-1"})
+    with serve(LaxBucket(refuse=lambda _request: refusal)) as endpoint:
+        check = the_failure(prepare(s3_endpoint=endpoint))
+    assert check.exit_code == 2
+    assert "the bucket lies in eu-central-1" in check.sentence
+    assert "regionName" in check.next_step
+
+
+def _stream_that_stamps(seconds: float) -> Callable[[Request], Refusal]:
+    """Answer as Kinesis does for a stream of one shard, made in 2026, whose one record is stamped at `seconds`."""
+    identity = {
+        "StreamName": "s",
+        "StreamARN": "arn:aws:kinesis:us-east-1:000000000000:stream/s",
+        "StreamStatus": "ACTIVE",
+        "RetentionPeriodHours": 24,
+        "StreamCreationTimestamp": 1_795_000_000,
+        "EnhancedMonitoring": [],
+        "OpenShardCount": 1,
+    }
+    keys = {"StartingHashKey": "0", "EndingHashKey": str(2**128 - 1)}
+    numbers = {"StartingSequenceNumber": "1"}
+    record = {"SequenceNumber": "2", "ApproximateArrivalTimestamp": seconds, "Data": "YQ==", "PartitionKey": "p"}
+    answers: dict[str, object] = {
+        "DescribeStreamSummary": {"StreamDescriptionSummary": identity},
+        "ListShards": {
+            "Shards": [{"ShardId": "shardId-000000000000", "HashKeyRange": keys, "SequenceNumberRange": numbers}]
+        },
+        "GetShardIterator": {"ShardIterator": "i"},
+        "GetRecords": {"Records": [record], "NextShardIterator": "j", "MillisBehindLatest": 0},
+    }
+    return lambda request: Refusal(200, body=json.dumps(answers[request.headers["x-amz-target"].rpartition(".")[2]]))
+
+
+@pytest.mark.parametrize(
+    ("seconds", "sentence"),
+    [
+        (1_795_256.161, "arrived at 1970-01-21T18:40:56.161Z by its stamp, as if it counted seconds"),
+        (1_794_990_000, "arrived at 2026-11-18"),
+        (1_794_999_000, None),
+        (1_795_256_161, None),
+    ],
+)
+def test_doctor_looks_at_the_stamp_of_the_oldest_record(
+    prepare: Prepare, bucket: str, seconds: float, sentence: str | None
+) -> None:
+    """One from before the stream was made is in doubt: 1, as a processor ends with it."""
+    with serve(LaxBucket(refuse=_stream_that_stamps(seconds))) as endpoint:
+        checks = run(prepare(bucket=bucket, kinesis_endpoint=endpoint), whole=True)
+    found = [check for check in failures(checks) if check.name == "stream"]
+    assert [(sentence in check.sentence, check.exit_code) for check in found] == [(True, 1)] * bool(sentence)

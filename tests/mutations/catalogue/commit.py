@@ -244,6 +244,15 @@ COMMIT: Final = (
         tests=("test_an_outage_ends_the_process_without_a_checkpoint",),
     ),
     Mutation(
+        "take a record that was stamped before its stream was made",
+        Change(
+            "consumer.stream.port:StreamIdentity.check_arrival",
+            "arrival_ms >= earliest_ms",
+            "arrival_ms >= 0",
+        ),
+        tests=("test_a_stamp_in_seconds_stops_the_shard_before_anything_is_written",),
+    ),
+    Mutation(
         "take records out of order",
         Change(
             "consumer.processor.cutting:check_order",
