@@ -22,7 +22,7 @@ from xml.sax.saxutils import escape
 
 from tests.fakes.answering import answer
 
-_ERROR = '<?xml version="1.0"?><Error><Code>{0}</Code><Message>{0}</Message></Error>'
+_ERROR = '<?xml version="1.0"?><Error><Code>{0}</Code><Message>{0}</Message>{1}</Error>'
 _RESET_ON_CLOSE: Final = struct.pack("ii", 1, 0)
 
 
@@ -68,7 +68,10 @@ Choice = Callable[[int], WriteFault | None]
 
 @dataclass
 class FailingS3:
-    """The bucket `bucket`. `choose` is asked at each write below `counted` what it meets, by its number, from 1."""
+    """The bucket `bucket`. `choose` is asked at each write below `counted` what it meets, by its number, from 1.
+
+    `archived`: keys of objects in GLACIER, which only HEAD and LIST show.
+    """
 
     endpoint: str = ""
     objects: dict[str, Stored] = field(default_factory=dict)
@@ -76,6 +79,7 @@ class FailingS3:
     choose: Choice = lambda _number: None
     written: list[str] = field(default_factory=list)
     failed: list[tuple[str, WriteFault]] = field(default_factory=list)
+    archived: set[str] = field(default_factory=set)
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     def fail(self, choose: Choice) -> None:
@@ -114,6 +118,8 @@ class _Handler(BaseHTTPRequestHandler):
         stored = self.bucket.objects.get(self._key())
         if stored is None:
             return self._refuse(404, "NoSuchKey")
+        if self._key() in self.bucket.archived and self.command == "GET":
+            return self._refuse(403, "InvalidObjectState", "<StorageClass>GLACIER</StorageClass>")
         if self.headers.get("If-Match") not in {None, stored.etag}:
             return self._refuse(412, "PreconditionFailed")
         headers = {**stored.metadata, "ETag": stored.etag, "Last-Modified": formatdate(usegmt=True)}
@@ -197,8 +203,8 @@ class _Handler(BaseHTTPRequestHandler):
     def _key(self) -> str:
         return unquote(urlsplit(self.path).path).lstrip("/").partition("/")[2]
 
-    def _refuse(self, status: int, code: str) -> None:
-        self._answer(status, _ERROR.format(code))
+    def _refuse(self, status: int, code: str, details: str = "") -> None:
+        self._answer(status, _ERROR.format(code, details))
 
     def _cut(self) -> None:
         self.close_connection = True
