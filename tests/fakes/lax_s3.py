@@ -1,14 +1,17 @@
 """An S3 server with chosen faults, on loopback: what the pre-flight has to find out about a bucket."""
 
+import json
 import re
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import ClassVar, NamedTuple
 from urllib.parse import parse_qs, unquote, urlsplit
 
+from minutebook.clock import SystemClock
 from tests.fakes.answering import answer
 
 _ERROR = '<?xml version="1.0"?><Error><Code>{code}</Code><Message>{code}</Message></Error>'
@@ -38,6 +41,13 @@ class Refusal(NamedTuple):
         if not self.code:
             return self.body
         return f"<Error><Code>{self.code}</Code><Message>{self.message}</Message>{self.details}</Error>"
+
+
+def short_lived(life_seconds: int = 300) -> str:
+    """Return the body of an end point of credentials, as ECS gives it, with this much life left."""
+    until = datetime.fromtimestamp(SystemClock().now_ms() / 1000, UTC) + timedelta(seconds=life_seconds)
+    fields = {"AccessKeyId": "a", "SecretAccessKey": "b", "Token": "t", "Expiration": f"{until:%Y-%m-%dT%H:%M:%SZ}"}
+    return json.dumps(fields)
 
 
 def _refuse_nothing(_request: Request) -> Refusal | None:

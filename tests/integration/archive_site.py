@@ -68,10 +68,18 @@ class Site:
         *,
         lease: Lease | None = None,
         path: str | None = None,
+        without_keys: Mapping[str, str] | None = None,
         **ours: Any,  # noqa: ANN401 - any setting
     ) -> ProcessDaemon:
-        """Start a processor; `ours` are settings without `minutebook.`, `path` is put first on PYTHONPATH."""
+        """Start a processor; `ours` are settings without `minutebook.`, `path` is put first on PYTHONPATH.
+
+        `without_keys`: it has these variables instead of AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY.
+        """
         environment = self.environment()
+        if without_keys is not None:
+            environment.pop("AWS_ACCESS_KEY_ID")
+            environment.pop("AWS_SECRET_ACCESS_KEY")
+            environment.update(without_keys)
         if path is not None:
             environment["PYTHONPATH"] = path
         return ProcessDaemon(lease or self.lease, self.properties(**ours), environment)

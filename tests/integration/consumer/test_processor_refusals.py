@@ -11,6 +11,7 @@ import pytest
 
 from minutebook.format.keys import segment_key
 from minutebook.format.minute import minute_of
+from tests.fakes.lax_s3 import LaxBucket, Refusal, serve, short_lived
 from tests.integration.archive_site import PREFIX, Site
 from tests.integration.process_daemon import ProcessDaemon, ProcessorEndedError
 from tests.witness.events import Event
@@ -48,6 +49,33 @@ def test_a_bucket_that_does_not_exist(site: Site) -> None:
     assert code == 2
     assert "NoSuchBucket" in last["error"]
     assert "minutebook.bucket" in last["next_step"]
+
+
+def test_a_store_without_conditional_writes(site: Site) -> None:
+    """Code 2, the header by its name, and what to do; nothing is written."""
+    refusal = Refusal(501, "NotImplemented", "not implemented", "<Header>If-None-Match</Header>")
+    bucket = LaxBucket(refuse=lambda request: refusal if "if-none-match" in request.headers else None)
+    with serve(bucket) as endpoint:
+        code, last = _refused_at_start(site, bucket="archive", s3Endpoint=endpoint)
+    assert code == 2
+    assert "this store has no conditional writes: it refuses If-None-Match" in last["error"]
+    assert "exact" in last["next_step"]
+    assert bucket.objects == {}
+
+
+def test_an_end_point_of_credentials_that_fails(site: Site) -> None:
+    """Code 5, and the next step names the credentials: the first were good for five minutes, no others came."""
+    answers = iter([Refusal(200, body=short_lived())])
+    source = LaxBucket(refuse=lambda _request: next(answers, Refusal(400, body="{}")))
+    with serve(source) as endpoint:
+        environment = {"AWS_CONTAINER_CREDENTIALS_FULL_URI": f"{endpoint}/role", "AWS_EC2_METADATA_DISABLED": "true"}
+        with site.processor(without_keys=environment, storeTimeoutSeconds=3) as processor:
+            with pytest.raises(ProcessorEndedError):
+                processor.start()
+            code, last = _ends(processor)
+    assert code == 5
+    assert "credentials" in last["error"].lower()
+    assert "look at the credentials of this process, not at the service" in last["next_step"]
 
 
 def test_a_stream_made_again_under_its_name(site: Site) -> None:
@@ -115,8 +143,9 @@ def _line(message: dict[str, Any]) -> bytes:
         (lambda _: b'{"action":"processRecords","rec', "in the middle of a message"),
         (lambda _: _line({"action": "checkpoint", "error": None}), "was not requested"),
         (lambda site: _record(site, sequenceNumber=str(site.shard.everything[0].position.sequence)), "after"),
+        (lambda site: _record(site, approximateArrivalTimestamp=site.minutes[2] // 1000), "counted seconds"),
     ],
-    ids=["no JSON", "half a line", "unasked answer", "record out of order"],
+    ids=["no JSON", "half a line", "unasked answer", "record out of order", "stamp in seconds"],
 )
 def test_a_bad_line_ends_the_process(site: Site, make: Any, words: str) -> None:  # noqa: ANN401 - a lambda
     """Code 1, the error says what was wrong, nothing is answered; a fresh process archives everything."""

@@ -3,10 +3,8 @@
 The sources are servers, files and programs as botocore's own chain finds them.
 """
 
-import json
 import random
 from collections.abc import Callable, Iterator
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Final
 
@@ -15,14 +13,13 @@ import pytest
 from minutebook.aws.access import PLAIN
 from minutebook.aws.clients import DYNAMODB, ask, aws_session, make_dynamodb_client, make_s3_client
 from minutebook.aws.credentials import CREDENTIALS_STEP
-from minutebook.clock import SystemClock
 from minutebook.errors import MinutebookError, StoreRefused, StoreUnavailable, TableUnavailable
 from minutebook.retry import Backoff
 from minutebook.store import refusals
 from minutebook.store.retrying import RetryingStore
 from minutebook.store.s3 import S3Store
 from tests.fakes.clock import ManualClock
-from tests.fakes.lax_s3 import LaxBucket, Refusal, Request, serve
+from tests.fakes.lax_s3 import LaxBucket, Refusal, Request, serve, short_lived
 
 _CHAIN: Final = (
     "AWS_ACCESS_KEY_ID",
@@ -66,19 +63,6 @@ def _fail() -> MinutebookError:
     return caught.value
 
 
-def _expiring(life_seconds: int) -> str:
-    """Return credentials as the end point of ECS gives them."""
-    until = datetime.fromtimestamp(SystemClock().now_ms() / 1000, UTC) + timedelta(seconds=life_seconds)
-    return json.dumps(
-        {
-            "AccessKeyId": "a",
-            "SecretAccessKey": "b",
-            "Token": "t",
-            "Expiration": until.strftime("%Y-%m-%dT%H:%M:%SZ"),
-        }
-    )
-
-
 class EndPoint:
     """An end point of credentials: 200 `good` times, with a short life, then what it refuses with."""
 
@@ -90,7 +74,7 @@ class EndPoint:
         """Answer."""
         self.tokens.append(request.headers.get("authorization"))
         self.good -= 1
-        return Refusal(200, body=_expiring(300)) if self.good >= 0 else self.refusal
+        return Refusal(200, body=short_lived()) if self.good >= 0 else self.refusal
 
 
 @pytest.mark.parametrize(("status", "good"), [(400, 1), (404, 0), (500, 0)])
@@ -112,7 +96,7 @@ def test_the_end_point_of_a_container_that_fails(
 
 def test_credentials_that_are_expired_when_they_come(chain: pytest.MonkeyPatch) -> None:
     """A RuntimeError of botocore's, which would look like a defect of ours."""
-    stale = Refusal(200, body=_expiring(-60))
+    stale = Refusal(200, body=short_lived(-60))
     with serve(LaxBucket(refuse=lambda _request: stale)) as endpoint:
         chain.setenv("AWS_CONTAINER_CREDENTIALS_FULL_URI", f"{endpoint}/role")
         error = _fail()

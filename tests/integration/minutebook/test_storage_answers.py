@@ -13,7 +13,7 @@ from typing import Final
 import pytest
 
 from minutebook.aws.access import PLAIN
-from minutebook.aws.clients import make_s3_client
+from minutebook.aws.clients import aws_session, make_s3_client
 from minutebook.errors import OutcomeUnknown, StoreError, StoreRefused
 from minutebook.store import refusals
 from minutebook.store.refusals import ROWS, Row
@@ -318,3 +318,18 @@ def test_a_store_that_does_not_name_the_checksum() -> None:
     assert error.exit_code == 2
     assert "If-None-Match or the checksum" in str(error)
     assert "minutebook doctor" in error.next_step
+
+
+def test_the_aws_configuration_file_is_heard_too(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """As every SDK reads it."""
+    file = tmp_path / "config"
+    file.write_text("[default]\nrequest_checksum_calculation = when_required\n")
+    monkeypatch.setenv("AWS_CONFIG_FILE", str(file))
+    bucket = LaxBucket(refuse=refuses_checksums)
+    aws_session.cache_clear()
+    try:
+        with serve(bucket) as endpoint:
+            put(_storage(endpoint))
+    finally:
+        aws_session.cache_clear()
+    assert bucket.requests[0].headers["content-md5"] == MD5_OF_BODY

@@ -244,6 +244,16 @@ COMMIT: Final = (
         tests=("test_an_outage_ends_the_process_without_a_checkpoint",),
     ),
     Mutation(
+        "follow a redirect to any address",
+        Change("minutebook.aws.redirects:same_object", "not (is_near or is_aws)", "not new_host"),
+        tests=("test_nothing_else",),
+    ),
+    Mutation(
+        "send a body without its checksum",
+        Change("minutebook.aws.clients:_client", "register_checksums(client)", "client.meta"),
+        tests=("test_a_body_is_sent_once_whole_with_a_checksum_that_s3_compares",),
+    ),
+    Mutation(
         "take a record that was stamped before its stream was made",
         Change(
             "consumer.stream.port:StreamIdentity.check_arrival",
