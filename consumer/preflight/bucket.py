@@ -91,11 +91,10 @@ def check_requests(probe: Probe) -> Check:
     try:
         store.put_if_absent(key, _BODY, {"minutebook-doctor": "1"}, PROBE_TYPE)
     except StoreRefused as exc:
-        row = _refused_header(probe) if exc.next_step == UNNAMED_HEADER.do else None
-        if row is None:
+        refused = _refused_header(probe) if exc.next_step == UNNAMED_HEADER.do else None
+        if refused is None:
             raise
-        means = row[0].means.format(detail=row[1])
-        return Check.failed(_NAME, f"{means}: {exc}", next_step=row[0].do, exit_code=exc.exit_code)
+        return refused
     head, stored = store.head(key), store.get(key)
     if head is None or stored is None or key not in store.keys(probe.folder):
         return Check.failed(
@@ -111,8 +110,15 @@ def check_requests(probe: Probe) -> Check:
     return Check.ok(_NAME, f"PUT, HEAD, GET and LIST work under {probe.settings.prefix or 'the bucket'!r}")
 
 
-def _refused_header(probe: Probe) -> tuple[Row, str] | None:
+def _refused_header(probe: Probe) -> Check | None:
     """Find out which header of a PUT the store refuses without a name; None if it is another part of the request."""
+
+    def failed(row: Row, header: str) -> Check:
+        means = row.means.format(detail=header)
+        return Check.failed(
+            _NAME, f"{means}; a PUT without it is taken", next_step=row.do, exit_code=StoreRefused.exit_code
+        )
+
     settings = probe.settings
     client = make_s3_client(settings.region, settings.s3_endpoint, settings.access, checksums=WHEN_REQUIRED)
     try:
@@ -120,13 +126,13 @@ def _refused_header(probe: Probe) -> tuple[Row, str] | None:
     except StoreRefused:
         pass
     else:
-        return NO_CHECKSUMS, CRC32_HEADER
+        return failed(NO_CHECKSUMS, CRC32_HEADER)
     key = probe.new_key()
     try:
         probe.ask_s3(lambda: client.put_object(Bucket=settings.bucket, Key=key, Body=_BODY), f"PUT {key}")
     except StoreRefused:
         return None
-    return NO_CONDITIONS, "If-None-Match"
+    return failed(NO_CONDITIONS, "If-None-Match")
 
 
 def _status(error: StoreRefused) -> int:

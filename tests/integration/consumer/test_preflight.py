@@ -366,7 +366,7 @@ def _refuses(name: str) -> Callable[[Request], Refusal | None]:
     [
         (
             "x-amz-checksum-",
-            "does not take the checksum header x-amz-checksum-crc32",
+            "does not take the checksum header x-amz-checksum-crc32; a PUT without it is taken",
             "AWS_REQUEST_CHECKSUM_CALCULATION",
         ),
         ("if-none-match", "has no conditional writes: it refuses If-None-Match", "whose conditional PUTs are exact"),
