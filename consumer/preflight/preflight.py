@@ -15,7 +15,8 @@ from consumer.preflight.check import Check, CheckOutcome
 from consumer.preflight.probe import PATIENCE_SECONDS, Probe
 from consumer.preflight.proxies import check_proxies
 from consumer.settings.settings import LoadedSettings
-from minutebook.aws.clients import aws_session
+from minutebook.aws.clients import aws_session, is_retryable
+from minutebook.aws.credentials import LOOK_AT_SOURCE
 from minutebook.clock import Clock, IdSource
 from minutebook.codec.library import native_library
 from minutebook.errors import MinutebookError
@@ -110,7 +111,10 @@ def check_credentials() -> Check:
             credentials.get_frozen_credentials()
     except BotoCoreError as exc:
         return Check.failed(
-            "credentials", f"the credentials cannot be resolved: {exc}", next_step=next_step, exit_code=2
+            "credentials",
+            f"the source of credentials fails: {exc}",
+            next_step=LOOK_AT_SOURCE,
+            exit_code=5 if is_retryable(exc) else 2,
         )
     if credentials is None:
         return Check.failed("credentials", "no AWS credentials found", next_step=next_step, exit_code=2)

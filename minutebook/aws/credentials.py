@@ -14,10 +14,11 @@ from botocore.exceptions import BotoCoreError, ClientError, CredentialRetrievalE
 
 T = TypeVar("T")
 
-CREDENTIALS_STEP: Final = (
+LOOK_AT_SOURCE: Final = (
     "look at the credentials of this process, not at the service: the role of the task, host or service account, its "
-    "end point or token file, or the profile; minutebook doctor tries them"
+    "end point or token file, or the profile"
 )
+CREDENTIALS_STEP: Final = f"{LOOK_AT_SOURCE}; minutebook doctor tries them"
 _FOREIGN: Final = (ClientError, BotoCoreError, OSError, RuntimeError, ValueError, LookupError)
 _ERRORS: Final = (
     CredentialRetrievalError,

@@ -10,6 +10,8 @@ from typing import Final
 
 import pytest
 
+from consumer.preflight.check import CheckOutcome
+from consumer.preflight.preflight import check_credentials
 from minutebook.aws.access import PLAIN
 from minutebook.aws.clients import DYNAMODB, ask, aws_session, make_dynamodb_client, make_s3_client
 from minutebook.aws.credentials import CREDENTIALS_STEP
@@ -170,10 +172,12 @@ def test_a_source_that_fails_is_named(
     refusal: Refusal,
     kind: type[MinutebookError],
 ) -> None:
-    """5 where another attempt may help, 2 where a person has to."""
+    """5 where another attempt may help, 2 where a person has to; `doctor` says the same."""
     with serve(LaxBucket(refuse=lambda _request: refusal)) as endpoint:
         prepare(chain, endpoint, tmp_path)
         error = _fail()
+        checked = check_credentials()
+    assert (checked.outcome, checked.exit_code) == (CheckOutcome.FAIL, kind.exit_code)
     assert type(error) is kind
     assert CREDENTIALS_STEP in error.next_step
     assert kind is StoreUnavailable or refusals.NO_CREDENTIALS.means in str(error) or "no client of s3" in str(error)
