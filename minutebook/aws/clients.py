@@ -24,6 +24,7 @@ from minutebook.aws.checksums import register_checksums
 from minutebook.aws.credentials import CREDENTIALS_STEP, comes_from_credentials, guard_credentials
 from minutebook.aws.redirects import register_redirects
 from minutebook.aws.roles import role_session
+from minutebook.clock import SystemClock
 from minutebook.retry import LOOK_AT_STORE, Backoff
 
 if TYPE_CHECKING:
@@ -149,7 +150,7 @@ def _client(service: str, region: str, endpoint: str | None, access: Access, con
         client.meta.events.register("after-call", check_document)
         return client
     register_checksums(client)
-    register_redirects(client)
+    register_redirects(client, SystemClock())
     if access.changes_s3_requests:
         client.meta.events.register("provide-client-params.s3", functools.partial(_add_parameters, access))
     return client

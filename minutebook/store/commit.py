@@ -5,6 +5,7 @@
                          412, HEAD: another writer ......... already stored: the caller goes on after its `last`
                          412, HEAD: 404 .................... deleted under us: stop
                          412, HEAD: not our metadata ....... a foreign object: stop
+                         307 ............................... not applied: the same request to the address it names
                          409, 5xx, throttled, time-out,
                          connection lost ................... unknown: the same bytes to the same key again
 

@@ -79,7 +79,7 @@ class EndPoint:
         return Refusal(200, body=short_lived()) if self.good >= 0 else self.refusal
 
 
-@pytest.mark.parametrize(("status", "good"), [(400, 1), (404, 0), (500, 0)])
+@pytest.mark.parametrize(("status", "good"), [(400, 1), (500, 0)])
 def test_the_end_point_of_a_container_that_fails(
     chain: pytest.MonkeyPatch, tmp_path: Path, status: int, good: int
 ) -> None:

@@ -249,6 +249,11 @@ COMMIT: Final = (
         tests=("test_nothing_else",),
     ),
     Mutation(
+        "follow a redirect however long the machine slept",
+        Change("minutebook.aws.redirects:_follow", "0 <= clock.now_ms() - first_ms <= _SOON_MS", "first_ms >= 0"),
+        tests=("test_a_machine_that_slept_behind_a_redirect_sends_nothing",),
+    ),
+    Mutation(
         "send a body without its checksum",
         Change("minutebook.aws.clients:_client", "register_checksums(client)", "client.meta"),
         tests=("test_a_body_is_sent_once_whole_with_a_checksum_that_s3_compares",),

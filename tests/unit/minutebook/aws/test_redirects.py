@@ -6,8 +6,9 @@ import pytest
 from botocore.awsrequest import AWSPreparedRequest, AWSResponse, HeadersDict
 
 from minutebook.aws.access import PLAIN
-from minutebook.aws.clients import make_s3_client
-from minutebook.aws.redirects import same_object
+from minutebook.aws.clients import aws_session, client_config, make_s3_client
+from minutebook.aws.redirects import register_redirects, same_object
+from minutebook.clock import Clock, SystemClock
 from minutebook.errors import OutcomeUnknown, StoreRefused
 from minutebook.store.objects import PutOutcome
 from minutebook.store.s3 import S3Store
@@ -82,8 +83,22 @@ def _text(value: object) -> str:
     return value.decode() if isinstance(value, bytes) else str(value)
 
 
-def _put(wire: Wire) -> PutOutcome:
+class LaterClock(SystemClock):
+    """This machine's clock, as if it had slept."""
+
+    def __init__(self, seconds: float) -> None:
+        self._ms = int(seconds * 1000)
+
+    def now_ms(self) -> int:
+        """Return the wall clock's time behind the sleep."""
+        return super().now_ms() + self._ms
+
+
+def _put(wire: Wire, clock: Clock | None = None) -> PutOutcome:
     client = make_s3_client("eu-west-1", None, PLAIN)
+    if clock is not None:
+        client = aws_session().client("s3", region_name="eu-west-1", config=client_config())
+        register_redirects(client, clock)
     client.meta.events.register("before-send.s3", cast("Any", wire))
     return S3Store(client, "minutes").put_if_absent("a/k", b"body", {}, "text/plain")
 
@@ -126,4 +141,23 @@ def test_a_307_that_leads_nowhere(headers: dict[str, str], kind: type[Exception]
     wire = Wire((307, headers))
     with pytest.raises(kind):
         _put(wire)
+    assert len(wire.requests) == 1
+
+
+@pytest.mark.usefixtures("credentials")
+@pytest.mark.parametrize("seconds", [-30, 3600 * 24 * 9])
+@pytest.mark.parametrize(
+    ("answer", "kind"),
+    [
+        ((307, {"Location": "https://minutes.s3-x1.amazonaws.com/a/k"}), OutcomeUnknown),
+        ((301, {"x-amz-bucket-region": "us-west-2"}), StoreRefused),
+    ],
+)
+def test_a_machine_that_slept_behind_a_redirect_sends_nothing(
+    answer: tuple[int, dict[str, str]], kind: type[Exception], seconds: float
+) -> None:
+    """Signed anew, an old segment could take a slot that was expired meanwhile: the age is checked again first."""
+    wire = Wire(answer)
+    with pytest.raises(kind):
+        _put(wire, LaterClock(seconds))
     assert len(wire.requests) == 1
