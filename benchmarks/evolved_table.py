@@ -116,7 +116,7 @@ def _crash(lake: Lake, folder: Path) -> int:
 def _vacuumed(lake: Lake) -> int:
     """Vacuum the table's folders as if all in them were old; returns how many files went."""
     with lake.catalog() as catalog:
-        done = vacuum_table(TableFolders(catalog, lake.name), SystemClock().now_ms() + 1_000, dry_run=False)
+        done = vacuum_table(TableFolders(catalog, lake.name), SystemClock().now_ms() + 1_000, apply=True)
     if done.reason:
         raise RuntimeError(done)
     return done.objects

@@ -5,7 +5,7 @@ from typing import Annotated, NamedTuple
 
 import typer
 
-from minutebook.options import PropertiesFile
+from minutebook.options import Apply, DryRun, PropertiesFile
 
 
 class StatusRequest(NamedTuple):
@@ -25,10 +25,11 @@ class StatusRequest(NamedTuple):
 
 
 class RestoreRequest(NamedTuple):
-    """`minutebook restore`; `shards` None: all."""
+    """`minutebook restore`: the plan, or with `apply` the rows; `shards` None: all."""
 
     file: PropertiesFile = None
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the rows and write nothing.")] = False
+    apply: Apply = False
+    dry_run: DryRun = False
     shards: Annotated[
         list[str] | None, typer.Option("--shard", metavar="SHARD", help="Restore this shard alone; may be repeated.")
     ] = None
@@ -51,7 +52,8 @@ class ExpireRequest(NamedTuple):
         str, typer.Option(metavar="URI", help="Where compact --out published the days: s3://... or a directory.")
     ]
     file: PropertiesFile = None
-    apply: Annotated[bool, typer.Option("--apply", help="Delete; without it the plan is shown.")] = False
+    apply: Apply = False
+    dry_run: DryRun = False
     rate: Annotated[int, typer.Option(min=1, max=3000, help="Deletes a second, at most.")] = 500
 
 

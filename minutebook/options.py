@@ -22,6 +22,9 @@ PropertiesFile = Annotated[
     ),
 ]
 
+Apply = Annotated[bool, typer.Option("--apply", help="Carry the plan out; without it nothing is changed.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Show the plan, as without --apply.")]
+
 
 def command(run: Callable[[R], int]) -> Callable[..., None]:
     """Return a command for typer: its options are the fields of `run`'s NamedTuple, its exit code what it returns."""

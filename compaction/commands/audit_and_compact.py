@@ -26,6 +26,7 @@ from compaction.night.days.run import (
     row_of_audit,
     row_of_compaction,
     row_of_due,
+    row_of_due_plan,
     row_of_plan,
 )
 from compaction.night.days.side_by_side import DayWorkers
@@ -103,9 +104,17 @@ def run_compact(request: CompactRequest, environ: Mapping[str, str]) -> int:
     )
     columns = checks.columns_of_request(settings, request.columns, request.event_time, request.event_window)
     options = rewrite.CompactOptions(audit_options, out, reason, request.zstd_level, columns)
-    with _started("compact", settings, request) as (context, run):
+    with _started("compact", settings, request) as (context, started):
+        run = started._replace(applied=not request.dry_run)
         if request.dry_run:
-            return run.run(days, lambda day: dry_run.plan_dry_run(context, day, options), partial(_show_plan, run))
+            code = (
+                _plan_due(context, run, options, window)
+                if window is not None
+                else _plan_days(context, run, options, days)
+            )
+            if not request.as_json:
+                TerminalConsole().print("dry run: nothing was changed")
+            return code
         output = reporter.new_reporter(
             context, settings, "compact", out, report=request.report, as_json=request.as_json, is_quiet=run.many
         )
@@ -268,6 +277,16 @@ def _given(request: CompactRequest, *names: str) -> str:
     """Return options as they were given, for a command line that repeats them."""
     values = {name.replace("_", "-"): getattr(request, name) for name in names}
     return "".join(f" --{name} {shlex.quote(str(value))}" for name, value in values.items() if value is not None)
+
+
+def _plan_days(context: JobContext, run: DaysRun, options: rewrite.CompactOptions, days: Sequence[Day]) -> int:
+    return run.run(days, lambda day: dry_run.plan_dry_run(context, day, options), partial(_show_plan, run))
+
+
+def _plan_due(context: JobContext, run: DaysRun, options: rewrite.CompactOptions, window: int) -> int:
+    due = find_due(context, options.out, options.audit, window)
+    run = run._replace(many=True, older=_older(due.older.open_days))
+    return run.run(sorted(due.by_day), due.by_day.__getitem__, lambda _, each, _seconds: row_of_due_plan(each))
 
 
 def _show_plan(run: DaysRun, day: Day, plan: dry_run.DryRun, _seconds: float) -> DayRow:

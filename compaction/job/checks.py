@@ -39,8 +39,6 @@ def due_days(request: CompactRequest) -> int | None:
     }
     if named := [option for option, value in others.items() if value is not None]:
         raise SettingsError(f"--due cannot be given with {named[0]}", next_step="give one of the two")
-    if request.dry_run:
-        raise SettingsError("--due cannot be given with --dry-run", next_step="name the days by --from and --to")
     match = _AGE.fullmatch(request.due)
     if match is None or match[2] != "d":
         raise SettingsError(f"not a number of days: {request.due!r}", next_step="write it as in --due 14d")

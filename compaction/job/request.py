@@ -8,6 +8,8 @@ from typing import Annotated, NamedTuple
 
 import typer
 
+from minutebook.options import Apply, DryRun
+
 PropertiesFile = Annotated[
     str | None,
     typer.Argument(
@@ -179,7 +181,7 @@ class ColumnsRequest(NamedTuple):
 
 
 class VacuumRequest(NamedTuple):
-    """`minutebook vacuum`; `out` None: `_parquet/` beside the archive."""
+    """`minutebook vacuum`: the plan, or with `apply` the deletion; `out` None: `_parquet/` beside the archive."""
 
     file: PropertiesFile = None
     out: PublishedAt = None
@@ -189,7 +191,8 @@ class VacuumRequest(NamedTuple):
         typer.Option(metavar="NS.TABLE", help="Also what no metadata names in the folders of this Iceberg table."),
     ] = None
     iceberg_catalog: IcebergCatalog = None
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would go; delete nothing.")] = False
+    apply: Apply = False
+    dry_run: DryRun = False
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False
 
 

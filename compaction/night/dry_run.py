@@ -30,6 +30,7 @@ class DryRun(msgspec.Struct, frozen=True, kw_only=True):
     generation: str
     state: str
     action: str
+    applied: bool = False
 
     @property
     def sentence(self) -> str:

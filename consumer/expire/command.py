@@ -16,6 +16,7 @@ from consumer.requests import ExpireRequest
 from consumer.settings.settings import Settings, load_settings
 from consumer.stream.kinesis import KinesisStream
 from consumer.stream.port import StreamIdentity
+from minutebook.apply_option import is_applied, tell_unchanged
 from minutebook.aws.clients import make_kinesis_client, make_s3_client
 from minutebook.clock import Clock, IdSource, SystemClock, new_id, new_random
 from minutebook.compression import compression_of
@@ -105,6 +106,7 @@ def run_expire(request: ExpireRequest, environ: Mapping[str, str]) -> int:
 
     The code is 6 when a day was refused; the other days are expired nevertheless.
     """
+    apply = is_applied(apply=request.apply, dry_run=request.dry_run)
     settings = load_settings(request.file, environ)
     configure_logging(settings.log_level)
     clock, rng, console = SystemClock(), new_random(), TerminalConsole()
@@ -128,7 +130,10 @@ def run_expire(request: ExpireRequest, environ: Mapping[str, str]) -> int:
         clock=clock,
         new_id=new_id,
     )
-    return expire_days(archive, older_than_ms, console, request.rate if request.apply else None)
+    code = expire_days(archive, older_than_ms, console, request.rate if apply else None)
+    if not apply:
+        tell_unchanged(dry_run=request.dry_run)
+    return code
 
 
 def published_place(text: str, settings: Settings) -> StorePrefix:
@@ -162,8 +167,6 @@ def expire_days(archive: Archive, older_than_ms: int, console: TerminalConsole, 
     else:
         console.print(f"no day up to {cutoff} has anything to delete")
     _expire_side_objects(archive, cutoff, console, rate)
-    if rate is None:
-        console.print("dry run: nothing was deleted; --apply does it")
     return _REFUSED if refused else 0
 
 

@@ -161,8 +161,8 @@ class ShardStarter:
         raise SafetyRefusal(
             f"{self._shard_id} was begun at {begun} and KCL now begins at {first}, which is not archived: "
             "the lease table was lost after records were trimmed, or the start was moved",
-            next_step="rebuild the checkpoints from the archive with minutebook restore, or accept the gap with "
-            "minutebook.adoptCheckpoint=true",
+            next_step="rebuild the checkpoints from the archive with minutebook restore --apply, or accept the gap "
+            "with minutebook.adoptCheckpoint=true",
         )
 
     def _keep_held_back(self, begun: Position, first: Position) -> bool:

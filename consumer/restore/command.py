@@ -13,6 +13,7 @@ from consumer.restore.plan import PlannedRow, RestoreFacts, RowChange, plan_rows
 from consumer.settings.settings import LoadedSettings, load_with_kcl
 from consumer.stream.kinesis import KinesisStream
 from consumer.stream.port import ShardInfo, StreamIdentity
+from minutebook.apply_option import is_applied, tell_unchanged
 from minutebook.aws.clients import make_kinesis_client, make_s3_client
 from minutebook.clock import Clock, SystemClock, new_random
 from minutebook.errors import SafetyRefusal, SettingsError
@@ -29,18 +30,19 @@ _EMPTY: Final = LeaseRows({})
 
 
 def run_restore(request: RestoreRequest, environ: Mapping[str, str]) -> int:
-    """Print the plan and, unless `dry_run`, carry it out; return the exit code."""
+    """Print the plan and, with `apply`, carry it out; return the exit code."""
+    apply = is_applied(apply=request.apply, dry_run=request.dry_run)
     loaded = load_with_kcl(request.file, environ)
     configure_logging(loaded.settings.log_level)
     clock, console = SystemClock(), TerminalConsole()
     table = lease_table_of(loaded, clock, new_random())
     as_of_ms = None if request.as_of is None else parse_iso_time(request.as_of)
     parts = Parts(table, lambda: _gather(loaded, clock, as_of_ms), clock, failover_seconds(loaded), console)
-    written = rebuild(parts, dry_run=request.dry_run, shard_ids=request.shards or [])
-    if request.dry_run:
-        console.print("dry run: nothing was written")
-    else:
+    written = rebuild(parts, apply=apply, shard_ids=request.shards or [])
+    if apply:
         console.print(f"{written} rows written to {table.name}: start the workers with minutebook consume")
+    else:
+        tell_unchanged(dry_run=request.dry_run)
     return 0
 
 
@@ -54,8 +56,11 @@ class Parts(NamedTuple):
     console: TerminalConsole
 
 
-def rebuild(parts: Parts, *, dry_run: bool, shard_ids: Collection[str]) -> int:
-    """Read the table, plan, read it again a failover later, write; return the number of rows written."""
+def rebuild(parts: Parts, *, apply: bool, shard_ids: Collection[str]) -> int:
+    """Read the table and plan; with `apply` read it again a failover later and write.
+
+    Returns the number of rows written.
+    """
     table, clock, console = parts.table, parts.clock, parts.console
     before = table.read()
     # The time counts from the answer: a slow first read would shorten the time between both.
@@ -66,7 +71,7 @@ def rebuild(parts: Parts, *, dry_run: bool, shard_ids: Collection[str]) -> int:
     chosen = choose_shards(facts.shards, shard_ids)
     plan = [row for row in plan_rows(facts, (before or _EMPTY).leases) if row.lease.shard_id in chosen]
     _print_plan(console, plan)
-    if dry_run:
+    if not apply:
         return 0
     with console.status("looking for living workers ..."):
         clock.sleep(max(0.0, read_at + parts.failover_seconds + _MARGIN_SECONDS - clock.monotonic()))

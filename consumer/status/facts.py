@@ -105,7 +105,7 @@ def observe(sources: StatusSources) -> tuple[Observation, list[StatusProblem]]:
         problems.append(
             StatusProblem(
                 sentence="lease table: there is none: no worker ever started, or it was deleted",
-                next_step="start with minutebook consume; if there is an archive, minutebook restore first",
+                next_step="start with minutebook consume; if there is an archive, minutebook restore --apply first",
             )
         )
     problems += [

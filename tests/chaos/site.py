@@ -222,7 +222,7 @@ class Site:
         """Run `minutebook restore`; returns its exit code."""
         path = self.app.properties("restore")
         done = subprocess.run(
-            [str(Path(sys.executable).with_name("minutebook")), "restore", str(path)],
+            [str(Path(sys.executable).with_name("minutebook")), "restore", str(path), "--apply"],
             env=self.app.environment(),
             capture_output=True,
             text=True,

@@ -13,6 +13,7 @@ import pytest
 
 from consumer.status.report import StatusReport
 from demo.readback import Verdict
+from minutebook.apply_option import UNCHANGED
 from minutebook.clock import SystemClock
 from tests.e2e.commands import Answer, counting_worker, restore, settled_status, status
 from tests.e2e.harness import Application
@@ -42,7 +43,7 @@ class Story:
     while_alive: Answer
     dry: Answer
     after_dry: list[str]
-    """Tables after the dry run."""
+    """Tables after the plan."""
     restored: Answer
     again: Answer
     rows: dict[str, LeaseRow]
@@ -77,7 +78,7 @@ def story(embedded_aws: "EmbeddedAws", tmp_path_factory: pytest.TempPathFactory)
             position = str(app.producer.last()[shard])
             worker.events.wait("checkpoint_written", shard=shard, position=position)
         alive = settled_status(app)
-        while_alive = restore(app)
+        while_alive = restore(app, "--apply")
         worker.terminate()
         assert worker.wait() == 0
     tails = {shard: str(position) for shard, position in app.producer.last().items()}
@@ -86,11 +87,11 @@ def story(embedded_aws: "EmbeddedAws", tmp_path_factory: pytest.TempPathFactory)
     for shard in (s1, s2):
         app.producer.put_numbered(10, key=app.key_of(shard))
     lost = status(app)
-    dry = restore(app, "--dry-run")
+    dry = restore(app)
     names = embedded_aws.dynamodb_client().list_tables()["TableNames"]
     after_dry = [name for name in names if name.startswith(app.name)]
-    restored, rows = restore(app), app.leases()
-    again, rows_again = restore(app), app.leases()
+    restored, rows = restore(app, "--apply"), app.leases()
+    again, rows_again = restore(app, "--apply"), app.leases()
     counts = folder / "counts"
     with counting_worker(app, "w2", folder, counts) as worker:
         begun = _CLOCK.monotonic()
@@ -149,7 +150,7 @@ def mended(embedded_aws: "EmbeddedAws", story: Story) -> Mended:
         ExpressionAttributeValues={":start": {"S": "TRIM_HORIZON"}, ":zero": {"N": "0"}},
     )
     app.producer.put_numbered(10, key=app.key_of(s1))
-    restored, rows = restore(app), app.leases()
+    restored, rows = restore(app, "--apply"), app.leases()
     counts = story.folder / "counts-3"
     with counting_worker(app, "w3", story.folder, counts) as worker:
         begun = _CLOCK.monotonic()
@@ -228,8 +229,9 @@ def test_it_refuses_while_a_worker_is_alive(story: Story) -> None:
     assert (story.while_alive.code, "renewed" in story.while_alive.text) == (6, True)
 
 
-def test_a_dry_run_writes_nothing(story: Story) -> None:
-    """It shows the rows, and there is still no table."""
+def test_a_plan_writes_nothing(story: Story) -> None:
+    """It shows the rows, says last that nothing was changed, and there is still no table."""
+    assert UNCHANGED in story.dry.text
     assert (story.dry.code, story.after_dry) == (0, [])
     assert all(shard in story.dry.text for shard in story.shards)
 

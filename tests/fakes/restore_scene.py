@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from consumer.leases.rows import Checkpoint, Lease
 from consumer.restore.command import gather_facts
-from consumer.restore.plan import PlannedRow, plan_rows
+from consumer.restore.plan import PlannedRow, RestoreFacts, plan_rows
 from minutebook.format.position import Position
 from tests.fakes.archive_scene import APPLICATION, PREFIX, MemoryScene
 from tests.fakes.clock import START_MS
@@ -40,9 +40,9 @@ class RestoreScene(MemoryScene):
         for child in children:
             self.stream.shards[child].parents = (parent,)
 
-    def plan(self, *present: Lease, as_of_ms: int | None = None) -> dict[str, PlannedRow]:
-        """Return the plan by shard."""
-        facts = gather_facts(
+    def facts(self, *, as_of_ms: int | None = None) -> RestoreFacts:
+        """Return what a plan is made of."""
+        return gather_facts(
             self.retrying,
             PREFIX,
             self.stream.describe(),
@@ -51,6 +51,10 @@ class RestoreScene(MemoryScene):
             now_ms=self.clock.now_ms(),
             as_of_ms=as_of_ms,
         )
+
+    def plan(self, *present: Lease, as_of_ms: int | None = None) -> dict[str, PlannedRow]:
+        """Return the plan by shard."""
+        facts = self.facts(as_of_ms=as_of_ms)
         return {row.lease.shard_id: row for row in plan_rows(facts, {lease.shard_id: lease for lease in present})}
 
     def checkpoints(self, *, as_of_ms: int | None = None) -> dict[str, Checkpoint]:

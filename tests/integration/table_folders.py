@@ -18,11 +18,11 @@ ORPHANS = ("metadata/a-m0.avro", "metadata/snap-1-0-a.avro", "metadata/b.stats",
 """Names as Iceberg's writers give, in both folders."""
 
 
-def vacuum(lake: Lake, *, dry_run: bool = False, before_ms: int | None = None) -> VacuumTable:
+def vacuum(lake: Lake, *, apply: bool = True, before_ms: int | None = None) -> VacuumTable:
     """Vacuum the table, when all that is there now is older than the grace; files of folders are told as paths."""
     with lake.catalog() as catalog:
         before = SystemClock().now_ms() + _MINUTE_MS if before_ms is None else before_ms
-        done = vacuum_table(TableFolders(catalog, lake.name), before, dry_run=dry_run)
+        done = vacuum_table(TableFolders(catalog, lake.name), before, apply=apply)
     return msgspec.structs.replace(done, files=tuple(path_of(uri) for uri in done.files))
 
 

@@ -144,7 +144,7 @@ def test_restore(home: Home, dynamodb_client: "DynamoDBClient") -> None:
     home.begin().segment(SHARD, (TODAY - 1) * 1440)
     coordinator = f"{home.names.application}-CoordinatorState"
     with hearing(home.names) as heard:
-        assert run_restore(RestoreRequest(home.file), {}) == 0
+        assert run_restore(RestoreRequest(home.file, apply=True), {}) == 0
         dynamodb_client.create_table(
             TableName=coordinator,
             AttributeDefinitions=[{"AttributeName": "key", "AttributeType": "S"}],
@@ -153,7 +153,7 @@ def test_restore(home: Home, dynamodb_client: "DynamoDBClient") -> None:
         )
         lock = {"key": {"S": "Leader"}, "ownerName": {"S": "w"}, "recordVersionNumber": {"S": "v"}}
         dynamodb_client.put_item(TableName=coordinator, Item=lock)
-        assert run_restore(RestoreRequest(home.file), {}) == 0
+        assert run_restore(RestoreRequest(home.file, apply=True), {}) == 0
     check("restore", heard)
 
 

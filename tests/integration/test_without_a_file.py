@@ -53,6 +53,8 @@ def environ(embedded_aws: "EmbeddedAws", kinesis_client: "KinesisClient") -> Map
         ("expire --older-than 30d --published s3://NAME/parquet/", 6, "raw/"),
         ("audit --date yesterday --json", 4, '"verdict": "unknown"'),
         ("compact --date yesterday --dry-run", 0, "0 segments"),
+        ("compact --due 3d --dry-run", 0, "dry run: nothing was changed"),
+        ("compact --due 3d --dry-run --json", 0, '"applied":false'),
         ("compact --date yesterday --dry-run --json", 0, '"segments":0'),
         ("health", 7, "no daemon runs"),
         ("status --json --max-behind 5m", 4, "NAME"),

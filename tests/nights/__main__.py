@@ -84,7 +84,7 @@ def _kills(house: House, rng: random.Random, kills: int) -> None:
         _say(f"kill {killed}: {house.done(DAY)} tasks have left their facts")
         if killed == kills // 3:
             left = house.done(DAY)
-            code, printed = house.run("vacuum", "--json")
+            code, printed = house.run("vacuum", "--json", "--apply")
             assert (code, json.loads(printed)["objects"], house.done(DAY)) == (0, 0, left), printed
         if killed == 2 * kills // 3:
             _say(f"vacuum of next month: {house.vacuum_of_next_month()} objects")

@@ -105,7 +105,7 @@ class House:
     def vacuum_of_next_month(self) -> int:
         """Vacuum as of thirty days from now: returns how many objects went."""
         output = PublishedOutput(self.storage, PREFIX, self.storage, OUT)
-        return vacuum_output(output, _CLOCK.now_ms() + 30 * _DAY_MS, 7 * _DAY_MS, dry_run=False).objects
+        return vacuum_output(output, _CLOCK.now_ms() + 30 * _DAY_MS, 7 * _DAY_MS, apply=True).objects
 
     def rows(self, day: Day = DAY) -> list[Row]:
         """Read the published day as a reader does, in order; empty when it is not published."""

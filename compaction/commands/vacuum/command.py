@@ -16,9 +16,11 @@ from compaction.job.settings import check_apart, load_job_settings
 from compaction.night.days.run import worst
 from compaction.publish.publisher import GRACE_MS
 from compaction.tables.catalog import opened_folders
+from minutebook.apply_option import is_applied, tell_unchanged
 from minutebook.clock import SystemClock
 from minutebook.errors import MinutebookError, SettingsError
 from minutebook.format.day import Day
+from minutebook.logs import Limit, configure_logging
 from minutebook.owner import read_owned
 from minutebook.published.reading import published_days
 from minutebook.store.places import open_retrying
@@ -63,11 +65,14 @@ class VacuumTable(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class VacuumReport(msgspec.Struct, frozen=True, kw_only=True):
-    """What `--json` prints. Days of which nothing goes are only counted in `looked_at`."""
+    """What `--json` prints. Days of which nothing goes are only counted in `looked_at`.
+
+    `applied`: the objects are deleted; else they would be.
+    """
 
     format: int
     output: str
-    dry_run: bool
+    applied: bool
     older_than_days: int
     looked_at: int
     objects: int
@@ -88,23 +93,27 @@ class PublishedOutput(NamedTuple):
 
 
 def run_vacuum(request: VacuumRequest, environ: Mapping[str, str]) -> int:
-    """Delete what nothing names below the output; return the exit code of the worst day."""
+    """Print what nothing names below the output and, with `apply`, delete it; return the worst day's exit code."""
+    apply = is_applied(apply=request.apply, dry_run=request.dry_run)
     age_ms, table = vacuum_age_ms(request.older_than), iceberg_table(request.iceberg, request.iceberg_catalog)
     settings = load_job_settings(request.file, environ)
     place, archive = settings.output(request.out), settings.archive
     check_apart(place, archive)
     clock = SystemClock()
+    configure_logging("warning", limit=Limit(clock))
     raw = open_retrying(archive.address, _STORE_BUDGET_SECONDS)
     output = PublishedOutput(raw, archive.prefix, open_retrying(place.address, _STORE_BUDGET_SECONDS), place.prefix)
     read_owned(raw, archive.prefix, settings.owner, application=settings.application_name)
     opened = nullcontext() if table is None else opened_folders(table, request.iceberg_catalog, place)
     with opened as folders:  # open the catalog first: with a wrong table name, delete nothing
-        report = vacuum_output(output, clock.now_ms(), age_ms, dry_run=request.dry_run)
+        report = vacuum_output(output, clock.now_ms(), age_ms, apply=apply)
         if folders is not None:
-            done = vacuum_table(folders, clock.now_ms() - age_ms, dry_run=request.dry_run)
+            done = vacuum_table(folders, clock.now_ms() - age_ms, apply=apply)
             code = worst([report.exit_code, done.exit_code])
             report = replace(report, table=done, exit_code=code)
     _show(report, as_json=request.as_json)
+    if not apply:
+        tell_unchanged(dry_run=request.dry_run, as_json=request.as_json)
     return report.exit_code
 
 
@@ -123,8 +132,8 @@ def vacuum_age_ms(text: str) -> int:
     return age_ms
 
 
-def vacuum_output(output: PublishedOutput, now_ms: int, age_ms: int, *, dry_run: bool) -> VacuumReport:
-    """Delete what nothing names and is older than the age; `dry_run`: only report it."""
+def vacuum_output(output: PublishedOutput, now_ms: int, age_ms: int, *, apply: bool) -> VacuumReport:
+    """Delete what nothing names and is older than the age; without `apply` only report it."""
     days = published_days(output.storage, output.root)
 
     def has_raw(day: Day) -> bool:
@@ -137,14 +146,14 @@ def vacuum_output(output: PublishedOutput, now_ms: int, age_ms: int, *, dry_run:
             row = VacuumDay(day=folder.name, exit_code=left.exit_code, reason=str(left), next_step=left.next_step)
             rows.append(row)
         elif left.objects or left.uploads:
-            if not dry_run:
+            if apply:
                 delete_leftovers(output.storage, folder, left)
             uploads = len(left.uploads)
             rows.append(VacuumDay(day=folder.name, objects=len(left.objects), bytes=left.size, uploads=uploads))
     return VacuumReport(
         format=FORMAT,
         output=output.storage.uri(output.root),
-        dry_run=dry_run,
+        applied=apply,
         older_than_days=age_ms // _DAY_MS,
         looked_at=len(days),
         objects=sum(row.objects for row in rows),
@@ -155,19 +164,19 @@ def vacuum_output(output: PublishedOutput, now_ms: int, age_ms: int, *, dry_run:
     )
 
 
-def vacuum_table(folders: "TableFolders", before_ms: int, *, dry_run: bool) -> VacuumTable:
-    """Delete what nothing names and was written before a time; `dry_run`: only report it."""
+def vacuum_table(folders: "TableFolders", before_ms: int, *, apply: bool) -> VacuumTable:
+    """Delete what nothing names and was written before a time; without `apply` only report it."""
     report = VacuumTable(table=folders.name)
     files: tuple[TableFile, ...] = ()
     deleted: set[TableFile] = set()
     try:
         orphans = folders.find(before_ms)
         report, files = replace(report, location=orphans.location), orphans.files
-        if not dry_run:
+        if apply:
             folders.delete(orphans, deleted.add)
     except MinutebookError as exc:
         report = replace(report, exit_code=exc.exit_code, reason=str(exc), next_step=exc.next_step)
-    if not dry_run:
+    if apply:
         files = tuple(file for file in files if file in deleted)
     uris, size = tuple(file.uri for file in files), sum(file.size for file in files)
     return replace(report, objects=len(files), bytes=size, files=uris)
@@ -190,20 +199,20 @@ def _lines(report: VacuumReport) -> Sequence[str]:
             continue
         uploads = f", {row.uploads:,} unfinished upload(s)" if row.uploads else ""
         lines.append(f"{row.day}: {row.objects:,} object(s), {row.bytes:,} bytes{uploads}")
-    verb = "would be deleted" if report.dry_run else "deleted"
+    verb = "deleted" if report.applied else "would be deleted"
     lines.append(
         f"{verb} below {report.output}: {report.objects:,} object(s), {report.bytes:,} bytes, {report.uploads:,} "
         f"unfinished upload(s), of {report.looked_at:,} day(s); all older than {report.older_than_days} days"
     )
-    return lines if report.table is None else [*lines, *table_lines(report.table, dry_run=report.dry_run)]
+    return lines if report.table is None else [*lines, *table_lines(report.table, apply=report.applied)]
 
 
-def table_lines(table: VacuumTable, *, dry_run: bool) -> list[str]:
+def table_lines(table: VacuumTable, *, apply: bool) -> list[str]:
     """Return the lines for the terminal."""
     if table.reason:
         what = f"stopped after {table.objects:,} object(s)" if table.objects else "left alone"
         return [f"table {table.table}: {what}: {table.reason}; next step: {table.next_step}"]
-    verb = "would be deleted" if dry_run else "deleted"
+    verb = "deleted" if apply else "would be deleted"
     shown = [f"  {uri}" for uri in table.files[:_SHOWN]]
     more = [f"  and {table.objects - _SHOWN:,} more: --json names all"] if table.objects > _SHOWN else []
     summary = (

@@ -198,6 +198,18 @@ def row_of_plan(plan: DryRun) -> DayRow:
     return DayRow(day=plan.day, state="planned", reason=plan.sentence, plan=plan)
 
 
+def row_of_due_plan(due: DueDay) -> DayRow:
+    """Return the row of a dry run of `--due`. Whether a day is written anew, only its judgement can say."""
+    action = f"would be judged, and written where that takes it: {due.why}" if due.why else "nothing to do"
+    if due.is_expired:
+        action = "nothing to do: it is expired"
+    if due.zombies:
+        action = f"objects came after it was expired: {', '.join(due.zombies)}"
+    if due.damage:
+        action = f"its tombstone is damaged: {due.damage}"
+    return DayRow(day=str(due.day), state="planned", reason=action, pointer=due.pointer)
+
+
 def row_of_error(day: Day, error: MinutebookError) -> DayRow:
     """Return the row of a day that ended with an error."""
     code = error.exit_code
@@ -220,13 +232,17 @@ def worst(codes: Iterable[int]) -> int:
 
 
 class RunSummary(msgspec.Struct, frozen=True, kw_only=True):
-    """What `--json` prints for several days; `older` tells of the days before the window of `--due`."""
+    """What `--json` prints for several days; `older` tells of the days before the window of `--due`.
+
+    `applied`: whether `compact` did what the rows say, or planned it; unset for `audit`.
+    """
 
     format: int
     command: str
     exit_code: int
     days: tuple[DayRow, ...]
     older: str | msgspec.UnsetType = msgspec.UNSET
+    applied: bool | msgspec.UnsetType = msgspec.UNSET
 
 
 class DaysRun(NamedTuple):
@@ -242,6 +258,7 @@ class DaysRun(NamedTuple):
     report: Progress
     older: str | None = None
     measure: Callable[[Sequence[DayRow]], None] = lambda _: None
+    applied: bool | msgspec.UnsetType = msgspec.UNSET
 
     def run(self, days: Sequence[Day], work: Callable[[Day], T], show: Callable[[Day, T, float], DayRow]) -> int:
         """Work on the days; return the exit code. `show` shows a day's result and returns its row."""
@@ -262,10 +279,15 @@ class DaysRun(NamedTuple):
         if self.many:
             rows.sort(key=lambda row: row.day)
             older = msgspec.UNSET if self.older is None else self.older
-            _show(
-                RunSummary(format=FORMAT, command=self.command, exit_code=code, days=tuple(rows), older=older),
-                self.as_json,
+            summary = RunSummary(
+                format=FORMAT,
+                command=self.command,
+                exit_code=code,
+                days=tuple(rows),
+                older=older,
+                applied=self.applied,
             )
+            _show(summary, self.as_json)
         return code
 
     def _row(self, done: DayDone[T], show: Callable[[Day, T, float], DayRow]) -> DayRow:

@@ -17,6 +17,7 @@ from compaction.job.context import AuditOptions
 from compaction.night.rewrite import CompactOptions, compact_day
 from compaction.tables.catalog import complete_properties, opened_table
 from demo.embedded import ACCESS_KEY, REGION, SECRET_KEY, EmbeddedAws
+from minutebook.apply_option import UNCHANGED
 from minutebook.clock import SystemClock
 from minutebook.format.day import Day
 from minutebook.published.schema import SCHEMA
@@ -133,7 +134,7 @@ def test_a_table_that_somebody_changed_holds_the_day_until_it_is_mended(shell: S
 
 
 def test_vacuum_shows_and_removes_what_a_crash_left_in_the_tables_folders(shell: Shell) -> None:
-    """The dry run names each file and deletes nothing; without it the same go. No such table is exit 2."""
+    """The plan names each file and deletes nothing; with --apply the same go. No such table is exit 2."""
     shelf = Shelf(StorePrefix(Address(None, str(shell.folder / "out")), ""))
     rows = shelf.publish(DAY, "one")
     with opened_table("events.raw", None, shelf.place) as table:
@@ -145,13 +146,15 @@ def test_vacuum_shows_and_removes_what_a_crash_left_in_the_tables_folders(shell:
         os.utime(path, (SystemClock().now_ms() / 1000 - days * 86_400,) * 2)
     words = ("vacuum", "--out", str(shelf.place.address.root), "--iceberg")
 
-    said = shell.run(*words, "events.raw", "--dry-run")
+    said = shell.run(*words, "events.raw")
     assert (said.returncode, old.exists()) == (0, True), said
     last = "in the folders of table default.events.raw, which does not name them: 1 object(s), 4 bytes"
-    assert said.stdout.splitlines()[-2:] == [f"  file://{old}", f"would be deleted {last}"]
-    done = shell.run(*words, "events.raw", "--json")
+    assert said.stdout.splitlines()[-3:] == [f"  file://{old}", f"would be deleted {last}", UNCHANGED]
+    assert "plan_not_applied" in said.stderr
+    done = shell.run(*words, "events.raw", "--apply", "--json")
 
     assert (done.returncode, old.exists(), young.exists()) == (0, False, True), done
+    assert json.loads(done.stdout)["applied"] is True
     told = json.loads(done.stdout)["table"]
     assert (told["files"], told["objects"], told["bytes"]) == ([f"file://{old}"], 1, 4)
     with opened_table("events.raw", None, shelf.place) as table:

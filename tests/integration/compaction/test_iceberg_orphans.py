@@ -52,7 +52,7 @@ def test_what_a_killed_commit_wrote_is_found_and_goes(tmp_path: Path, commits: K
         orphans = left - _referenced(lake) - _of_other_tables(lake, left)
         shown, rows = history(lake), len(lake.rows())
 
-        said = vacuum(lake, dry_run=True)
+        said = vacuum(lake, apply=False)
         assert (set(said.files), files_of(folder_of(lake))) == (orphans, kept)
         done = vacuum(lake)
 

@@ -180,7 +180,7 @@ def test_commits_during_the_look_are_not_taken_for_another_catalogs(table: Lake)
 
     with table.catalog() as catalog:
         catalog.before_load = others
-        done = vacuum_table(TableFolders(catalog, table.name), SystemClock().now_ms() + 60_000, dry_run=False)
+        done = vacuum_table(TableFolders(catalog, table.name), SystemClock().now_ms() + 60_000, apply=True)
     assert (done.reason, {path_of(uri) for uri in done.files}) == ("", orphans)
 
 
@@ -286,7 +286,7 @@ def test_a_table_that_cannot_be_read_wholly_is_left_alone(
     done = vacuum(table, before_ms=SystemClock().now_ms() - GRACE_MS)
     assert files_of(folder_of(table)) == before
     assert (done.exit_code, done.files, why in done.reason) == (code, (), True), done
-    [line] = table_lines(done, dry_run=False)
+    [line] = table_lines(done, apply=True)
     assert line.startswith(f"table default.{table.name}: left alone: ")
     assert done.next_step
     assert line.endswith(done.next_step)
@@ -465,8 +465,8 @@ def test_what_went_before_the_catalog_stayed_away_is_told(table: Lake) -> None:
     """Exit 5, and the files that are gone are counted and named: the table was not left alone."""
     orphans = left(table, *(f"data/{number}.parquet" for number in range(300)))
     with table.catalog(Fault(4, applied=False, crash=False)) as catalog:  # at the look before the second batch
-        done = vacuum_table(TableFolders(catalog, table.name), SystemClock().now_ms() + 60_000, dry_run=False)
+        done = vacuum_table(TableFolders(catalog, table.name), SystemClock().now_ms() + 60_000, apply=True)
     gone = {path_of(uri) for uri in done.files}
     assert (done.exit_code, done.objects, gone) == (5, 256, orphans - files_of(folder_of(table)))
-    [line] = table_lines(done, dry_run=False)
+    [line] = table_lines(done, apply=True)
     assert line.startswith(f"table default.{table.name}: stopped after 256 object(s): ")

@@ -12,6 +12,7 @@ import pytest
 
 from consumer.stream.kinesis import KinesisStream
 from demo.embedded import EmbeddedAws
+from minutebook.apply_option import UNCHANGED
 from minutebook.clock import SystemClock, new_id, new_random
 from minutebook.format.minute import minute_path
 from minutebook.format.tombstone import decode_tombstone
@@ -82,7 +83,7 @@ def expire(aws: EmbeddedAws, properties: Path, published: Path, *options: str) -
 def test_a_published_day_goes_and_its_chains_end_stays(
     embedded_aws: EmbeddedAws, properties: Path, s3_store: S3Store, tmp_path: Path
 ) -> None:
-    """First as a dry run, then for good, then once more with nothing left to do."""
+    """First as a plan, then for good, then once more with nothing left to do."""
     begin = (_TODAY - 40) * DAY
     scene = ArchiveScene(s3_store)
     scene.begin_ms = _BEGIN_MS
@@ -91,8 +92,11 @@ def test_a_published_day_goes_and_its_chains_end_stays(
     scene.read_on(SHARD, (_TODAY - 39) * DAY_MS)
     day = publish(s3_store, tmp_path / "out", begin)
 
-    dry = expire(embedded_aws, properties, tmp_path / "out")
-    assert (dry.returncode, len(list(s3_store.list_objects(f"{PREFIX}2")))) == (0, 12), dry.stderr
+    for words in ((), ("--dry-run",)):
+        plan = expire(embedded_aws, properties, tmp_path / "out", *words)
+        assert (plan.returncode, len(list(s3_store.list_objects(f"{PREFIX}2")))) == (0, 12), plan.stderr
+        assert plan.stdout.splitlines()[-1] == UNCHANGED
+        assert ("plan_not_applied" in plan.stderr) == (not words)
     done = expire(embedded_aws, properties, tmp_path / "out", "--apply", "--rate", "5")
     assert done.returncode == 0, done.stderr
     assert [row.key for row in s3_store.list_objects(f"{PREFIX}2")] == keys[-1:]
@@ -106,7 +110,7 @@ def test_a_published_day_goes_and_its_chains_end_stays(
 
 @pytest.mark.parametrize(
     "words",
-    [("expire", "--older-than", "30d", "--published", ".", "--apply"), ("restore",)],
+    [("expire", "--older-than", "30d", "--published", ".", "--apply"), ("restore", "--apply")],
     ids=lambda words: words[0],
 )
 def test_properties_of_another_application_are_refused(

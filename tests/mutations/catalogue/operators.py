@@ -145,6 +145,25 @@ OPERATORS: Final = (
         tests=("test_a_tail_is_found_whatever_the_retention_is_now",),
     ),
     Mutation(
+        "a plan is carried out unless --dry-run is given",
+        Change("minutebook.apply_option:is_applied", "return apply", "return not dry_run"),
+        tests=("test_only_apply_applies",),
+    ),
+    Mutation(
+        "a plan of restore writes the rows",
+        Change(f"{_COMMAND}:rebuild", ("if not apply:\n    return 0")),
+        tests=("test_only_apply_writes_rows",),
+    ),
+    Mutation(
+        "a plan of vacuum deletes",
+        Change(
+            "compaction.commands.vacuum.command:vacuum_output",
+            "if apply:\n    delete_leftovers(output.storage, folder, left)",
+            "delete_leftovers(output.storage, folder, left)",
+        ),
+        tests=("test_a_plan_says_the_same_and_deletes_nothing",),
+    ),
+    Mutation(
         "a key is printed as it is",
         Change("minutebook.terminal:TerminalConsole.render_str", "printable(text)", "text"),
         tests=("test_the_console_escapes_whatever_it_prints",),

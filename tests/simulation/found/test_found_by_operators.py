@@ -48,7 +48,7 @@ def test_a_slow_first_look_does_not_shorten_the_second() -> None:
     facts = RestoreFacts({SHARD: info}, {}, {}, KclStart(None), 0)
     console = TerminalConsole(file=StringIO())
     with pytest.raises(SafetyRefusal, match="a worker is alive"):
-        rebuild(Parts(SlowTable(clock), lambda: facts, clock, FAILOVER_SECONDS, console), dry_run=False, shard_ids=())
+        rebuild(Parts(SlowTable(clock), lambda: facts, clock, FAILOVER_SECONDS, console), apply=True, shard_ids=())
 
 
 def test_an_expired_segment_between_two_of_the_next_day_is_no_hole() -> None:

@@ -96,7 +96,7 @@ class Operator:
 
         def work() -> None:
             parts = Parts(table, lambda: self._gather(host), host, FAILOVER_SECONDS, _quiet())
-            rebuild(parts, dry_run=False, shard_ids=())
+            rebuild(parts, apply=True, shard_ids=())
 
         return CommandRun(history, host, work, lambda command_run: judge_restore(command_run, table, tails))
 

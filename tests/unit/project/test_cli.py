@@ -3,10 +3,12 @@
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
+import typer
 
-from minutebook.cli import complete
+from minutebook.cli import app, complete
 from tests.witness.waiting import PATIENCE_SECONDS
 
 MINUTEBOOK = Path(sys.executable).with_name("minutebook")
@@ -81,3 +83,26 @@ def test_help_imports_nothing_heavy() -> None:
 def test_so_far_may_stand_alone(typed: str, meant: str) -> None:
     """It is the one option whose value may be left out."""
     assert complete(typed.split()) == meant.split()
+
+
+@pytest.mark.parametrize("name", ["compact", "restore", "expire", "vacuum"])
+def test_what_changes_something_can_be_planned(name: str) -> None:
+    """`--dry-run` is an option of each."""
+    assert "dry_run" in options_of(name)
+
+
+@pytest.mark.parametrize("name", ["restore", "expire", "vacuum"])
+def test_what_replaces_or_deletes_needs_apply(name: str) -> None:
+    """And not both options at once: that is told before any setting is read."""
+    needed = ["--older-than", "30d", "--published", "."] if name == "expire" else []
+    answer = command(name, "--apply", "--dry-run", *needed)
+
+    assert "apply" in options_of(name)
+    assert answer.returncode == 2
+    assert answer.stderr.splitlines()[0] == "minutebook: --apply cannot be given with --dry-run"
+
+
+def options_of(name: str) -> set[str]:
+    """Return the names of a command's parameters."""
+    group: Any = typer.main.get_command(app)
+    return {parameter.name for parameter in group.commands[name].params}

@@ -25,7 +25,7 @@ ORDER: Final = {
         "index owner published remote_properties",
         "aws.kinesis codec coverage cut emf store",
         "aws format",
-        "class_archive compression logs properties_file retry terminal",
+        "apply_option class_archive compression logs properties_file retry terminal",
         "clock errors options wording",
     ),
     "consumer": (

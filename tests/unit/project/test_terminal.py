@@ -159,7 +159,7 @@ def test_vacuum(printed: Printed, *, as_json: bool) -> None:
     report = vacuum.VacuumReport(
         format=1,
         output="s3://b/",
-        dry_run=True,
+        applied=False,
         older_than_days=3,
         looked_at=1,
         objects=0,

@@ -3,12 +3,20 @@
 import pytest
 
 from consumer.leases.rows import Lease, LeaseRows
-from consumer.restore.command import apply_plan, check_nobody_lives, choose_shards, refuse_unreadable
+from consumer.restore.command import (
+    Parts,
+    apply_plan,
+    check_nobody_lives,
+    choose_shards,
+    rebuild,
+    refuse_unreadable,
+)
 from consumer.restore.plan import RowChange
 from minutebook.errors import SafetyRefusal, SettingsError, TableUnavailable
 from minutebook.format.minute import parse_iso_time
 from minutebook.format.position import Position
-from tests.fakes.clock import START_MS
+from minutebook.terminal import TerminalConsole
+from tests.fakes.clock import START_MS, ManualClock
 from tests.fakes.lease_table import MemoryLeaseTable
 from tests.fakes.restore_scene import NOW, S0, S1, S2, S3, RestoreScene
 from tests.fakes.shard import FakeShard
@@ -56,6 +64,19 @@ def test_the_rows_are_written() -> None:
     assert rows is not None
     assert {row.action for row in archive.plan(*rows.leases.values()).values()} == {RowChange.KEEP}
     assert table.leader_released
+
+
+@pytest.mark.parametrize(("apply", "rows"), [(False, []), (True, [S0, S1])], ids=["plan", "apply"])
+def test_only_apply_writes_rows(*, apply: bool, rows: list[str]) -> None:
+    """A plan neither makes the table nor waits to see whether a worker lives."""
+    archive = RestoreScene(S0, S1)
+    archive.begun(S0, [NOW])
+    table, clock, console = MemoryLeaseTable(), ManualClock(), TerminalConsole(width=200)
+    parts = Parts(table, archive.facts, clock, 10, console)
+    with console.capture() as shown:
+        written = rebuild(parts, apply=apply, shard_ids=())
+    assert (written, table.puts, table.items is not None, clock.slept != []) == (len(rows), rows, apply, apply)
+    assert S0 in shown.get()
 
 
 def test_a_crash_between_two_rows_is_mended_by_running_again() -> None:

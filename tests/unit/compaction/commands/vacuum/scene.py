@@ -24,14 +24,14 @@ def twice_published(tmp_path: Path) -> Desk:
     return desk
 
 
-def vacuum(desk: Desk, *, dry_run: bool = False, storage: Storage | None = None, later: int = 0) -> VacuumReport:
+def vacuum(desk: Desk, *, apply: bool = True, storage: Storage | None = None, later: int = 0) -> VacuumReport:
     """Vacuum when all that is there is older than the grace."""
     context = desk.context()
     retrying = RetryingStorage(
         storage or desk.storage, lambda: Backoff(desk.clock, random.Random(1), budget_seconds=10)
     )
     output = PublishedOutput(context.archive, PREFIX, retrying, desk.out.prefix)
-    return vacuum_output(output, desk.after_grace_ms() + later, GRACE_MS, dry_run=dry_run)
+    return vacuum_output(output, desk.after_grace_ms() + later, GRACE_MS, apply=apply)
 
 
 def keys(desk: Desk) -> set[str]:

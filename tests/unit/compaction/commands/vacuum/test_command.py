@@ -53,13 +53,14 @@ def test_the_generation_before_goes_with_all_that_is_its(desk: Desk) -> None:
     assert desk.compact().state == "already"
 
 
-def test_a_dry_run_says_the_same_and_deletes_nothing(desk: Desk) -> None:
+def test_a_plan_says_the_same_and_deletes_nothing(desk: Desk) -> None:
     """Object by object."""
     before = keys(desk)
-    said = vacuum(desk, dry_run=True)
+    said = vacuum(desk, apply=False)
     assert keys(desk) == before
     done = vacuum(desk)
     assert (said.objects, said.bytes, said.days) == (done.objects, done.bytes, done.days)
+    assert (said.applied, done.applied) == (False, True)
 
 
 def test_what_is_young_stays(desk: Desk) -> None:
@@ -86,7 +87,7 @@ def test_while_the_pointer_is_young_all_stays(tmp_path: Path) -> None:
         PublishedOutput(context.archive, PREFIX, context.open(desk.out.address), OUT),
         desk.clock.now_ms() + GRACE_MS - 1,
         GRACE_MS,
-        dry_run=False,
+        apply=True,
     )
     assert (keys(desk), report.objects) == (before, 0)
 
@@ -144,7 +145,7 @@ def test_hours_that_earlier_versions_published_go_when_they_are_old(desk: Desk) 
         desk, ["_hours/notes.txt", "_hours/13/README.md", "_hours/1/_current.json", "_hours/13/data/_current.json"]
     )
     unfinished = put(desk, ["_hours/13/_gen-a/part-2.parquet.writing"])
-    others = vacuum(desk, dry_run=True)
+    others = vacuum(desk, apply=False)
     assert vacuum(desk).uploads == others.uploads == 1
     assert keys(desk) == {*named(desk), *young, *theirs}
     assert not keys(desk) & {*old, *unfinished}
@@ -154,7 +155,7 @@ def test_hours_stay_where_no_raw_object_is_left(tmp_path: Path) -> None:
     """They may be all there is of a day that was never published as a whole."""
     desk = Desk(tmp_path)
     hours = put(desk, [f"_hours/13/{name}" for name in OF_AN_HOUR])
-    assert vacuum(desk, dry_run=True).objects == len(hours)
+    assert vacuum(desk, apply=False).objects == len(hours)
     open_storage(desk.archive).delete([row.key for row in open_storage(desk.archive).list_objects(DAY.path(PREFIX))])
     assert (vacuum(desk).exit_code, keys(desk)) == (6, set(hours))
 

@@ -1,6 +1,7 @@
 """Days side by side: what one of them meets is its own affair, and memory is given back."""
 
 import gc
+import json
 import signal
 import threading
 import weakref
@@ -9,10 +10,11 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from compaction.inventory.memory import Turns, collector_paused
-from compaction.night.days.run import DayRow, DaysRun, row_of_error, row_of_plan
+from compaction.night.days.run import DayRow, DaysRun, row_of_due_plan, row_of_error, row_of_plan
 from compaction.night.days.side_by_side import DayDone, DayWorkers
 from compaction.night.days.stop import StoppableClock, Stopped, StopRequest, stopped_by_signals
 from compaction.night.dry_run import DryRun
+from compaction.night.due import DueDay
 from compaction.spark.engine import no_progress
 from minutebook.errors import SafetyRefusal, SettingsError, StoreUnavailable
 from minutebook.format.day import Day
@@ -208,11 +210,31 @@ def test_days_of_a_dry_run_are_rows_of_the_same_table(capsys: pytest.CaptureFixt
         return DryRun(day=str(day), segments=18, bytes=1, tasks=1, generation="g", state="s", action="nothing to do")
 
     workers = DayWorkers(1, StopRequest(), ManualClock(), cancel=lambda: None, give_back=lambda: None)
-    asked = DaysRun("compact", many=True, as_json=False, workers=workers, report=no_progress)
+    asked = DaysRun("compact", many=True, as_json=False, workers=workers, report=no_progress, applied=False)
     assert asked.run(DAYS[:2], work, lambda _day, plan, _seconds: row_of_plan(plan)) == 2
     lines = capsys.readouterr().out.splitlines()
     assert lines[1].split()[:2] == [str(DAYS[0]), "refused"]
     assert (lines[2].split()[:2], lines[2].endswith("nothing to do")) == ([str(DAYS[1]), "planned"], True)
+    asked._replace(as_json=True).run(DAYS[:2], work, lambda _day, plan, _seconds: row_of_plan(plan))
+    assert json.loads(capsys.readouterr().out)["applied"] is False
+
+
+@pytest.mark.parametrize(
+    ("due", "reason"),
+    [
+        (DueDay(BEGIN, "none", "it is not published"), "would be judged, and written where that takes it: it is not"),
+        (DueDay(BEGIN, "clean"), "nothing to do"),
+        (DueDay(BEGIN, "expired", is_expired=True), "nothing to do: it is expired"),
+        (DueDay(BEGIN, "expired", is_expired=True, zombies=("a key",)), "objects came after it was expired: a key"),
+        (DueDay(BEGIN, "expired", is_expired=True, damage="no JSON"), "its tombstone is damaged: no JSON"),
+    ],
+    ids=["due", "as it was", "expired", "late objects", "a damaged tombstone"],
+)
+def test_a_dry_run_of_a_night_says_what_is_due(due: DueDay, reason: str) -> None:
+    """In the columns of `--due`; a plan ends with 0."""
+    row = row_of_due_plan(due)
+    assert (row.state, row.pointer, row.exit_code) == ("planned", due.pointer, 0)
+    assert row.reason.startswith(reason)
 
 
 def test_an_error_says_what_to_do_in_its_row() -> None:
