@@ -33,7 +33,8 @@ def consume(
 def health(
     file: PropertiesFile = None,
     state_dir: Annotated[
-        Path | None, typer.Option(help="That of `consume`. Default: a folder of this user in /tmp.")
+        Path | None,
+        typer.Option(help="That of `consume`, where another user runs it or it is an earlier release."),
     ] = None,
 ) -> None:
     """Say in one line whether this worker's task does its work; exits 7 when it does not, or does not run."""

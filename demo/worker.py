@@ -76,7 +76,7 @@ class Worker:
             [str(program), "consume", str(properties), "--state-dir", str(properties.with_suffix(".state"))],
             log=self.log_path,
             clock=clock,
-            environment={**inherited, **environment},
+            environment={**inherited, "TMPDIR": str(properties.parent), **environment},
             last_words=_last_words,
         )
         self._log = EventLog(self.log_path)

@@ -22,7 +22,8 @@ NORMAL_LIFE: Final[Mapping[str, str]] = {
     "first_start": "what the first start of an application waits for",
     "fork_server_ready": "the fork server has loaded everything, and forks a processor for each shard",
     "health_not_removed": "the state folder is read-only; `minutebook health` reads an old verdict there",
-    "health_not_written": "the state folder is full or read-only; `minutebook health` says unhealthy meanwhile",
+    "health_not_written": "the state folder, or the default one in /tmp, cannot be written to; `minutebook health` "
+    "says unhealthy meanwhile, in the second case without `--state-dir` only",
     "first_shards_settled": "the shards that the application begins with are stored beside the archive",
     "leader_lock_kept": "the supervisor could not release the lock of its dead daemon; it expires after two minutes",
     "leader_lock_not_remembered": "the state folder is full or read-only: a restart waits for a dead leader anew",

@@ -23,7 +23,7 @@ from consumer.liveness.first_start import FirstStart
 from consumer.liveness.lock_memory import LockMemory
 from consumer.liveness.poll import ReaderPoll
 from consumer.liveness.rules import ReaderWatch
-from consumer.monitoring.health_file import health_path
+from consumer.monitoring.health_file import health_paths
 from consumer.monitoring.outputs import make_watch, watched
 from consumer.preflight.check import Check, CheckOutcome
 from consumer.preflight.java import find_jars, find_java
@@ -156,7 +156,8 @@ def _consume(path: Path | None, environ: Mapping[str, str], state_folder: Path |
     )
     allow_descriptors()
     limits = RestartLimits(healthy_seconds=60 + 2 * loaded.settings.store_timeout_seconds)
-    with watched(watch, loaded.settings, health_path(state, name), worker_id, clock):
+    health = health_paths(state, loaded.settings.application_name, name)
+    with watched(watch, loaded.settings, health, worker_id, clock):
         return Supervisor(plan, clock, limits=limits, watch=watch).run()
 
 

@@ -1,5 +1,8 @@
 """The health verdict as a file in the state folder, and `minutebook health`, which reads it on the same host.
 
+A worker with `--state-dir` writes a copy below the user's default folder, where `minutebook health` looks without the
+option. A copy, no reference to the folder: it is as fresh as the verdict, and cleaners of /tmp leave what is written.
+
 The file is written every few seconds. An old verdict, or one from before the host's last boot, means that the
 supervisor is gone or hangs.
 """
@@ -14,15 +17,25 @@ import structlog
 
 from consumer.monitoring.health import HealthVerdict
 from consumer.settings.settings import load_with_kcl
-from consumer.worker.state_folder import boot_id, default_state_folder, draft_of, file_name, write_whole
+from consumer.worker.state_folder import (
+    boot_id,
+    default_state_folder,
+    draft_of,
+    file_name,
+    prepare_state,
+    weakness_of,
+    write_whole,
+)
 from consumer.worker.worker_id import stable_worker_id
 from minutebook.clock import Clock, SystemClock
+from minutebook.errors import SettingsError
 from minutebook.wording import printable
 
 UNHEALTHY: Final = 7
 WRITE_SECONDS: Final = 5.0
 _STALE_SECONDS: Final = 30.0
 _GONE: Final = "unhealthy: no daemon runs: nobody writes {}"
+_ELSEWHERE: Final = "; for a worker of another user or an earlier release give the --state-dir of consume"
 
 
 class _Note(msgspec.Struct, frozen=True, kw_only=True):
@@ -37,6 +50,22 @@ class _Note(msgspec.Struct, frozen=True, kw_only=True):
 def health_path(state: Path, worker_name: str) -> Path:
     """Return the file of a worker in its application's folder."""
     return state / f"{worker_name}.health"
+
+
+def health_paths(state: Path, application: str, worker_name: str) -> list[Path]:
+    """Return where a worker writes its verdict: its application's folder, and that in the user's default folder.
+
+    Where the latter cannot be used, the worker goes on without it, and `minutebook health` needs `--state-dir`.
+    """
+    own = health_path(state, worker_name)
+    try:
+        copy = health_path(prepare_state(default_state_folder(), application), worker_name)
+    except SettingsError as exc:
+        structlog.get_logger().warning(
+            "health_not_written", error=str(exc), next_step="give minutebook health the --state-dir of consume"
+        )
+        return [own]
+    return [own] if copy.resolve() == own.resolve() else [own, copy]
 
 
 class HealthFile:
@@ -60,7 +89,7 @@ class HealthFile:
                 structlog.get_logger().warning(
                     "health_not_written",
                     error=f"{draft_of(self._path)}: {exc.strerror}",
-                    next_step="give --state-dir room: minutebook health says unhealthy while it cannot be written",
+                    next_step="make room for it: minutebook health says unhealthy while it cannot be written",
                 )
             return
         self._is_logged = False
@@ -77,18 +106,25 @@ class HealthFile:
             )
 
 
-def read_verdict(path: Path, now: float) -> HealthVerdict:
-    """Return the file's verdict, or why there is none; `now` is in seconds since the host's boot."""
+def read_verdict(path: Path, now: float, *, elsewhere: str = "") -> HealthVerdict:
+    """Return the file's verdict, or why there is none; `now` is in seconds since the host's boot.
+
+    `elsewhere` is added where there is none: where else one may be.
+    """
+
+    def none(sentence: str) -> HealthVerdict:
+        return HealthVerdict(is_healthy=False, sentence=f"{sentence}{elsewhere}")
+
     try:
         note = msgspec.json.decode(path.read_bytes(), type=_Note)
     except FileNotFoundError:
-        return HealthVerdict(is_healthy=False, sentence=_GONE.format(path))
+        return none(_GONE.format(path))
     except (OSError, msgspec.MsgspecError, UnicodeDecodeError) as exc:
-        return HealthVerdict(is_healthy=False, sentence=f"unhealthy: {path} cannot be read: {exc}")
+        return none(f"unhealthy: {path} cannot be read: {exc}")
     if note.boot != boot_id():
-        return HealthVerdict(is_healthy=False, sentence=f"{_GONE.format(path)} since the host was started")
+        return none(f"{_GONE.format(path)} since the host was started")
     if not 0 <= now - note.at <= _STALE_SECONDS:
-        return HealthVerdict(is_healthy=False, sentence=f"{_GONE.format(path)} since {abs(now - note.at):.0f} s")
+        return none(f"{_GONE.format(path)} since {abs(now - note.at):.0f} s")
     return HealthVerdict(note.healthy, note.sentence)
 
 
@@ -100,6 +136,19 @@ def run_health(path: Path | None, environ: Mapping[str, str], state_folder: Path
     loaded = load_with_kcl(path, environ)
     worker_id = loaded.kcl.get("workerId") or stable_worker_id(environ)
     state = (state_folder or default_state_folder()) / file_name(loaded.settings.application_name)
-    verdict = read_verdict(health_path(state, file_name(worker_id)), SystemClock().monotonic())
+    file = health_path(state, file_name(worker_id))
+    if state_folder is None and (weakness := _weakness(state.parent)):
+        verdict = HealthVerdict(is_healthy=False, sentence=f"unhealthy: {state.parent} {weakness}{_ELSEWHERE}")
+    else:
+        elsewhere = _ELSEWHERE if state_folder is None else ""
+        verdict = read_verdict(file, SystemClock().monotonic(), elsewhere=elsewhere)
     sys.stdout.write(f"{printable(verdict.sentence)}\n")
     return 0 if verdict.is_healthy else UNHEALTHY
+
+
+def _weakness(default: Path) -> str | None:
+    """Return why the default folder is not believed: anybody can make one of its name in /tmp."""
+    try:
+        return weakness_of(default)
+    except OSError as exc:
+        return f"cannot be read: {exc.strerror}"

@@ -3,7 +3,7 @@
 import math
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from types import TracebackType
@@ -30,11 +30,13 @@ class MetricLines(NamedTuple):
 
 
 class HealthWriter:
-    """Writes health file and metric lines from a thread; at the block's end the last line, and removes the file."""
+    """Writes health files and metric lines from a thread; at the block's end the last line, and removes the files."""
 
-    def __init__(self, watch: Watch, file: HealthFile, clock: Clock, metrics: MetricLines | None = None) -> None:
+    def __init__(
+        self, watch: Watch, files: Sequence[HealthFile], clock: Clock, metrics: MetricLines | None = None
+    ) -> None:
         self._watch = watch
-        self._file = file
+        self._files = files
         self._clock = clock
         self._metrics = metrics
         self._stop = threading.Event()
@@ -52,11 +54,13 @@ class HealthWriter:
         self._stop.set()
         self._thread.join(_JOIN_SECONDS)
         self._try(self._write_metrics)
-        self._file.remove()
+        for file in self._files:
+            file.remove()
 
     def step(self) -> None:
         """Write what is due."""
-        self._file.write(self._watch.verdict())
+        for file in self._files:
+            file.write(self._watch.verdict())
         if self._metrics is not None and self._clock.monotonic() - self._written_at >= self._metrics.every_seconds:
             self._write_metrics()
 
@@ -110,7 +114,7 @@ def _limit_seconds(settings: Settings) -> float:
 
 
 @contextmanager
-def watched(watch: Watch, settings: Settings, health: Path, worker: str, clock: Clock) -> Iterator[None]:
+def watched(watch: Watch, settings: Settings, health: Iterable[Path], worker: str, clock: Clock) -> Iterator[None]:
     """Run the outputs while the block runs; raises SettingsError if the metrics server gets no port."""
     lines = None
     if settings.metrics == "emf":
@@ -125,5 +129,6 @@ def watched(watch: Watch, settings: Settings, health: Path, worker: str, clock: 
             )
             stack.callback(stop)
             structlog.get_logger().info("metrics_served", host=settings.metrics_host, port=port)
-        stack.enter_context(HealthWriter(watch, HealthFile(health, clock), clock, lines))
+        files = [HealthFile(path, clock) for path in health]
+        stack.enter_context(HealthWriter(watch, files, clock, lines))
         yield

@@ -66,8 +66,16 @@ def _refuse_exchangeable(path: Path) -> None:
 
     A world-writable folder such as /tmp passes with the sticky bit: only owners can rename there.
     """
-    info = path.lstat()
-    _refuse(path, "is a symbolic link" if stat.S_ISLNK(info.st_mode) else _weakness(info))
+    _refuse(path, weakness_of(path))
+
+
+def weakness_of(path: Path) -> str | None:
+    """Return why others can replace files in a folder, to follow its name; None: they cannot, or there is none."""
+    try:
+        info = path.lstat()
+    except FileNotFoundError:
+        return None
+    return "is a symbolic link" if stat.S_ISLNK(info.st_mode) else _weakness(info)
 
 
 def _refuse_movable(parent: Path) -> None:

@@ -29,6 +29,11 @@ def restore(app: Application, *options: str) -> Answer:
     return run(app, "restore", *options)
 
 
+def health(app: Application, worker_id: str = "w1") -> Answer:
+    """Run `minutebook health` with a worker's settings, and without the state folder that its worker was given."""
+    return run(app, "health", worker_id=worker_id)
+
+
 def status(app: Application) -> StatusReport:
     """Run `minutebook status --json`."""
     answer = run(app, "status", "--json")
@@ -48,10 +53,10 @@ def settled_status(app: Application) -> StatusReport:
     return found[-1]
 
 
-def run(app: Application, command: str, *options: str) -> Answer:
+def run(app: Application, command: str, *options: str, worker_id: str = "command") -> Answer:
     """Run any command of the application."""
     done = subprocess.run(
-        [str(_BIN / "minutebook"), command, str(app.properties("command")), *options],
+        [str(_BIN / "minutebook"), command, str(app.properties(worker_id)), *options],
         env={**app.environment(), "COLUMNS": "300"},
         capture_output=True,
         text=True,

@@ -133,9 +133,9 @@ class Application:
         return Worker(command, self.environment(environment), self._folder / f"{worker_id}.log")
 
     def environment(self, more: Mapping[str, str] | None = None) -> dict[str, str]:
-        """Return what the processes see: nothing of this machine's credentials or locale."""
+        """Return what the processes see: nothing of this machine's credentials, locale or folder in /tmp."""
         kept = {name: os.environ[name] for name in _KEPT if name in os.environ}
-        return {**kept, **self._aws.environment, **(more or {})}
+        return {**kept, "TMPDIR": str(self._folder), **self._aws.environment, **(more or {})}
 
     def shards(self) -> dict[str, "ShardTypeDef"]:
         """Return every row of ListShards, by shard id."""

@@ -193,6 +193,7 @@ def journey(embedded_aws: "EmbeddedAws", tmp_path_factory: pytest.TempPathFactor
         options = days_so_far(app.segments())
         proven_ms = (max(each.metadata.minute for each in app.segments()) + 2) * MINUTE_MS
         run(*_typed("status"), "--json")
+        run("health", "my.properties")
         wait_until(lambda: clock.now_ms() >= proven_ms, "what lies two minutes back is proven by what arrives now")
         mark = consumer.events.mark()
         app.producer.put_numbered(1)
@@ -215,7 +216,7 @@ def test_what_is_installed(journey: Journey) -> None:
     assert not {"demo", "tests", "benchmarks", "properties", "docs"} & journey.top_level
 
 
-@pytest.mark.parametrize("name", ["init", "doctor", "status", "compact", "audit"])
+@pytest.mark.parametrize("name", ["init", "doctor", "status", "health", "compact", "audit"])
 def test_each_command_succeeds(journey: Journey, name: str) -> None:
     """The exit code is 0: compact and audit came to the verdict clean."""
     answer = journey.answers[name]

@@ -13,6 +13,7 @@ from demo.readback import Verdict, compare
 from minutebook.clock import SystemClock
 from minutebook.format.keys import application_key
 from minutebook.format.markers import ApplicationRecord, decode_marker
+from tests.e2e.commands import Answer, health
 from tests.e2e.harness import PREFIX, Application
 from tests.witness.events import Event
 from tests.witness.readback import assert_exactly_once
@@ -37,6 +38,8 @@ class Story:
     warned: list[Event]
     objects: tuple[dict[str, str], dict[str, str]]
     """After the first life and after the second."""
+    health: tuple[Answer, Answer]
+    """In the first life and after it, without the worker's --state-dir."""
 
 
 @pytest.fixture(scope="module")
@@ -53,9 +56,10 @@ def story(embedded_aws: "EmbeddedAws", tmp_path_factory: pytest.TempPathFactory)
         app.producer.put_numbered(10)
         opened = worker.events.wait("shard_opened")
         worker.events.wait("checkpoint_written", position=str(app.producer.last()[_SHARD]))
+        alive = health(app)
         worker.terminate()
         assert worker.wait() == 0
-    objects = app.objects()
+    objects, gone = app.objects(), health(app)
     app.drop_lease_tables()
     app.seed_leases({_SHARD: "w2"}, checkpoint="AT_TIMESTAMP")
     with app.consume("w2", start="oldest") as worker:
@@ -75,6 +79,7 @@ def story(embedded_aws: "EmbeddedAws", tmp_path_factory: pytest.TempPathFactory)
         late=compare(segments, late),
         warned=warned,
         objects=(objects, app.objects()),
+        health=(alive, gone),
     )
 
 
@@ -107,3 +112,10 @@ def test_a_second_start_adds_nothing(story: Story) -> None:
     """The lease rows were reset: everything since the start came again, and no object changed."""
     before, after = story.objects
     assert after == before
+
+
+def test_health_finds_the_worker_that_has_a_state_folder(story: Story) -> None:
+    """While it runs; then the line says that nobody runs, and which option it was given."""
+    alive, gone = story.health
+    assert (alive.code, alive.text) == (0, "healthy: 1 shard, nothing waits\n")
+    assert (gone.code, "no daemon runs" in gone.text, "--state-dir" in gone.text) == (7, True, True)

@@ -67,7 +67,7 @@ class Scene:
         self.watch = Watch(self.clock, with_metrics=True)
         self.sink = io.BytesIO()
         lines = MetricLines(EmfLines("app", "w1"), self.sink, 60)
-        self.writer = HealthWriter(self.watch, HealthFile(folder / "w1.health", self.clock), self.clock, lines)
+        self.writer = HealthWriter(self.watch, [HealthFile(folder / "w1.health", self.clock)], self.clock, lines)
         self.watch.daemon_started(polls_leases=False)
 
     def say(self, event: str, shard: str, **fields: Any) -> None:  # noqa: ANN401 - any field

@@ -250,13 +250,13 @@ def test_counters_are_kept_where_somebody_is_to_see_them() -> None:
 
 
 def test_a_task_is_told_of_while_it_runs(tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes]) -> None:
-    """By its health file at once, which goes with it, and by a last line of metrics on stdout."""
-    given, file = settings(metrics="emf"), tmp_path / "w1.health"
+    """By its health files at once, which go with it, and by a last line of metrics on stdout."""
+    given, files = settings(metrics="emf"), [tmp_path / "w1.health", tmp_path / "w1.copy"]
     clock = SystemClock()
     watch = make_watch(given, clock)
-    with watched(watch, given, file, "w1", clock):
-        assert file.exists()
-    assert not file.exists()
+    with watched(watch, given, files, "w1", clock):
+        assert all(file.exists() for file in files)
+    assert not any(file.exists() for file in files)
     (line,) = capfdbinary.readouterr().out.splitlines()
     entry = json.loads(line)
     assert (entry["event"], entry["Application"], entry["Worker"]) == ("metrics", "minutebook-test", "w1")
