@@ -10,6 +10,9 @@ TOOLS := .cache/tools
 UV := $(TOOLS)/bin/uv
 READY := $(VENV)/.ready
 PREPARED := $(VENV)/.prepared
+SERVERS := .cache/aws/.ready
+# Without resolving: the locks are complete.
+INSTALL := $(UV) pip install --quiet --no-deps --require-hashes --build-constraints requirements/build.lock --python
 COMPILE := $(UV) pip compile --quiet --universal --generate-hashes --python-version 3.11 \
 	--no-emit-index-url --no-header --no-annotate
 
@@ -51,8 +54,16 @@ setup: $(READY) ## create .venv with the commands `minutebook` and `minutebook-p
 demo: $(READY) ## archive real flights on an embedded AWS, with crashes on the way, and prove nothing is lost
 	@$(BIN)/minutebook demo $(ARGS)
 
-aws: $(READY) ## embedded AWS with an empty stream and bucket until Ctrl-C: the tutorial's (docs/tutorial.md)
-	@$(BIN)/python -m demo.serve .demo/aws
+# Beside the tutorial's own environment nobody needs a second Spark: without a .venv, the servers take what the consumer
+# needs.
+aws: $(if $(wildcard $(READY)),$(READY),$(SERVERS)) ## embedded AWS with an empty stream and bucket until Ctrl-C: the tutorial's (docs/tutorial.md)
+	@$(<D)/bin/python -m demo.serve .demo/aws
+
+$(SERVERS): $(UV) requirements/consumer.lock requirements/build.lock
+	@echo "setup: what the servers' programs need, and KCL's jars (57 MB)"
+	@test -x $(@D)/bin/python || $(UV) venv --quiet --python $(TOOLS)/bin/python $(@D)
+	@$(INSTALL) $(@D)/bin/python --requirement requirements/consumer.lock
+	@touch $@
 
 test: $(PREPARED) ## run every test; `make test ARGS="-k name"` runs some
 	@command -v spin >/dev/null || echo "test: without tests/model, because spin is missing (Debian: apt-get install spin)"
@@ -186,19 +197,24 @@ clean: ## remove everything that was downloaded or produced
 $(UV): requirements/tools.lock
 	@test -n "$(PYTHON)" || { echo "Minutebook needs Python 3.11, 3.12 or 3.13 with its venv module" \
 		"(Debian: python3-venv): install one, or name it with PYTHON=/path/to/python." >&2; exit 2; }
-	@echo "setup: tools (with $(PYTHON))"
+	@echo "setup: uv, which installs the rest (17 MB; with $(PYTHON))"
 	@rm -rf $(TOOLS)
 	@"$(PYTHON)" -m venv $(TOOLS)
 	@$(TOOLS)/bin/python -m pip install --quiet --only-binary=:all: --require-hashes --requirement $<
 	@touch $@
 
-# The lock is complete, so nothing is resolved here. amazon-kclpy is built from source: that fetches KCL's jars.
+# In steps, because the first time takes minutes: each lock holds the one before it, and a step says what it downloads.
+# amazon-kclpy is built from source: that fetches KCL's jars.
 $(READY): $(UV) pyproject.toml CHANGELOG.md requirements/dev.lock requirements/build.lock hatch_build.py \
 		minutebook/codec/library.py $(wildcard minutebook/codec/src/*)
-	@echo "setup: packages and KCL's jars (a minute or two the first time)"
 	@test -x $(BIN)/python || $(UV) venv --quiet --python $(TOOLS)/bin/python $(VENV)
-	@$(UV) pip install --quiet --python $(BIN)/python --no-deps --require-hashes \
-		--build-constraints requirements/build.lock --requirement requirements/dev.lock
+	@echo "setup: what the consumer needs, and KCL's jars (57 MB, the first time)"
+	@$(INSTALL) $(BIN)/python --requirement requirements/consumer.lock
+	@echo "setup: what the nightly job needs: Spark, Arrow, Iceberg (570 MB, the first time)"
+	@$(INSTALL) $(BIN)/python --requirement requirements/iceberg.lock
+	@echo "setup: what tests and documentation need (100 MB, the first time)"
+	@$(INSTALL) $(BIN)/python --requirement requirements/dev.lock
+	@echo "setup: Minutebook itself"
 	@$(UV) pip install --quiet --python $(BIN)/python --no-deps \
 		--build-constraints requirements/build.lock --editable .
 	@touch $@

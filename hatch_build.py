@@ -6,6 +6,7 @@ Without one, or with MINUTEBOOK_NATIVE=0, the package is pure Python and does th
 
 import os
 import platform
+import re
 import runpy
 import shutil
 import subprocess
@@ -29,6 +30,11 @@ FLAGS: Final = (
     "-Wl,--build-id=none",
 )
 """One library for every processor of a kind, and the same bytes from the same compiler."""
+
+OLDEST_GLIBC: Final = (2, 17)
+"""That of manylinux2014, which every Linux with Python 3.11 has."""
+_RELATIVE_RELOCATIONS: Final = "GLIBC_ABI_DT_RELR"
+"""No symbol: it asks for a dynamic linker that reads packed relocations, glibc's from 2.36 on."""
 
 
 def compile_codec(root: Path) -> Path | None:
@@ -54,8 +60,36 @@ def compile_codec(root: Path) -> Path | None:
     return library
 
 
+def platform_tag(library: Path) -> str:
+    """Return the platform of a wheel with a library; this machine's alone without readelf, which compilers bring."""
+    plain = sysconfig.get_platform().replace("-", "_").replace(".", "_")
+    readelf = shutil.which("readelf")
+    if readelf is None:
+        return plain
+    words = [readelf, "--wide", "--dynamic", "--version-info", str(library)]
+    environment = {**os.environ, "LC_ALL": "C"}
+    told = subprocess.run(words, env=environment, capture_output=True, text=True, check=False)  # noqa: S603 - a file of ours
+    return platform_of(told.stdout, plain)
+
+
+def platform_of(told: str, plain: str) -> str:
+    """Return the tag of PEP 600 for what readelf tells of a library: the oldest glibc that has all that it asks for.
+
+    `plain` is the tag of this machine alone: it says nothing of a C library, and no index takes it. It stays where
+    the library asks for another than glibc, as one that was compiled with musl does, or for what we do not know.
+    """
+    needed, names = re.findall(r"\(NEEDED\)\s.*\[(.+)\]", told), set(re.findall(r"Name: (\S+)", told))
+    versions = [re.fullmatch(r"GLIBC_(\d+)\.(\d+)(?:\.\d+)?", name) for name in names - {_RELATIVE_RELOCATIONS}]
+    if needed != ["libc.so.6"] or None in versions:
+        return plain
+    asked = [(int(version[1]), int(version[2])) for version in versions if version is not None]
+    asked += [(2, 36)] if _RELATIVE_RELOCATIONS in names else []
+    major, minor = max([OLDEST_GLIBC, *asked])
+    return plain.replace("linux_", f"manylinux_{major}_{minor}_", 1)
+
+
 class NativeCodec(BuildHookInterface[Any]):
-    """Adds the library to the wheel, and says in its tag that it is of one kind of machine."""
+    """Adds the library to the wheel, and says in its tag which machines it is for, and the glibc that they need."""
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         """Compile before the files are collected."""
@@ -66,4 +100,4 @@ class NativeCodec(BuildHookInterface[Any]):
         build_data["artifacts"].append(f"/{library.relative_to(self.root)}")
         if version != "editable":
             build_data["pure_python"] = False
-            build_data["tag"] = f"py3-none-{sysconfig.get_platform().replace('-', '_').replace('.', '_')}"
+            build_data["tag"] = f"py3-none-{platform_tag(library)}"

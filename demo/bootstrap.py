@@ -25,6 +25,13 @@ REQUIREMENTS = CHECKOUT / "requirements"
 OLDEST_NODE = 18
 OLDEST_JAVA = 17
 _INSTALL_SECONDS = 600
+_DOWNLOADS = {
+    "ministack": "S3 and DynamoDB for this machine (ministack, 20 MB)",
+    "kinesis-local": "Kinesis for this machine (kinesis-local, 3 MB)",
+    "node": "a Node runtime, which this machine lacks (60 MB)",
+    "java": "a Java runtime, which this machine lacks (37 MB)",
+}
+"""What a part is, and what is downloaded for it."""
 _JAVA_SCRIPT = """#!/bin/sh
 for word do
     shift
@@ -66,7 +73,7 @@ def ensure_kinesis_local() -> tuple[Path, Path]:
         path = f"{node.binary.parent}{os.pathsep}{os.environ.get('PATH', '')}"
         _run([*node.npm, "ci", "--no-audit", "--no-fund"], "kinesis-local", cwd=folder, path=path)
 
-    return node.binary, _part("kinesis-local", lock, install) / "node_modules" / "kinesis-local"
+    return node.binary, install_part("kinesis-local", lock, install) / "node_modules" / "kinesis-local"
 
 
 def ensure_node() -> Node:
@@ -117,32 +124,33 @@ def _wheel_environment(name: str) -> Path:
         pip = [str(folder / "bin" / "python"), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
         _run([*pip, "--only-binary=:all:", "--require-hashes", "--requirement", str(lock)], name)
 
-    return _part(name, lock, install)
+    return install_part(name, lock, install)
 
 
-def _part(name: str, lock: Path, install: Callable[[Path], None]) -> Path:
-    """Return the folder of a part, installed when its stamp does not match its lock.
+def install_part(name: str, lock: Path, install: Callable[[Path], None], cache: Path = CACHE) -> Path:
+    """Return the folder of a part, installed when its stamp does not match its lock, with a line that says so.
 
     The part is installed where it stays, because a virtual environment cannot be moved.
     """
     if not lock.is_file():
         raise SettingsError(f"{lock} is missing", next_step="run the demo from a checkout of the repository")
     wanted = hashlib.sha256(lock.read_bytes()).hexdigest()
-    folder = CACHE / name
+    folder = cache / name
     stamp = folder / ".complete"
-    with _only_one(name):
+    with _only_one(cache, name):
         if not (stamp.is_file() and stamp.read_text() == wanted):
             shutil.rmtree(folder, ignore_errors=True)
             folder.mkdir(parents=True)
+            print(f"setup: {_DOWNLOADS[name]}", flush=True)
             install(folder)
             stamp.write_text(wanted)
     return folder
 
 
 @contextmanager
-def _only_one(name: str) -> Iterator[None]:
-    CACHE.mkdir(exist_ok=True)
-    with (CACHE / f"{name}.lock").open("w") as handle:
+def _only_one(cache: Path, name: str) -> Iterator[None]:
+    cache.mkdir(exist_ok=True)
+    with (cache / f"{name}.lock").open("w") as handle:
         fcntl.flock(handle, fcntl.LOCK_EX)
         yield
 

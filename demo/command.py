@@ -61,7 +61,7 @@ def demo(
     """
     mode = _mode(dedupe)
     if tamper and not (nightly and is_installed()):
-        raise SettingsError("--tamper needs the nightly job", next_step="pip install 'minutebook[spark]'")
+        raise SettingsError("--tamper needs the nightly job", next_step="run `make setup` in the checkout")
     console, clock = Console(), SystemClock()
     folder = fresh_folder(clock)
     pace = Pace(events, seconds, late_retries=_LATE_RETRIES)
@@ -123,7 +123,7 @@ def _stage(folder: Path, aws: EmbeddedAws, clock: Clock, play: Play) -> Stage:
 def _nightly(console: Console, stage: Stage, segments: list[StoredSegment]) -> Nightly | None:
     """Run the nightly job where it is installed."""
     if not is_installed():
-        console.print("without the nightly job: PySpark is not installed (pip install 'minutebook[spark]')")
+        console.print("without the nightly job: PySpark is not installed; `make setup` brings it")
         return None
     nightly = run_nightly(console, stage.clock, stage.properties("a"), segments, stage.environment)
     print_nightly(console, nightly)

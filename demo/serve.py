@@ -37,6 +37,7 @@ def for_a_shell(values: Mapping[str, str]) -> str:
 def serve(folder: Path) -> int:
     """Start the servers, make stream and bucket, say how to go on, and wait for a signal; returns an exit code."""
     shutil.rmtree(folder, ignore_errors=True)
+    print("aws: Kinesis, S3 and DynamoDB start on this machine", flush=True)
     with EmbeddedAws(folder) as aws:
         aws.s3_client().create_bucket(Bucket=BUCKET)
         aws.kinesis_client().create_stream(StreamName=STREAM, ShardCount=SHARDS)

@@ -79,8 +79,9 @@ def main() -> int:
 
 
 def fitting(wheel: Path, uv: str, platform: str, folder: Path) -> Path:
-    """Return a wheel for that platform: this one, or, for another kind of machine, one without the native codec."""
-    if wheel.stem.endswith(("-any", f"_{platform.partition('-')[0]}")):
+    """Return a wheel for that platform: this one; for another machine or an older glibc one without the codec."""
+    machine = platform.partition("-")[0]
+    if wheel.stem.endswith(("-any", f"_{machine}")) and _glibc(wheel.stem) <= (_glibc(platform) or (99,)):
         return wheel
     command = [uv, "build", "--quiet", "--wheel", "--out-dir", str(folder), "--require-hashes"]
     command += ["--build-constraints", str(CHECKOUT / "requirements" / "build.lock")]
@@ -88,6 +89,11 @@ def fitting(wheel: Path, uv: str, platform: str, folder: Path) -> Path:
     subprocess.run(command, check=True, env={**os.environ, "MINUTEBOOK_NATIVE": "0"})  # noqa: S603 - fixed words
     (pure,) = folder.glob("minutebook-*.whl")
     return pure
+
+
+def _glibc(text: str) -> tuple[int, ...]:
+    """Return the version of glibc in the name of a wheel or a platform; empty if it names none."""
+    return tuple(int(part) for part in (re.findall(r"manylinux_(\d+)_(\d+)", text) or [()])[0])
 
 
 def build(folder: Path, uv: str, wheel: Path, python: str, platform: str) -> None:

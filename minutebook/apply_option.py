@@ -21,7 +21,7 @@ def is_applied(*, apply: bool, dry_run: bool) -> bool:
     return apply
 
 
-def tell_unchanged(*, dry_run: bool, as_json: bool = False, stdout: TextIO | None = None) -> None:
+def tell_unchanged(command: str, *, dry_run: bool, as_json: bool = False, stdout: TextIO | None = None) -> None:
     """End a plan: print its last line unless it is JSON; warn where neither an option nor a terminal wants a plan.
 
     `dry_run`: it was wanted.
@@ -31,5 +31,7 @@ def tell_unchanged(*, dry_run: bool, as_json: bool = False, stdout: TextIO | Non
         stdout.write(f"{UNCHANGED}\n")
     if not dry_run and not stdout.isatty():
         structlog.get_logger().warning(
-            "plan_not_applied", next_step="give --apply to carry the plan out, or --dry-run if a plan is wanted"
+            "plan_not_applied",
+            command=command,
+            next_step="give --apply to carry the plan out, or --dry-run if a plan is wanted",
         )

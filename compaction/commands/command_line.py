@@ -69,7 +69,10 @@ def need_spark(name: str, *, pictures: bool, find: Callable[[str], object | None
     needed = ["pyspark", "pyarrow", *(["jinja2", "numpy"] if pictures else [])]
     missing = ", ".join(package for package in needed if find(package) is None)
     if missing:
-        raise SettingsError(f"{name} needs the extra `spark` ({missing}): pip install 'minutebook[spark]'")
+        raise SettingsError(
+            f"{name} needs the extra `spark`: {missing} not installed",
+            next_step="install spark.lock and the wheel, as `minutebook docs spark` says",
+        )
 
 
 COMMANDS = (audit, compact, vacuum, columns, ddl)

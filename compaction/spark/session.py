@@ -86,7 +86,8 @@ def _pyspark_version() -> tuple[int, int]:
         import pyspark  # noqa: PLC0415 - an extra: absent in the consumer's image
     except ImportError as exc:
         raise SettingsError(
-            "compaction needs PySpark, which is not installed", next_step="pip install 'minutebook[spark]'"
+            "compaction needs PySpark, which is not installed",
+            next_step="install spark.lock and the wheel, as `minutebook docs spark` says",
         ) from exc
     major, minor = pyspark.__version__.split(".")[:2]
     return int(major), int(minor)

@@ -132,7 +132,7 @@ def run_expire(request: ExpireRequest, environ: Mapping[str, str]) -> int:
     )
     code = expire_days(archive, older_than_ms, console, request.rate if apply else None)
     if not apply:
-        tell_unchanged(dry_run=request.dry_run)
+        tell_unchanged("expire", dry_run=request.dry_run)
     return code
 
 

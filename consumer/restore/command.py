@@ -42,7 +42,7 @@ def run_restore(request: RestoreRequest, environ: Mapping[str, str]) -> int:
     if apply:
         console.print(f"{written} rows written to {table.name}: start the workers with minutebook consume")
     else:
-        tell_unchanged(dry_run=request.dry_run)
+        tell_unchanged("restore", dry_run=request.dry_run)
     return 0
 
 

@@ -153,5 +153,6 @@ def _parquet(sink: FileSink) -> RecordOutput:
     except ModuleNotFoundError as exc:
         sink.abort()
         raise SettingsError(
-            f"Parquet needs {exc.name}, which is not installed", next_step="pip install 'minutebook[spark]'"
+            f"Parquet needs {exc.name}, which is not installed",
+            next_step="install spark.lock and the wheel, as `minutebook docs spark` says",
         ) from exc

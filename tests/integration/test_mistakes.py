@@ -151,7 +151,7 @@ MISTAKES: Final = {
         "compact FILE --date yesterday",
         2,
         "compact needs the extra `spark`",
-        "pip install 'minutebook[spark]'",
+        "minutebook docs spark",
         program=_WITHOUT_SPARK,
     ),
     "an age without its unit": Mistake(

@@ -113,7 +113,7 @@ def run_vacuum(request: VacuumRequest, environ: Mapping[str, str]) -> int:
             report = replace(report, table=done, exit_code=code)
     _show(report, as_json=request.as_json)
     if not apply:
-        tell_unchanged(dry_run=request.dry_run, as_json=request.as_json)
+        tell_unchanged("vacuum", dry_run=request.dry_run, as_json=request.as_json)
     return report.exit_code
 
 

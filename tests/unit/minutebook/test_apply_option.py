@@ -46,10 +46,10 @@ def test_both_together_are_refused() -> None:
 def test_an_old_schedule_is_warned(log: io.StringIO) -> None:
     """Nobody looks at its stdout, its exit code is 0: the log says that nothing was done."""
     stdout = io.StringIO()
-    tell_unchanged(dry_run=False, stdout=stdout)
+    tell_unchanged("vacuum", dry_run=False, stdout=stdout)
     line = json.loads(log.getvalue())
     assert stdout.getvalue() == f"{UNCHANGED}\n"
-    assert (line["level"], line["event"]) == ("warning", "plan_not_applied")
+    assert (line["level"], line["event"], line["command"]) == ("warning", "plan_not_applied", "vacuum")
     assert "--apply" in line["next_step"]
 
 
@@ -58,12 +58,12 @@ def test_an_old_schedule_is_warned(log: io.StringIO) -> None:
 )
 def test_nobody_is_warned_who_knows(log: io.StringIO, stdout: io.StringIO, *, dry_run: bool) -> None:
     """The last line is read on a terminal, and `--dry-run` wants a plan."""
-    tell_unchanged(dry_run=dry_run, stdout=stdout)
+    tell_unchanged("vacuum", dry_run=dry_run, stdout=stdout)
     assert (log.getvalue(), stdout.getvalue()) == ("", f"{UNCHANGED}\n")
 
 
 def test_a_document_stays_one(log: io.StringIO) -> None:
     """`--json` has a field for it; the warning goes elsewhere."""
     stdout = io.StringIO()
-    tell_unchanged(dry_run=False, as_json=True, stdout=stdout)
+    tell_unchanged("vacuum", dry_run=False, as_json=True, stdout=stdout)
     assert (stdout.getvalue(), "plan_not_applied" in log.getvalue()) == ("", True)

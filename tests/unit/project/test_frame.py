@@ -6,6 +6,10 @@ import shutil
 import subprocess
 from pathlib import Path
 
+import pytest
+
+from demo.bootstrap import install_part
+
 CHECKOUT = Path(__file__).resolve().parents[3]
 LOCKS = sorted((CHECKOUT / "requirements").glob("**/*lock*"))
 
@@ -57,3 +61,32 @@ def test_ci_is_executable_and_calls_the_test_command() -> None:
     script = CHECKOUT / ".ci" / "run"
     assert os.access(script, os.X_OK)
     assert re.search(r"^make test\b", script.read_text(), re.MULTILINE)
+
+
+@pytest.mark.parametrize("target", ["setup", "aws"])
+def test_each_step_says_what_it_downloads(target: str, tmp_path: Path) -> None:
+    """Before it does: minutes pass, and a log of CI shows lines, no spinner. The sum is that of the README."""
+    for name in ("Makefile", "requirements"):
+        (tmp_path / name).symlink_to(CHECKOUT / name)
+    for name in ("pyproject.toml", "CHANGELOG.md", "hatch_build.py", "minutebook"):
+        (tmp_path / name).symlink_to(CHECKOUT / name)
+    printed = _make("--dry-run", target, folder=tmp_path).stdout
+    steps = re.findall(r'^echo "setup: (.+)"$', printed, re.MULTILINE)
+    sizes = [re.search(r"\((\d+) MB", step) for step in steps if step != "Minutebook itself"]
+    assert len(steps) >= {"setup": 5, "aws": 2}[target]
+    assert ("Spark" in printed) == (target == "setup"), "the tutorial brings its own"
+    assert None not in sizes
+    if target == "setup":
+        told = re.search(r"downloads (\d+) MB", (CHECKOUT / "README.md").read_text())
+        assert told is not None
+        assert sum(int(size[1]) for size in sizes if size is not None) == int(told[1])
+
+
+def test_a_part_of_the_demo_says_what_it_downloads(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Once: a part that is there is not spoken of."""
+    lock, made = tmp_path / "lock", list[Path]()
+    lock.write_text("one==1")
+    for _ in range(2):
+        install_part("java", lock, made.append, tmp_path / "cache")
+    assert made == [tmp_path / "cache" / "java"]
+    assert re.fullmatch(r"setup: a Java runtime.* \(\d+ MB\)\n|setup: .*, \d+ MB\)\n", capsys.readouterr().out)

@@ -89,3 +89,27 @@ def test_the_same_files_are_the_same_bytes(program: ModuleType, tmp_path: Path) 
         program.pack(folder, tmp_path / f"{number}.tar.gz")
         packed.append((tmp_path / f"{number}.tar.gz").read_bytes())
     assert packed[0] == packed[1]
+
+
+@pytest.mark.parametrize(
+    ("tag", "fits"),
+    [
+        ("any", True),
+        ("manylinux_2_17_x86_64", True),
+        ("manylinux_2_28_x86_64", True),
+        ("linux_x86_64", True),
+        ("manylinux_2_38_x86_64", False),
+        ("manylinux_2_17_aarch64", False),
+    ],
+)
+def test_a_wheel_for_another_c_library_is_built_anew(
+    program: ModuleType, tmp_path: Path, tag: str, *, fits: bool
+) -> None:
+    """Without the codec, which would not load there: an installer of the platform rejects it."""
+    wheel = tmp_path / f"minutebook-0.1.0-py3-none-{tag}.whl"
+    log, uv = tmp_path / "log", tmp_path / "uv"
+    uv.write_text(f'#!/bin/sh\necho "$@" > {log}\ntouch {tmp_path}/built/minutebook-0.1.0-py3-none-any.whl\n')
+    uv.chmod(0o755)
+    (tmp_path / "built").mkdir()
+    chosen = program.fitting(wheel, str(uv), "x86_64-manylinux_2_28", tmp_path / "built")
+    assert (chosen == wheel, log.exists()) == (fits, not fits)

@@ -71,6 +71,64 @@ def test_messages_name_no_file_that_is_not_installed() -> None:
     assert [(file, text) for file, text in texts() if places.search(text) and file != "cli.py"] == []
 
 
+def from_an_index(text: str) -> list[str]:
+    """Return the words of a text by which an installer would look for Minutebook at an index."""
+    lines = [line for line in text.splitlines() if re.search(r"\b(pip|pipx|uv|uvx|poetry|conda)\b", line)]
+    words = [word.strip("'\"`,;:()") for line in lines for word in line.partition("#")[0].split()]
+    commands = re.findall(
+        r"\b(?:pipx? install|uvx|uv (?:add|tool install|pip install)|poetry add)(?:\s+-\S+)*\s+minutebook\b(?![-/])",
+        text,
+    )
+    return commands + [word for word in words if re.match(r"minutebook(\[|[=<>~!]=)", word)]
+
+
+@pytest.mark.parametrize(
+    ("text", "is_one"),
+    [
+        ("pip install minutebook", True),
+        ("run pip install 'minutebook[spark]', then", True),
+        ("pip install --quiet minutebook==0.1.0", True),
+        ("pip install --upgrade minutebook", True),
+        ("uv tool install minutebook", True),
+        ("uvx minutebook demo", True),
+        ("pip install --no-deps dist/minutebook-*.whl", False),
+        ("pip install --require-hashes -r requirements/spark.lock", False),
+        ("/opt/minutebook/bin/pip install --no-deps x.whl", False),
+    ],
+)
+def test_what_would_ask_an_index(text: str, *, is_one: bool) -> None:
+    """The rule of the next test."""
+    assert bool(from_an_index(text)) == is_one
+
+
+def test_nothing_tells_people_to_install_a_name_that_is_not_ours() -> None:
+    """Nobody has registered it at PyPI: whoever does gets his code run where a page or a message says so.
+
+    Decision records tell of what once was.
+    """
+    folders = (
+        *PACKAGES,
+        "benchmarks",
+        "compaction",
+        "demo",
+        "deploy",
+        "docs",
+        "docsite",
+        "properties",
+        "requirements",
+    )
+    files = [
+        path
+        for name in folders
+        for path in (CHECKOUT / name).rglob("*")
+        if path.suffix not in {".class", ".so", ".pyc"}
+    ]
+    files = [path for path in (*files, *CHECKOUT.iterdir()) if path.is_file() and path.parent.name != "decisions"]
+    told = {path.name: from_an_index(path.read_text(errors="replace")) for path in files}
+    assert len(files) > 400
+    assert {name: words for name, words in told.items() if words} == {}
+
+
 def test_messages_name_pages_and_sections_that_exist() -> None:
     """A next step that leads nowhere is none."""
     named = [
@@ -109,15 +167,15 @@ def test_a_page_that_is_not_there(page: str, section: str | None) -> None:
 @pytest.mark.parametrize(
     ("absent", "pictures", "named"),
     [
-        ({"pyspark", "pyarrow"}, False, "audit needs the extra `spark` (pyspark, pyarrow)"),
-        ({"pyarrow"}, False, "audit needs the extra `spark` (pyarrow)"),
-        ({"jinja2"}, True, "audit needs the extra `spark` (jinja2)"),
+        ({"pyspark", "pyarrow"}, False, "audit needs the extra `spark`: pyspark, pyarrow not installed"),
+        ({"pyarrow"}, False, "audit needs the extra `spark`: pyarrow not installed"),
+        ({"jinja2"}, True, "audit needs the extra `spark`: jinja2 not installed"),
         ({"jinja2"}, False, None),
         (set[str](), True, None),
     ],
 )
 def test_a_missing_extra_is_one_line(absent: set[str], *, pictures: bool, named: str | None) -> None:
-    """It names the extra, and has no second line."""
+    """It names the extra; the next step is the page that installs it from lock and wheel."""
 
     def find(name: str) -> object | None:
         return None if name in absent else name
@@ -127,8 +185,8 @@ def test_a_missing_extra_is_one_line(absent: set[str], *, pictures: bool, named:
         return
     with pytest.raises(SettingsError) as caught:
         need_spark("audit", pictures=pictures, find=find)
-    assert str(caught.value) == f"{named}: pip install 'minutebook[spark]'"
-    assert caught.value.next_step == ""
+    assert str(caught.value) == named
+    assert caught.value.next_step == "install spark.lock and the wheel, as `minutebook docs spark` says"
 
 
 def test_init_prints_the_file_as_it_is() -> None:

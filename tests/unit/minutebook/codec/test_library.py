@@ -1,14 +1,18 @@
 """A library is used only with the sources that it was compiled from."""
 
 import ctypes
+import importlib.metadata
+import platform
 import runpy
 import shutil
 import subprocess
 import sys
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
+from packaging.tags import platform_tags
 
 from minutebook.codec.library import library_path, load, sources_digest
 
@@ -61,6 +65,16 @@ def test_a_library_that_does_not_say_its_sources_is_not_used(built: Path) -> Non
     assert load(built) is None
 
 
+def build_hook(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """Return what hatch_build.py defines; hatchling is there while a package is built only."""
+    interface = ModuleType("hatchling.builders.hooks.plugin.interface")
+    setattr(interface, "BuildHookInterface", list)  # noqa: B010 - as hatchling does
+    monkeypatch.setitem(sys.modules, interface.__name__, interface)
+    for name in ("hatchling", "hatchling.builders", "hatchling.builders.hooks", "hatchling.builders.hooks.plugin"):
+        monkeypatch.setitem(sys.modules, name, ModuleType(name))
+    return runpy.run_path(str(ROOT / "hatch_build.py"))
+
+
 def compile_with(script: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path | None:
     """Compile a copy of the sources below a folder by a compiler that is this script."""
     shutil.copytree(ROOT / FOLDER, folder / FOLDER, ignore=shutil.ignore_patterns("*.so", "__pycache__"))
@@ -69,12 +83,7 @@ def compile_with(script: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> 
     compiler.chmod(0o755)
     monkeypatch.setenv("CC", str(compiler))
     monkeypatch.setenv("MINUTEBOOK_NATIVE", "1")
-    interface = ModuleType("hatchling.builders.hooks.plugin.interface")
-    setattr(interface, "BuildHookInterface", list)  # noqa: B010 - hatchling is there while a package is built only
-    monkeypatch.setitem(sys.modules, interface.__name__, interface)
-    for name in ("hatchling", "hatchling.builders", "hatchling.builders.hooks", "hatchling.builders.hooks.plugin"):
-        monkeypatch.setitem(sys.modules, name, ModuleType(name))
-    library: Path | None = runpy.run_path(str(ROOT / "hatch_build.py"))["compile_codec"](folder)
+    library: Path | None = build_hook(monkeypatch)["compile_codec"](folder)
     return library
 
 
@@ -96,3 +105,46 @@ def test_a_compiler_that_fails_is_as_good_as_none(
     assert compile_with(script, tmp_path, monkeypatch) is None
     assert "string.h: No such file" in capfd.readouterr().err
     assert not list((tmp_path / FOLDER).glob("codec*"))
+
+
+LIBC = " 0x01 (NEEDED)             Shared library: [libc.so.6]\n"
+
+
+@pytest.mark.parametrize(
+    ("told", "tag"),
+    [
+        (
+            f"{LIBC}  0x10:   Name: GLIBC_2.2.5  Flags: none\n  0x20:   Name: GLIBC_2.14  Flags: none\n",
+            "manylinux_2_17_m",
+        ),
+        (
+            f"{LIBC}  0x10:   Name: GLIBC_2.4  Flags: none\n  0x20:   Name: GLIBC_2.38  Flags: none\n",
+            "manylinux_2_38_m",
+        ),
+        (
+            f"{LIBC}  0x10:   Name: GLIBC_2.4  Flags: none\n  0x20:   Name: GLIBC_ABI_DT_RELR  Flags: none\n",
+            "manylinux_2_36_m",
+        ),
+        (f"{LIBC}  0x10:   Name: GLIBC_PRIVATE  Flags: none\n", "linux_m"),
+        (
+            f"{LIBC} 0x01 (NEEDED)   Shared library: [libgcc_s.so.1]\n  0x10:   Name: GLIBC_2.4  Flags: none\n",
+            "linux_m",
+        ),
+        (" 0x01 (NEEDED)             Shared library: [libc.musl-x86_64.so.1]\n", "linux_m"),
+        ("", "linux_m"),
+    ],
+    ids=["old", "new", "relative relocations", "private", "another library", "musl", "nothing"],
+)
+def test_a_wheel_names_the_c_library_that_it_needs(told: str, tag: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The oldest that will do. What we do not know of is promised for this machine alone."""
+    assert build_hook(monkeypatch)["platform_of"](told, "linux_m") == tag
+
+
+def test_the_wheel_of_the_readme_is_the_one_that_is_built(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By its name, with a compiler; and this machine takes it."""
+    library = compile_with(f'exec {COMPILER} "$@"', tmp_path, monkeypatch)
+    assert library is not None
+    tag = build_hook(monkeypatch)["platform_tag"](library)
+    built = f"minutebook-{importlib.metadata.version('minutebook')}-py3-none-{tag}.whl"
+    assert f"dist/{built.replace(platform.machine(), 'x86_64')}" in (ROOT / "README.md").read_text()
+    assert tag in platform_tags()
