@@ -48,7 +48,7 @@ unexport PYTHONDONTWRITEBYTECODE
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-setup: $(READY) ## create .venv with the commands `minutebook` and `minutebook-processor`
+setup: $(READY) ## create .venv with the commands `minutebook` and `minutebook-processor` (the first time 744 MB, some minutes)
 	@:
 
 demo: $(READY) ## archive real flights on an embedded AWS, with crashes on the way, and prove nothing is lost
@@ -56,7 +56,7 @@ demo: $(READY) ## archive real flights on an embedded AWS, with crashes on the w
 
 # Beside the tutorial's own environment nobody needs a second Spark: without a .venv, the servers take what the consumer
 # needs.
-aws: $(if $(wildcard $(READY)),$(READY),$(SERVERS)) ## embedded AWS with an empty stream and bucket until Ctrl-C: the tutorial's (docs/tutorial.md)
+aws: $(if $(wildcard $(READY)),$(READY),$(SERVERS)) ## embedded AWS with an empty stream and bucket until Ctrl-C: the tutorial's (docs/tutorial.md; the first time 97 MB)
 	@$(<D)/bin/python -m demo.serve .demo/aws
 
 $(SERVERS): $(UV) requirements/consumer.lock requirements/build.lock

@@ -80,6 +80,7 @@ def test_each_step_says_what_it_downloads(target: str, tmp_path: Path) -> None:
         told = re.search(r"downloads (\d+) MB", (CHECKOUT / "README.md").read_text())
         assert told is not None
         assert sum(int(size[1]) for size in sizes if size is not None) == int(told[1])
+        assert f"(the first time {told[1]} MB, some minutes)" in _make().stdout
 
 
 def test_a_part_of_the_demo_says_what_it_downloads(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
