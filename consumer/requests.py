@@ -71,4 +71,5 @@ class HandoverRequest(NamedTuple):
     cut: Annotated[Path, typer.Option(metavar="FILE", help="Go on behind this cut, of minutebook cut --out.")]
     application: Annotated[str, typer.Option(metavar="NAME", help="The KCL application that goes on.")]
     file: PropertiesFile = None
-    apply: Annotated[bool, typer.Option("--apply", help="Write the rows; without it the plan is shown.")] = False
+    apply: Apply = False
+    dry_run: DryRun = False

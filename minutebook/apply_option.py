@@ -1,4 +1,4 @@
-"""`--apply` and `--dry-run`: `restore`, `expire` and `vacuum` show a plan, and carry it out with `--apply` alone.
+"""`--apply` and `--dry-run`: `restore`, `expire`, `vacuum`, `handover` show a plan; `--apply` carries it out.
 
 What a schedule sees that was written before `--apply`: exit code 0, a last line on stdout that names the option, and
 the warning `plan_not_applied` on stderr for whoever alarms on the log.

@@ -14,6 +14,7 @@ from consumer.requests import CutRequest, HandoverRequest
 from consumer.settings.settings import LoadedSettings, Settings, load_with_kcl
 from consumer.stream.kinesis import KinesisStream
 from consumer.stream.port import ShardInfo, StreamIdentity
+from minutebook.apply_option import is_applied, tell_unchanged
 from minutebook.aws.clients import make_kinesis_client, make_s3_client
 from minutebook.clock import Clock, SystemClock, new_random
 from minutebook.coverage.intervals import Interval
@@ -113,7 +114,7 @@ def doubts(verdict: Verdict) -> list[str]:
 
 def run_handover(request: HandoverRequest, environ: Mapping[str, str]) -> int:
     """Print the lease rows of the other application and, with `apply`, write them; return the exit code."""
-    cut = read_cut(request.cut)
+    apply, cut = is_applied(apply=request.apply, dry_run=request.dry_run), read_cut(request.cut)
     loaded = load_with_kcl(request.file, environ)
     configure_logging(loaded.settings.log_level)
     sources = _read_sources(loaded.settings, SystemClock())
@@ -122,8 +123,8 @@ def run_handover(request: HandoverRequest, environ: Mapping[str, str]) -> int:
     check_unused(table, rows)
     console = TerminalConsole()
     _print_rows(console, rows)
-    if not request.apply:
-        console.print("nothing was written: --apply writes these rows")
+    if not apply:
+        tell_unchanged("handover", dry_run=request.dry_run)
         return 0
     write_rows(table, rows)
     console.print(
