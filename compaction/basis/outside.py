@@ -1,6 +1,7 @@
 """What a scope's verdict used of the archive around it: each shard's nearest segments, and that none lies between.
 
-    before     the neighbour's minute, and what lies between it and the scope, as far as the hour beside the scope
+    before     the neighbour's minute, and what lies between it and the scope, as far as the hour beside the scope;
+               where neighbours lie at the scope's edge, from the one on that they stand on
     after      everything from the scope's end up to the neighbour; without one, up to now
     strangers  beside the edges, objects of shards that nothing else names
 
@@ -83,6 +84,9 @@ class UsedLinks(NamedTuple):
         after = [link for link in outside if link.minute >= query.end_minute]
         nearest = max(before, key=lambda link: (link.last, link.first), default=None)
         near = [link for link in before if link.minute >= query.begin_minute - _EDGE_MINUTES and not link.is_expired]
+        # A break before those at the edge may reach into the scope: they stand on the one before them.
+        below = [link for link in before if near and link.last < near[0].first and not link.is_expired]
+        near = [*below[-1:], *near]
         # The chain's next segment, those at the edge, and the first that shows the shard open behind the scope.
         reaching = [link for link in after if link.minute > query.end_minute][:1]
         used = [*after[:1], *reaching, *(link for link in after if link.minute < query.end_minute + _EDGE_MINUTES)]

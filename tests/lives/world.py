@@ -8,10 +8,10 @@ import heapq
 import itertools
 import random
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
@@ -80,26 +80,20 @@ class Reading:
     is_ended: bool = False
 
 
-class World:
-    """A stream of a few shards; `folder` gets the archive."""
+class ReadStream:
+    """A stream of a few shards, and the processors that archive it; `scene` gets their markers and marks."""
 
-    def __init__(self, folder: Path, seed: int, *, begin_ms: int | None = None, shards: int = 2) -> None:
+    def __init__(self, scene: ArchiveScene[Any], clock: ManualClock, seed: int, *, shards: int) -> None:
         self.rng = random.Random(seed)
-        self.clock = ManualClock(FIRST_DAY.begin_ms - HOUR if begin_ms is None else begin_ms)
-        self.begin_ms = self.clock.now_ms()
-        self.store = IndexedDirectory(folder, self.clock)
-        self.scene: ArchiveScene[IndexedDirectory] = ArchiveScene(self.store, PREFIX)
+        self.clock = clock
+        self.begin_ms = clock.now_ms()
+        self.scene = scene
         self.sent: dict[str, list[Sent]] = {}
         self.lost: set[tuple[str, Position]] = set()
         """Records that were never archived, and that the archive may show to be missing by now."""
         self.unseen: set[tuple[str, Position]] = set()
         """Lost records of which nothing tells yet."""
-        self.archive: dict[str, Held] = {}
-        self.dropped: dict[str, tuple[Sent, ...]] = {}
-        """Records that are no rows because a segment's writer left them out, by the segment's key."""
-        self.gone: dict[str, tuple[bytes, dict[str, str]]] = {}
         self.touched: set[tuple[str, Position]] = set()
-        self.log: list[str] = []
         self.ahead: dict[str, int] = {}
         self.readings: dict[str, Reading] = {}
         self._events: list[tuple[int, int, Callable[[], None]]] = []
@@ -107,6 +101,7 @@ class World:
         self._writers = itertools.count(1)
         self.events_a_day = 6
         self.has_ids = False
+        self.mark_hours: Sequence[int] = MARK_HOURS
         self.is_stepping = False
         self.drops = 0.0
         self._begin(shards)
@@ -156,8 +151,8 @@ class World:
         for name, reading in list(self.readings.items()):
             if not reading.is_ended:
                 self.plan_shard(name, day)
-        for hour in MARK_HOURS:
-            self.at(day.begin_ms + hour * HOUR + self.rng.randrange(130, 720) * 1000, self._read_on)
+        for hour in self.mark_hours:
+            self.at(day.begin_ms + hour * HOUR + self.rng.randrange(130, 720) * 1000, self.read_on)
 
     def plan_shard(self, name: str, day: Day) -> None:
         """Let the rest of a day's records come to a shard."""
@@ -169,6 +164,10 @@ class World:
             begin_ms = day.begin_ms + minute * MINUTE_MS
             if begin_ms > max(now, reading.quiet_until, self.begin_ms + MINUTE_MS):
                 self.at(begin_ms, lambda minute=minute: self._arrive(name, day.first_minute + minute))  # type: ignore[misc]  # bound at once
+
+    def arrive(self, name: str, minute: int) -> None:
+        """Let records come in a minute, now or when it begins."""
+        self.at(minute * MINUTE_MS, lambda: self._arrive(name, minute))
 
     def _arrive(self, name: str, minute: int) -> None:
         reading = self.readings[name]
@@ -260,29 +259,13 @@ class World:
         dropped: Iterable[Sent] = (),
     ) -> str:
         """Write a segment; return its key."""
-        left_out = {sent.position for sent in dropped}
-        every = list(records)
-        made = SegmentWriter(shard, minute)
-        for sent in every:
-            record = Record(str(sent.position.sequence), 0, "k", sent.arrival_ms, sent.data)
-            if sent.position in left_out:
-                made.drop(record, str(every[0].position))
-            else:
-                made.extend([record])
-        metadata = made.metadata(after=after, writer=writer, continuity=continuity)
-        metadata = msgspec.structs.replace(metadata, evidence_ms=evidence)
-        key = segment_key(PREFIX, shard, minute, metadata.first)
-        if left_out:
-            beside = duplicates_key(PREFIX, shard, minute, metadata.first, writer)
-            self.store.put_if_absent(beside, made.duplicates_body(), {}, GZIP)
-            self.dropped[key] = tuple(sent for sent in every if sent.position in left_out)
-        body, fields = made.body(), metadata.encode()
-        self.store.put_if_absent(key, body, fields, GZIP)
-        self.archive[key] = Held(shard, minute, tuple(s for s in every if s.position not in left_out), body, fields)
-        self._touch(key)
-        return key
+        raise NotImplementedError
 
-    def _read_on(self) -> None:
+    def tell_skip(self, name: str, logged_ms: int) -> None:
+        """Write the marker of a batch that KCL skipped."""
+        raise NotImplementedError
+
+    def read_on(self) -> None:
         """Let the processors read quiet shards to their tips."""
         for name, reading in list(self.readings.items()):
             now = self.clock.now_ms()
@@ -347,17 +330,69 @@ class World:
         logged = self.clock.now_ms()
 
         def tell() -> None:
-            marker = SkippedMarker(
-                format=1, shard=name, logged_at_ms=logged, message="m", writer="w", written_at=iso_time(logged)
-            )
-            key = skipped_key(PREFIX, name, logged, f"w{next(self._writers)}")
-            self.store.put_if_absent(key, encode_coverage_marker(marker), {}, JSON_TYPE)
+            self.tell_skip(name, logged)
             self.unseen.difference_update(gone)
             self.lost.update(gone)
             self.touched |= gone
 
         self.at(logged + later_ms, tell)
         return True
+
+
+class World(ReadStream):
+    """A stream whose archive lies in a folder."""
+
+    def __init__(self, folder: Path, seed: int, *, begin_ms: int | None = None, shards: int = 2) -> None:
+        clock = ManualClock(FIRST_DAY.begin_ms - HOUR if begin_ms is None else begin_ms)
+        self.store = IndexedDirectory(folder, clock)
+        self.archive: dict[str, Held] = {}
+        self.dropped: dict[str, tuple[Sent, ...]] = {}
+        """Records that are no rows because a segment's writer left them out, by the segment's key."""
+        self.gone: dict[str, tuple[bytes, dict[str, str]]] = {}
+        super().__init__(ArchiveScene(self.store, PREFIX), clock, seed, shards=shards)
+
+    def put_segment(
+        self,
+        shard: str,
+        minute: int,
+        records: Iterable[Sent],
+        *,
+        after: Predecessor,
+        writer: str,
+        continuity: Continuity | None = None,
+        evidence: int | None = None,
+        dropped: Iterable[Sent] = (),
+    ) -> str:
+        """Write a segment; return its key."""
+        left_out = {sent.position for sent in dropped}
+        every = list(records)
+        made = SegmentWriter(shard, minute)
+        for sent in every:
+            record = Record(str(sent.position.sequence), 0, "k", sent.arrival_ms, sent.data)
+            if sent.position in left_out:
+                made.drop(record, str(every[0].position))
+            else:
+                made.extend([record])
+        metadata = made.metadata(after=after, writer=writer, continuity=continuity)
+        metadata = msgspec.structs.replace(metadata, evidence_ms=evidence)
+        key = segment_key(PREFIX, shard, minute, metadata.first)
+        if left_out:
+            beside = duplicates_key(PREFIX, shard, minute, metadata.first, writer)
+            self.store.put_if_absent(beside, made.duplicates_body(), {}, GZIP)
+            self.dropped[key] = tuple(sent for sent in every if sent.position in left_out)
+        body, fields = made.body(), metadata.encode()
+        self.store.put_if_absent(key, body, fields, GZIP)
+        self.archive[key] = Held(shard, minute, tuple(s for s in every if s.position not in left_out), body, fields)
+        self._touch(key)
+        return key
+
+    def tell_skip(self, name: str, logged_ms: int) -> None:
+        """Write the marker of a batch that KCL skipped."""
+        marker = SkippedMarker(
+            format=1, shard=name, logged_at_ms=logged_ms, message="m", writer="w", written_at=iso_time(logged_ms)
+        )
+        key = skipped_key(PREFIX, name, logged_ms, f"w{next(self._writers)}")
+        self.store.put_if_absent(key, encode_coverage_marker(marker), {}, JSON_TYPE)
 
     def double(self, key: str) -> str | None:
         """Let a zombie write a segment again, cut otherwise; return its key."""

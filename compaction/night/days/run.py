@@ -156,6 +156,10 @@ def row_of_due(
     elif done.verdict != CLEAN and not done.accepted and not reason:
         reason = "it could not be proven" if done.verdict == "unknown" else "defects were found"
         next_step = f"minutebook audit --date {due.day} says what"
+    if code == 0 and not due.is_expired and pointer not in _SETTLED:
+        # Another run has published since.
+        code, reason = EXIT_CODES["unknown"], f"another run has published it meanwhile: readers see {pointer}"
+        next_step = f"minutebook audit --date {due.day} says what"
     steps = (*done.done, *(("swept",) if done.swept else ()), *(("blocked",) if done.state == "held" else ()))
     return msgspec.structs.replace(
         row,

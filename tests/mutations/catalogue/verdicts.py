@@ -349,6 +349,16 @@ VERDICTS: Final = (
         tests=("test_a_window_begins_with_the_application_and_not_with_the_first_object",),
     ),
     Mutation(
+        "forget what the segments at the scope's edge stand on",
+        Change("compaction.basis.outside:UsedLinks.of", "[*below[-1:], *near]", "near"),
+        tests=("test_the_segment_that_those_at_the_edge_stand_on_is_looked_at",),
+    ),
+    Mutation(
+        "let a night be well with a day that another run withdrew",
+        Change("compaction.night.days.run:row_of_due", "pointer not in _SETTLED", "done.verdict != CLEAN"),
+        tests=("test_a_day_that_another_run_withdrew_meanwhile_is_named",),
+    ),
+    Mutation(
         "pass over a tombstone that cannot be read",
         Change("compaction.night.due:_expired", "damage=str(exc)", 'damage=""'),
         tests=("test_an_expired_day_whose_tombstone_is_damaged_is_named",),

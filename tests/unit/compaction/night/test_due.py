@@ -5,12 +5,14 @@ from pathlib import Path
 import pytest
 from pyiceberg.catalog.sql import SqlCatalog
 
+from compaction.audit.audit import audit_day
 from compaction.inventory.segments import make_row
 from compaction.job.context import AuditOptions
 from compaction.night.days.run import row_of_due
 from compaction.night.due import DueDay, do_due, find_due
 from compaction.night.rewrite import CompactOptions
 from compaction.tables.table import IcebergTable
+from minutebook.format.minute import MINUTE_MS
 from minutebook.store.places import open_storage
 from minutebook.store.storage import Address, Storage
 from tests.corpus.desk import DAY, Desk, no_engine, unproven
@@ -18,7 +20,9 @@ from tests.corpus.model import PREFIX
 from tests.fakes.clock import ManualClock
 from tests.lives import table
 from tests.lives.changes import CHANGES
+from tests.lives.night import Site
 from tests.lives.table import Stage
+from tests.lives.world import FIRST_DAY, HOUR, World
 
 
 def archive_of(desk: Desk) -> Storage:
@@ -200,3 +204,38 @@ def test_a_blocked_day_is_named_with_its_age(desk: Desk) -> None:
     row = row_of_due(found, done, "defects", "unknown", today=DAY.shift(5))
     assert row.reason.startswith("blocked by broken_chain, 4 day(s) after its end; it began with: objects came, went")
     assert row.next_step.startswith(f"minutebook audit --date {DAY} shows it")
+
+
+def test_a_day_that_another_run_withdrew_meanwhile_is_named(desk: Desk) -> None:
+    """The run itself judged it clean: its row says what readers see, and the exit code is not 0."""
+    segment = desk.corpus.shards[0].segments[3]
+    archive_of(desk).delete([segment.key])
+    archive_of(desk).put_if_absent(segment.key, segment.body, segment.fields, "application/gzip")
+    found = due(desk)
+    done = do_due(desk.context(), found, CompactOptions(AuditOptions(), desk.out))
+    assert done.verdict == "clean"
+    row = row_of_due(found, done, "defects", "unknown")
+    assert (row.exit_code, row.reason) == (4, "another run has published it meanwhile: readers see defects")
+
+
+def test_the_segment_that_those_at_the_edge_stand_on_is_looked_at(tmp_path: Path) -> None:
+    """Of a shard with a segment in the last minute before the day, and one long before that, which is deleted.
+
+    A break below the segment at the edge reaches into the day, by which an audit calls it broken.
+    """
+    world = World(tmp_path / "raw", 1, begin_ms=FIRST_DAY.begin_ms, shards=1)
+    (shard,) = world.readings
+    for number, minute in ((0, 1), (1, 1), (1, 1439), (2, 1), (2, 700), (3, 1)):
+        world.arrive(shard, FIRST_DAY.shift(number).first_minute + minute)
+    for hour in range(8, 72, 8):
+        world.at(FIRST_DAY.begin_ms + hour * HOUR + 5 * MINUTE_MS, world.read_on)
+    site = Site(tmp_path / "out", world)
+    world.live_until(FIRST_DAY.shift(3).begin_ms + 40 * MINUTE_MS)
+    day = FIRST_DAY.shift(2)
+    assert site.night(5).rows[day].pointer == "clean"
+    world.clock.advance(60)
+    world.delete(world.segments(FIRST_DAY.shift(1))[0])
+    world.clock.advance(60)
+    found = find_due(site.context(), site.place, AuditOptions(), 5).by_day[day]
+    assert found.why == f"{shard} is another one before it"
+    assert audit_day(site.context(), day, AuditOptions()).audit.verdict == "defects"
