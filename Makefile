@@ -91,8 +91,8 @@ hostloss: $(READY) ## lose RUNS=50 hosts for good under the real daemon: is ever
 malformed: $(READY) ## send RECORDS=1000 malformed aggregates of SEED=1 among good records through the real daemon (minutes)
 	@$(BIN)/python -m tests.e2e.malformed --records $(or $(RECORDS),1000) --seed $(or $(SEED),1) $(ARGS)
 
-lives: $(READY) ## live LIVES=200 lives of archives and their nights from SEED=1 on, 20 days each (seconds a life)
-	@$(BIN)/python -m tests.lives --lives $(or $(LIVES),200) --seed $(or $(SEED),1) $(ARGS)
+lives: $(READY) ## live LIVES=200 lives of archives and their nights from SEED=1 on (seconds a life; MODEL=1: a thirtieth)
+	@$(BIN)/python -m tests.lives$(if $(MODEL),.model) --lives $(or $(LIVES),200) --seed $(or $(SEED),1) $(ARGS)
 
 cuts: $(READY) ## cut HISTORIES=2000 random archives from SEED=1 on and hand over: is each record on one side? (7 ms each)
 	@$(BIN)/python -m tests.cuts --histories $(or $(HISTORIES),2000) --seed $(or $(SEED),1) $(ARGS)

@@ -16,7 +16,7 @@ import tempfile
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, Protocol
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -430,7 +430,21 @@ def live(seed: int, *, days: int = 20, acts: Sequence[Act] | None = None) -> tup
     return life, ""
 
 
-def shortest(seed: int, acts: Sequence[Act], *, days: int = 20, is_same: Callable[[str], bool] = bool) -> list[Act]:
+class Living(Protocol):
+    """Lives a life of a seed; returns it, and what it violates."""
+
+    def __call__(self, seed: int, *, days: int = 20, acts: Sequence[Act] | None = None) -> tuple[object, str]:
+        """Live."""
+
+
+def shortest(
+    seed: int,
+    acts: Sequence[Act],
+    *,
+    days: int = 20,
+    is_same: Callable[[str], bool] = bool,
+    live: Living = live,
+) -> list[Act]:
     """Leave out what a violation does not need."""
     left = list(acts)
     for act in list(acts):

@@ -8,6 +8,7 @@ from tests.mutations.catalogue.commit import COMMIT
 from tests.mutations.catalogue.cuts import CUTS
 from tests.mutations.catalogue.evidence import EVIDENCE
 from tests.mutations.catalogue.liveness import LIVENESS
+from tests.mutations.catalogue.lives import LIVES
 from tests.mutations.catalogue.operators import OPERATORS
 from tests.mutations.catalogue.publishing import PUBLISHING
 from tests.mutations.catalogue.shards import SHARDS
@@ -26,4 +27,5 @@ MUTATIONS: Final = (
     *LIVENESS,
     *ALTERED,
     *CUTS,
+    *LIVES,
 )

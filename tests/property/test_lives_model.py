@@ -1,0 +1,41 @@
+"""The model of published verdicts: no verdict of `clean` that readers see is false; see `tests.lives.model`."""
+
+import os
+from collections.abc import Mapping
+from typing import Final
+
+import pytest
+
+from tests.lives.model.life import Life, live
+from tests.lives.model.night import Rule
+
+LIVES: Final = 20_000 if os.environ.get("MINUTEBOOK_SEARCH") == "deep" else 200
+A_PIECE: Final = 25
+NOTICED: Final[Mapping[Rule, int]] = {
+    Rule.SWAP: 151,
+    Rule.WITHDRAW: 1,
+    Rule.PART: 12,
+    Rule.UNTIL: 3,
+    Rule.GONE: 36,
+    Rule.FOLLOW: 1,
+    Rule.EACH_NIGHT: 2,
+}
+"""The first life, from seed 1 on, that notices that a rule is left out."""
+
+
+@pytest.mark.parametrize("first", range(1, LIVES + 1, A_PIECE))
+def test_no_clean_of_the_model_is_false_and_what_is_sound_comes_to_rest(first: int) -> None:
+    """Twenty days each; `make lives MODEL=1` lives more."""
+    for seed in range(first, first + A_PIECE):
+        life, why = live(seed)
+        assert not why, [seed, *map(str, life.acts), *life.log]
+
+
+@pytest.mark.parametrize("rule", Rule)
+def test_a_rule_that_is_left_out_is_noticed(rule: Rule) -> None:
+    """Each decision of a night that the model tells by itself is needed; with it, the same life is well."""
+    _, why = live(NOTICED[rule], without=rule)
+    assert why
+    life = Life(NOTICED[rule], without=rule)
+    life.site.without = None
+    life.run()
