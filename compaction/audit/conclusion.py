@@ -10,6 +10,7 @@ from compaction.audit.copies import ProducerDuplicates
 from compaction.audit.coverage import DayCoverage
 from compaction.audit.day_auditor import DayAuditor, Judgement
 from compaction.audit.day_view import DayView
+from compaction.audit.rules.chain import PUBLISHED_AND_GONE
 from compaction.audit.rules.lines import Rows, balance, repeat_findings
 from compaction.audit.shards.minutes import Minutes
 from compaction.columns.columns import Columns
@@ -362,7 +363,8 @@ class _Reproducible(NamedTuple):
         """
         options = self.options
         scope = ["--date", str(self.day), *([] if self.until_ms is None else ["--so-far", iso_time(self.until_ms)])]
-        if about.code == Code.ALTERED_OBJECT and about.severity == "defect":  # it keeps the day from being published
+        is_by_history = about.code == Code.ALTERED_OBJECT or PUBLISHED_AND_GONE in about.reasons
+        if is_by_history and about.severity == "defect":  # it keeps the day from being published
             return msgspec.structs.replace(about, reproduce=" ".join([options.publish, *scope]))
         if about.code == Code.LATE_MINUTES or about.code in _BY_HISTORY:
             return about

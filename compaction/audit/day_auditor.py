@@ -193,6 +193,7 @@ class DayAuditor:
         skipped = [shard for shard, stated in statements.shards.items() if stated.skips]
         copies_of = by_group_of_key(self._inventory, copies)
         markers_of, positions_of = self._by_group(markers), self._by_group(_positions(statements.marks.values()))
+        gone_of = self._by_group(self._view.gone)
         living_of, skipped_of = self._by_group(dict.fromkeys(living)), self._by_group(dict.fromkeys(skipped))
         return {
             number: GroupContext(
@@ -205,6 +206,7 @@ class DayAuditor:
                 tuple(living_of[number]),
                 positions_of[number],
                 frozenset(skipped_of[number]),
+                gone_of[number],
             )
             for number in self._grouping.numbers
         }

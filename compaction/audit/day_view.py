@@ -7,10 +7,12 @@
 What is committed meanwhile may be listed or not: a day whose chain looks broken is viewed again.
 """
 
+from collections.abc import Mapping
 from typing import NamedTuple, Self
 
 from compaction.inventory.checkpoints import Checkpoints
 from compaction.inventory.day_objects import DayListing, DayObjects, list_objects
+from compaction.inventory.segments import GoneSegment
 from compaction.inventory.shard_markers import ArchiveMarkers, duplicates_digest, read_markers
 from compaction.job.context import JobContext
 from compaction.shard_groups.grouping import ShardGrouping, grouping_of
@@ -55,7 +57,8 @@ class DayView(NamedTuple):
     `duplicates` is the digest of the dropped duplicates that are kept of the scope. `stream` are the shards that
     ListShards and KCL's table name; `checks` say what could not be asked. `known` is where earlier readings of the
     objects were looked for; None: they were not. `retention_ms` is how long the stream keeps a record now; None: it
-    could not be asked.
+    could not be asked. `gone` are segments that the day was last published clean with and that are not listed, by
+    shard.
     """
 
     checkpoints: Checkpoints
@@ -67,6 +70,7 @@ class DayView(NamedTuple):
     checks: tuple[AuditCheck, ...] = ()
     known: KnownPlaces | None = None
     retention_ms: int | None = None
+    gone: Mapping[str, tuple[GoneSegment, ...]] = {}
 
 
 def view_day(context: JobContext, day: Day, until_ms: int | None, shard: str | None = None) -> DayView:

@@ -82,6 +82,15 @@ def make_row(prefix: str, listed: ListedObject) -> ListedSegment:
     return ListedSegment(*listed, parsed)
 
 
+class GoneSegment(NamedTuple):
+    """A segment of a published inventory that is not listed any more."""
+
+    key: str
+    shard_id: str
+    minute: int
+    first: Position
+
+
 def row_of_published(prefix: str, row: PublishedRow) -> ListedSegment:
     """Return a line of a published inventory as LIST would return it."""
     key, etag, size, last_modified_ms = row

@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 from minutebook.errors import FormatError
 from minutebook.format.day import Day
 from minutebook.format.metadata import Predecessor, parse_predecessor
-from minutebook.format.position import Position
+from minutebook.format.position import Position, SequenceRange
 from minutebook.format.tombstone import Tombstone, tombstone_key
 from minutebook.store.parallel import in_parallel
 from minutebook.store.retrying import RetryingStorage
@@ -26,8 +26,13 @@ class ExpiredSpan(NamedTuple):
     after: Predecessor
     minute: int
 
+    @property
+    def span(self) -> SequenceRange:
+        """The closed interval of positions that it covers."""
+        return SequenceRange(self.first, self.last)
+
     def __contains__(self, position: object) -> bool:
-        return isinstance(position, Position) and self.first <= position <= self.last
+        return isinstance(position, Position) and position in self.span
 
 
 class ExpiredNear(NamedTuple):

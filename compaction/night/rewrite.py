@@ -14,6 +14,7 @@ The comparison is one of names: `generation_name` hashes the day's objects and a
 a night does this for, `due` says.
 """
 
+from collections import defaultdict
 from collections.abc import Iterator
 from typing import Final, Literal, NamedTuple
 
@@ -28,9 +29,9 @@ from compaction.audit.known import with_known
 from compaction.audit.reading import Writing
 from compaction.basis.judged import basis_of
 from compaction.columns.columns import Columns
-from compaction.inventory.changes import InventoryChanges, compare_inventories
+from compaction.inventory.changes import InventoryChanges, changed_objects, compare_inventories
 from compaction.inventory.day_objects import DayObjects
-from compaction.inventory.segments import row_of_published
+from compaction.inventory.segments import GoneSegment, row_of_published
 from compaction.job import scope
 from compaction.job.context import AuditOptions, JobContext
 from compaction.job.so_far import NoCoveredHour, NoFullHour, part_end
@@ -176,6 +177,7 @@ class _View(NamedTuple):
     day: DayView
     generation: str
     before: collecting.DayBefore | None
+    clean_inventory: str = ""
 
     @property
     def objects(self) -> DayObjects:
@@ -415,7 +417,34 @@ class _Run:
             before = collecting.look_back(self._context, self._day, objects.grouping, audit.published)
         name = generation_of(objects, audit, before, self._options.columns)
         places = KnownPlaces.of(self._options.out, self._folder, name, current.pointer)
-        return _View(current, with_known(self._context, day, places), name, before)
+        clean_inventory = self._clean_inventory(current.pointer)
+        day = day._replace(gone=self._gone(clean_inventory, objects))
+        return _View(current, with_known(self._context, day, places), name, before, clean_inventory)
+
+    def _clean_inventory(self, pointer: Pointer | None) -> str:
+        """Return the key of the inventory that the day was last published clean with; empty: it never was.
+
+        The audit of a day that is not clean any more names it.
+        """
+        if pointer is None or pointer.verdict == CLEAN:
+            return "" if pointer is None else generation.inventory_beside(pointer.manifest)
+        audit = self._audit_of(pointer)
+        return "" if audit is None or audit.basis is None else audit.basis.clean_inventory
+
+    def _gone(self, clean_inventory: str, objects: DayObjects) -> dict[str, tuple[GoneSegment, ...]]:
+        """Return the segments of an inventory that are not listed any more, by shard."""
+        gone: dict[str, list[GoneSegment]] = defaultdict(list)
+        try:
+            published = self._publisher.inventory_at(clean_inventory) if clean_inventory else None
+            for changed in changed_objects(published or (), objects.spool.rows()):
+                before = None if changed.before is None else row_of_published(objects.prefix, changed.before).parsed
+                if changed.now is None and before is not None and before.minute * MINUTE_MS < objects.end_ms:
+                    gone[before.shard_id].append(
+                        GoneSegment(changed.key, before.shard_id, before.minute, before.first)
+                    )
+        except FormatError as exc:
+            self._log.warning("published_day_not_trusted", reason=str(exc), next_step=_READ_AGAIN)
+        return {shard: tuple(segments) for shard, segments in gone.items()}
 
     def _rejudge(
         self, view: _View, published: _Published, rejudged: rejudge.Rejudged, *, is_last: bool
@@ -472,7 +501,8 @@ class _Run:
             () if view.before is None else view.before.folders,
         )
         facts = self._publisher.storage.keys(f"{self._folder.generation(made)}{FACTS_FOLDER}")
-        basis = msgspec.structs.replace(basis, facts=len(facts))
+        clean_inventory = "" if audit.verdict == CLEAN else view.clean_inventory
+        basis = msgspec.structs.replace(basis, facts=len(facts), clean_inventory=clean_inventory)
         decision = Decision(None if before is None else before.accepted, options.accept, self._context.now())
         accepted = decision.on(audit.verdict, audit.findings, failed_checks(audit))
         if accepted is None and decision.earlier is not None and audit.verdict != CLEAN:

@@ -66,8 +66,9 @@ class Basis(msgspec.Struct, frozen=True, kw_only=True):
     records. `strangers` are the objects beside the scope's edges of shards that nothing else names. The digests of
     `marks`, `markers`, `skips` and `duplicates` are of the evidence that concerns the scope. `facts` are the
     objects of facts beside the files: without them an object that is stored again could not be compared with what it
-    was. `tombstones` is the digest of those of the days nearby that were `expired` then. `changed_meanwhile`: it
-    changed while it was judged, so the next night judges again.
+    was. `tombstones` is the digest of those of the days nearby that were `expired` then. `clean_inventory` is the key
+    of the inventory that the day was last published clean with; empty while it is clean, and where it never was.
+    `changed_meanwhile`: it changed while it was judged, so the next night judges again.
     """
 
     judged_from: str
@@ -84,6 +85,7 @@ class Basis(msgspec.Struct, frozen=True, kw_only=True):
     expired: tuple[str, ...] = ()
     tombstones: str = ""
     duplicates: str = ""
+    clean_inventory: str = ""
     facts: int = 0
     changed_meanwhile: bool = False
 

@@ -13,6 +13,7 @@ class _Equation(msgspec.Struct, frozen=True):
 
 class _Basis(msgspec.Struct, frozen=True):
     judged_from: str | None = None
+    clean_inventory: str = ""
 
 
 class Judgement(msgspec.Struct, frozen=True):
@@ -27,6 +28,11 @@ class Judgement(msgspec.Struct, frozen=True):
     def rows(self) -> int | None:
         """The rows of the Parquet files that were judged; None: no file was."""
         return self.equation.compacted
+
+    @property
+    def clean_inventory(self) -> str:
+        """The key of the inventory that a day which is not clean was last published clean with; empty: none."""
+        return "" if self.basis is None else self.basis.clean_inventory
 
     @property
     def judged_from(self) -> str | None:

@@ -73,7 +73,10 @@ class PublishedReader:
 
     def inventory(self, pointer: Pointer) -> Iterator[PublishedRow] | None:
         """Return the raw objects of a pointer's generation, in the order of keys; None if no inventory is stored."""
-        key = inventory_beside(pointer.manifest)
+        return self.inventory_at(inventory_beside(pointer.manifest))
+
+    def inventory_at(self, key: str) -> Iterator[PublishedRow] | None:
+        """Return the lines of an inventory, in the order of keys; None if it is not stored."""
         stored = self.storage.get(key)
         return None if stored is None else decode_inventory(stored.body, key, self._next_step)
 

@@ -16,13 +16,15 @@ Where no later segment follows the tail, the end marker and KCL's checkpoint mus
 behind the tail, they cannot prove: coverage judges that, by times.
 """
 
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import accumulate
 from statistics import median_low
 from typing import Final, Literal, NamedTuple
 
 from compaction.inventory.neighbours import ChainLink, NeighbourQuery, SearchReach
-from compaction.inventory.segments import ArchivedSegment
+from compaction.inventory.segments import ArchivedSegment, GoneSegment
 from compaction.inventory.shard_markers import ShardMarkers
 from compaction.inventory.tombstones import ExpiredSpan
 from compaction.verdict.audit_document import Shard
@@ -42,6 +44,8 @@ EndProof = Literal["successor", "end.json", "checkpoint", "not begun", ""]
 """What proves that nothing is missing behind the tail; '' when nothing does."""
 
 
+PUBLISHED_AND_GONE: Final = "published_and_gone"
+"""The reason of a finding that a comparison with what was published shows, and the archive alone does not."""
 _Member = SegmentMetadata | ExpiredSpan
 
 
@@ -76,7 +80,8 @@ class ShardContext(NamedTuple):
     `checkpoint` is KCL's, read before anything was listed. `holes` are the first positions of objects that are
     reported by themselves and have no metadata to link: what they should join is not reported a second time.
     `expired` are the runs of days around this one whose segments were deleted on purpose, by their tombstones and in
-    order, and `unread` those of these days whose tombstone cannot be read.
+    order, and `unread` those of these days whose tombstone cannot be read. `gone` are segments that the day was last
+    published clean with, and that are not there: their first records were archived.
     """
 
     shard_id: str
@@ -86,6 +91,7 @@ class ShardContext(NamedTuple):
     holes: tuple[Position, ...] = ()
     expired: tuple[ExpiredSpan, ...] = ()
     unread: tuple[Day, ...] = ()
+    gone: tuple[GoneSegment, ...] = ()
 
     def unread_between(self, low: int | None, high: int) -> Day | None:
         """Return a day that lies between two minutes, and whose tombstone cannot be read; None: no bound."""
@@ -177,6 +183,7 @@ class _Check:
         self._claims = Counter(link.metadata.after for link in chain)
         self._ends = {link.metadata.last for link in chain}
         self._findings: list[Finding] = []
+        self._torn: list[tuple[Position | None, Position | None]] = []
         self._start: StartProof = ""
 
     def join(self, before: ChainLink | None, link: ChainLink) -> None:
@@ -198,6 +205,7 @@ class _Check:
         """Compare the first segment that is known of the shard with start.json."""
         after = link.metadata.after
         marker = self._context.markers.start
+        self._torn.append((None, link.metadata.first))
         if self._context.has_hole(None, link.metadata.first):
             return
         if marker is None:
@@ -206,6 +214,7 @@ class _Check:
             return
         if (marker.first_position(), marker.chain_start()) == (link.metadata.first, after):
             self._start = "start.json"
+            self._torn.pop()
         elif not link.metadata.is_doubtful:
             self._add(
                 Code.MISSING_START,
@@ -220,12 +229,15 @@ class _Check:
         context, after, first = self._context, link.metadata.after, link.metadata.first
         edge = after if before is None else before.metadata.last
         positions = [position for position in (edge, first) if isinstance(position, Position)]
-        if context.has_hole(None if before is None else before.metadata.last, first):
+        low = None if before is None else before.metadata.last
+        if context.has_hole(low, first):
+            self._torn.append((low, first))
             return
         if self._is_expired_between(before, link):
             if before is None or before.metadata.minute < self._span.first:
                 self._start = self._start or "tombstone"
             return
+        self._torn.append((low, first))
         unread = context.unread_between(None if before is None else before.metadata.minute, link.metadata.minute)
         if unread is not None:
             message = (
@@ -313,7 +325,33 @@ class _Check:
         else:
             proof, findings = prove_end(tail, self._context)
             self._findings += findings
+            self._torn += [(_last(tail), None)] if findings else []
+        self._find_gone()
         return ChainResult(tuple(self._findings), ShardProof(self._start, proof), tail)
+
+    def _find_gone(self) -> None:
+        """Report published segments that are gone, if nothing holds their first record, and no torn link says so."""
+        spans = sorted([*(link.metadata.span for link in self._chain), *(run.span for run in self._context.expired)])
+        firsts = [span.first for span in spans]
+        reached = list(accumulate((span.last for span in spans), max))
+        for segment in self._context.gone:
+            first, at = segment.first, bisect_right(firsts, segment.first)
+            is_held = at > 0 and reached[at - 1] >= first
+            if is_held or any(
+                (low is None or low < first) and (high is None or first < high) for low, high in self._torn
+            ):
+                continue
+            self._findings.append(
+                finding(
+                    Code.BROKEN_CHAIN,
+                    "it was published in a clean day and is gone, and no object holds its first record",
+                    shard=self._context.shard_id,
+                    minute=minute_text(segment.minute),
+                    keys=[segment.key],
+                    positions=[first],
+                    reasons=(PUBLISHED_AND_GONE,),
+                )
+            )
 
     def _add(
         self,

@@ -34,6 +34,7 @@ from compaction.inventory.neighbours import ChainLink, NeighbourQuery, OutwardSc
 from compaction.inventory.segments import (
     Alteration,
     ArchivedSegment,
+    GoneSegment,
     ListedSegment,
     ParsedObject,
     SegmentFacts,
@@ -82,8 +83,8 @@ class GroupContext(NamedTuple):
 
     `mark` is the sum of its rows' marks, as they were listed. `copies` are those of its objects, `misplaced` segments
     of its shards that lie under other shards' keys, `living` shards that are judged without a segment. `positions`
-    are those that evidence stands on, by shard; the links of shards in `as_they_are` are not condensed. The last five
-    are known when neighbours were searched.
+    are those that evidence stands on, by shard; the links of shards in `as_they_are` are not condensed. `gone` are
+    segments that were published in a clean day. The last five are known when neighbours were searched.
     """
 
     number: int
@@ -95,6 +96,7 @@ class GroupContext(NamedTuple):
     living: tuple[str, ...] = ()
     positions: Mapping[str, frozenset[Position]] = {}
     as_they_are: frozenset[str] = frozenset()
+    gone: Mapping[str, tuple[GoneSegment, ...]] = {}
     checkpoints: Mapping[str, Position] = {}
     links: Mapping[str, Sequence[ChainLink]] = {}
     reach: Mapping[str, SearchReach] = {}
@@ -249,7 +251,7 @@ class GroupView:
         for segment in [*self.classified.segments, *misplaced]:
             if scope.grouping.of(segment.metadata.shard_id) == group.number:
                 self._members[segment.metadata.shard_id].append(segment)
-        self.shards = sorted({*self._members, *group.living})
+        self.shards = sorted({*self._members, *group.living, *group.gone})
 
     def members(self, shard: str) -> list[ArchivedSegment]:
         """Return a shard's segments."""
@@ -344,6 +346,7 @@ class GroupView:
             ),
             expired=group.expired.get(shard, ()),
             unread=group.unread,
+            gone=group.gone.get(shard, ()),
         )
 
     def _proofs(

@@ -3,6 +3,7 @@
 Read first, in this order; only what was listed then is deleted:
 
     the pointer         what it names stays: manifest, files, audit, inventory, ends
+    its audit           of a day that is not clean: what it was last published clean with is compared each night
     the marks           generations that a table may name stay whole (`compaction.publish.sweep`)
     the symlinks        files that Hive and Athena still read stay
     the day's objects   what is younger than the age stays, and what a query may read still
@@ -36,6 +37,7 @@ from minutebook.published.generation import (
     inventory_beside,
     is_manifest,
 )
+from minutebook.published.verdict import CLEAN
 from minutebook.store.objects import ListedObject
 from minutebook.store.parallel import in_parallel
 from minutebook.store.retrying import RetryingStorage
@@ -113,7 +115,9 @@ def find_leftovers(
     publisher = Publisher(storage, folder)
     pointer, manifest = publisher.published()
     uploads = _old_uploads(storage, folder, before_ms)
-    retained = Retained(_named(pointer, manifest), publisher.table_marks.generations(), before_ms, pointer)
+    judgement = None if pointer is None or pointer.verdict == CLEAN else publisher.judgement(audit_key(pointer))
+    named = _named(pointer, manifest) | set(() if judgement is None else (judgement.clean_inventory,))
+    retained = Retained(named, publisher.table_marks.generations(), before_ms, pointer)
     left = leftovers(storage, folder, retained)
     hours = tuple(
         row

@@ -312,6 +312,29 @@ VERDICTS: Final = (
         ),
     ),
     Mutation(
+        "believe a whole chain that lacks a published key",
+        Change("compaction.audit.rules.chain:_Check.end", "self._find_gone()", "pass"),
+        tests=("test_a_day_that_is_clean_by_its_chain_over_a_row_less_is_not_clean",),
+    ),
+    Mutation(
+        "forget what was published clean with the verdict",
+        Change(
+            "compaction.night.rewrite:_Run._clean_inventory",
+            "'' if audit is None or audit.basis is None else audit.basis.clean_inventory",
+            "''",
+        ),
+        tests=("test_a_day_that_is_clean_by_its_chain_over_a_row_less_is_not_clean",),
+    ),
+    Mutation(
+        "let vacuum delete what was last published clean",
+        Change(
+            "compaction.commands.vacuum.day:find_leftovers",
+            "set(() if judgement is None else (judgement.clean_inventory,))",
+            "set()",
+        ),
+        tests=("test_vacuum_keeps_what_was_last_clean",),
+    ),
+    Mutation(
         "let expired runs stand for segments of the judged day",
         Change(
             "compaction.audit.rules.chain:_Check._is_expired_joint",
