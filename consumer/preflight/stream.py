@@ -104,7 +104,8 @@ def check_owner(probe: Probe) -> Check:
         return Check.warn(
             "prefix",
             f"begun by the application {record.application}, not {settings.application_name}",
-            next_step="two applications may archive into one prefix: harmless, but of no use",
+            next_step=f"correct applicationName: both archive each record once, but compact, vacuum, expire and "
+            f"restore take properties of {record.application} alone",
         )
     if settings.compression not in {None, record.compression}:
         return Check.warn(

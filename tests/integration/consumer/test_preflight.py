@@ -244,6 +244,15 @@ def test_a_compression_that_is_not_used_is_a_warning(prepare: Prepare, bucket: s
     ]
 
 
+def test_another_application_is_warned_of_and_not_refused(prepare: Prepare, bucket: str) -> None:
+    """It archives each record once; whose properties the nightly job needs is said."""
+    loaded, clock = prepare(bucket=bucket), SystemClock()
+    settle_start(loaded.settings, stream_of(loaded.settings, clock), clock)
+    (check,) = [check for check in run(prepare(bucket=bucket, application_name="other")) if check.name == "prefix"]
+    assert check.outcome is CheckOutcome.WARN
+    assert "properties of app alone" in check.next_step
+
+
 def test_a_prefix_whose_record_is_gone_is_not_free(prepare: Prepare, bucket: str, s3_store: Any) -> None:  # noqa: ANN401 - S3Store
     """The archive was begun: its record is older than all else."""
     assert s3_store.put_if_absent("a/_shards/first.json", b"{}", {}, "application/json") is PutOutcome.CREATED
