@@ -64,6 +64,7 @@ def audit_of(examined: Examined, event_id: str | None, audit: Audit) -> str:
             about.keys,
             about.count,
             *(() if about.conflict is None else msgspec.structs.astuple(about.conflict)),
+            *((about.digest,) if about.digest else ()),
         )
         for about in audit.findings
     ]

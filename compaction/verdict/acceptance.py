@@ -14,7 +14,7 @@ from minutebook.published.verdict import CLEAN, Verdict
 
 
 class AcceptedFinding(msgspec.Struct, frozen=True, kw_only=True):
-    """A finding that was accepted, by what names it: see `Finding`. `severity` is empty in earlier acceptances."""
+    """A finding that was accepted, by what names it: see `Finding`. Earlier acceptances lack `severity`, `digest`."""
 
     code: str
     severity: str = ""
@@ -24,6 +24,7 @@ class AcceptedFinding(msgspec.Struct, frozen=True, kw_only=True):
     count: int = 1
     begins: str = msgspec.field(default="", name="from")
     until: str = ""
+    digest: str = ""
 
 
 class Acceptance(msgspec.Struct, frozen=True, kw_only=True):
@@ -50,6 +51,7 @@ def accept(findings: Sequence[Finding], checks: Iterable[str], reason: str, acce
                 count=about.count,
                 begins=about.begins,
                 until=about.until,
+                digest=about.digest,
             )
             for about in findings
             if about.severity != "warning"
@@ -86,12 +88,15 @@ def still_holds(acceptance: Acceptance, findings: Sequence[Finding], checks: Ite
 def _includes(accepted: AcceptedFinding, about: Finding) -> bool:
     """Return whether a finding is the accepted one, or a part of it.
 
-    A time that is not proven gets shorter when evidence comes, and is then called by another code and other keys.
-    What was accepted as unknown and is a defect now was not accepted.
+    One that stands for many is it only while they are the same ones. A time that is not proven gets shorter when
+    evidence comes, and is then called by another code and other keys. What was accepted as unknown and is a defect
+    now was not accepted.
     """
     is_worse = about.severity == "defect" and accepted.severity not in {"", "defect"}
     if is_worse or about.shard != accepted.shard:
         return False
+    if about.digest and accepted.digest:
+        return (about.code, about.digest) == (accepted.code, accepted.digest)
     if about.begins and accepted.begins:
         # ISO 8601 in UTC: the order of texts is that of times.
         is_inside = accepted.begins <= about.begins and about.until <= accepted.until

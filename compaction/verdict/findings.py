@@ -68,7 +68,8 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     raw objects are as wrong as before, and the Parquet files of this run are not. Where it is about a time that is
     not proven, `from` and `until` are its ends (ISO 8601), and `reasons` say why (`docs/reliability.md`).
     `conflict` names the types of a column that keep the day out of a table; its position and minute are those of the
-    first row that has a value in the column.
+    first row that has a value in the column. `digest` is that of all the findings that one of them stands for, where
+    it stands for many.
     """
 
     code: str
@@ -85,6 +86,7 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     until: str = ""
     reasons: tuple[str, ...] = ()
     conflict: ColumnConflict | None = None
+    digest: str = ""
 
 
 def finding(

@@ -48,6 +48,7 @@ from compaction.shard_groups.grouping import ShardGrouping
 from compaction.shard_groups.opened import open_in_task
 from compaction.shard_groups.port import Values
 from compaction.verdict.audit_document import Shard
+from compaction.verdict.basis import digest_of_lines
 from compaction.verdict.findings import SAMPLES, Finding
 from minutebook.compression import Compression
 from minutebook.coverage.condensed import condense
@@ -175,9 +176,9 @@ def judge_group(values: Values, group: GroupContext) -> JudgedGroup:
     steps = [finding for judged in shards.values() for finding in judged.steps]
     return JudgedGroup(
         shards,
-        tuple(_bounded(view.classified.findings)),
+        tuple(bounded(view.classified.findings)),
         tuple(
-            _bounded(
+            bounded(
                 [
                     *check_lines(view.classified.segments, view.facts),
                     *alteration_findings(view.rows, view.facts),
@@ -264,7 +265,7 @@ class GroupView:
         links = [ChainLink(segment.key, segment.metadata) for segment in segments]
         outside = [link for link in group.links.get(shard, []) if link.metadata.minute not in minutes]
         chain = check_chain(minutes, [*links, *outside], self._shard_context(shard))
-        chain = chain._replace(findings=tuple(_bounded(chain.findings)))
+        chain = chain._replace(findings=tuple(bounded(chain.findings)))
         proofs, whole = self._proofs(shard, segments)
         step = between_segments([*links, *outside], lambda link: link.metadata.minute in minutes)
         steps = [found for found in (step, inside_segments(links, self.facts)) if found is not None]
@@ -362,7 +363,7 @@ class GroupView:
         )
 
 
-def _bounded(findings: Sequence[Finding]) -> list[Finding]:
+def bounded(findings: Sequence[Finding]) -> list[Finding]:
     """Return findings of which not many have one code, severity and shard: those become one that counts them."""
     groups: dict[tuple[str, str, str | None, bool], list[Finding]] = defaultdict(list)
     for finding in findings:
@@ -383,4 +384,8 @@ def _together(findings: Sequence[Finding]) -> Finding:
         keys=tuple(keys)[:SAMPLES],
         positions=tuple(positions)[:SAMPLES],
         count=sum(finding.count for finding in findings),
+        digest=digest_of_lines(
+            f"{one.code} {one.severity} {one.shard} {one.minute} {one.keys} {one.positions} {one.begins} {one.until}"
+            for one in findings
+        ),
     )

@@ -312,6 +312,11 @@ VERDICTS: Final = (
         ),
     ),
     Mutation(
+        "accept many findings by a few of their keys",
+        Change("compaction.verdict.acceptance:_includes", "about.digest and accepted.digest", "False"),
+        tests=("test_one_of_many_that_is_another_one_was_not_accepted",),
+    ),
+    Mutation(
         "believe a whole chain that lacks a published key",
         Change("compaction.audit.rules.chain:_Check.end", "self._find_gone()", "pass"),
         tests=("test_a_day_that_is_clean_by_its_chain_over_a_row_less_is_not_clean",),

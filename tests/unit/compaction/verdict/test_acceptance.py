@@ -1,0 +1,46 @@
+"""What was accepted, and what a later judgement finds besides."""
+
+import msgspec
+
+from compaction.audit.shards.group_view import bounded
+from compaction.verdict.acceptance import accept, still_holds
+from compaction.verdict.findings import Code, Finding, finding
+
+SHARD = "shardId-000000000000"
+
+
+def many(*numbers: int) -> list[Finding]:
+    """Return a defect for each number, as an audit reports them."""
+    return bounded([finding(Code.COUNT_MISMATCH, "m", shard=SHARD, keys=[f"key-{number:03d}"]) for number in numbers])
+
+
+def test_many_findings_are_accepted_as_they_are() -> None:
+    """In whatever order they come."""
+    acceptance = accept(many(*range(60)), (), "known", "t")
+    assert len(acceptance.findings) == 1
+    assert still_holds(acceptance, many(*reversed(range(60))), ())
+
+
+def test_one_of_many_that_is_another_one_was_not_accepted() -> None:
+    """Their samples and their number are the same."""
+    acceptance = accept(many(*range(60)), (), "known", "t")
+    assert many(*range(59), 99)[0].keys == many(*range(60))[0].keys
+    assert not still_holds(acceptance, many(*range(59), 99), ())
+    assert not still_holds(acceptance, many(*range(61)), ())
+
+
+def test_what_an_earlier_release_accepted_of_many_is_honoured_by_what_it_holds() -> None:
+    """Samples and a number."""
+    acceptance = accept(many(*range(60)), (), "known", "t")
+    earlier = msgspec.structs.replace(
+        acceptance, findings=tuple(msgspec.structs.replace(one, digest="") for one in acceptance.findings)
+    )
+    assert still_holds(earlier, many(*range(59), 99), ())
+    assert not still_holds(earlier, many(*range(61)), ())
+
+
+def test_a_few_are_accepted_by_their_keys() -> None:
+    """One that is repaired since ends nothing."""
+    acceptance = accept(many(1, 2, 3), (), "known", "t")
+    assert still_holds(acceptance, many(1, 3), ())
+    assert not still_holds(acceptance, many(1, 4), ())
