@@ -133,8 +133,10 @@ def days_in_turn(days: Sequence[Day], today: Day) -> list[Day]:
 
 def do_due(context: JobContext, each: DueDay, options: CompactOptions) -> Compacted:
     """Do what is due of a day; where nothing is, or the day is expired, the table follows, and old files go."""
-    work = compact_day if each.why and not each.is_expired else settle_day
-    return work(context, context.open(options.out.address), each.day, options)
+    out = context.open(options.out.address)
+    if each.why and not each.is_expired:
+        return compact_day(context, out, each.day, options)
+    return settle_day(context, out, each.day, options, is_checked=not each.is_expired)
 
 
 def _oldest(

@@ -162,12 +162,15 @@ def _published_ms(current: generation.Current) -> int | None:
     return 0 if current.pointer is None else published_until_ms(current.pointer)
 
 
-def settle_day(context: JobContext, out: RetryingStorage, day: Day, options: CompactOptions) -> Compacted:
+def settle_day(
+    context: JobContext, out: RetryingStorage, day: Day, options: CompactOptions, *, is_checked: bool = False
+) -> Compacted:
     """Let the table follow a day's pointer, and delete old files; judge nothing. The day is published, or expired.
 
-    Raises SafetyRefusal if published files are gone of a day whose raw objects are, too.
+    `is_checked`: this night has seen that what is published of it is whole. Raises SafetyRefusal if published files
+    are gone of a day whose raw objects are, too.
     """
-    return _Run(context, out, day, options, None).settle()
+    return _Run(context, out, day, options, None).settle(is_checked=is_checked)
 
 
 class _View(NamedTuple):
@@ -388,8 +391,8 @@ class _Run:
             )
         return kept
 
-    def settle(self) -> Compacted:
-        """Do what follows the pointer, and judge nothing."""
+    def settle(self, *, is_checked: bool = False) -> Compacted:
+        """Do what follows the pointer, and judge nothing; see `settle_day`."""
         try:
             pointer, manifest = self._publisher.published()
         except FormatError as exc:
@@ -398,7 +401,7 @@ class _Run:
             return Compacted("already", None, None, "unknown", reason="it was never published")
         if manifest is None:
             return _unproven(f"{pointer.manifest} is missing")
-        if why := self._publisher.damage(pointer, manifest):
+        if not is_checked and (why := self._publisher.damage(pointer, manifest)):
             if self._publisher.is_whole(manifest):
                 return _unproven(why)
             raise SafetyRefusal(

@@ -176,11 +176,6 @@ class Publisher(PublishedReader):
             self.storage.put_if_absent(*self._audit)
         return True
 
-    def has_symlinks(self, manifest: Manifest) -> bool:
-        """Return whether the symlink manifest names the files of a manifest, and no other."""
-        stored = self.storage.get(self.folder.symlinks)
-        return stored is not None and stored.body == self._symlinks(manifest)
-
     def write_symlinks(self) -> None:
         """Write the symlink manifest of what the pointer names now.
 

@@ -115,8 +115,7 @@ def find_leftovers(
     publisher = Publisher(storage, folder)
     pointer, manifest = publisher.published()
     uploads = _old_uploads(storage, folder, before_ms)
-    judgement = None if pointer is None or pointer.verdict == CLEAN else publisher.judgement(audit_key(pointer))
-    named = _named(pointer, manifest) | set(() if judgement is None else (judgement.clean_inventory,))
+    named = {*_named(pointer, manifest), _clean_inventory(publisher, pointer)}
     retained = Retained(named, publisher.table_marks.generations(), before_ms, pointer)
     left = leftovers(storage, folder, retained)
     hours = tuple(
@@ -158,6 +157,16 @@ def _named(pointer: Pointer | None, manifest: Manifest | None) -> set[str]:
     if manifest is not None:
         named |= {manifest.audit, *(file.key for file in manifest.files)}
     return named
+
+
+def _clean_inventory(publisher: Publisher, pointer: Pointer | None) -> str:
+    """Return the inventory that a day which is not clean was last published clean with, by its audit; empty: none."""
+    try:
+        is_clean = pointer is None or pointer.verdict == CLEAN
+        judgement = None if pointer is None or is_clean else publisher.judgement(audit_key(pointer))
+    except FormatError:
+        return ""
+    return "" if judgement is None else judgement.clean_inventory
 
 
 def _check_whole(

@@ -334,8 +334,8 @@ VERDICTS: Final = (
         "let vacuum delete what was last published clean",
         Change(
             "compaction.commands.vacuum.day:find_leftovers",
-            "set(() if judgement is None else (judgement.clean_inventory,))",
-            "set()",
+            "_clean_inventory(publisher, pointer)",
+            "''",
         ),
         tests=("test_vacuum_keeps_what_was_last_clean",),
     ),

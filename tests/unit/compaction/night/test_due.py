@@ -1,6 +1,8 @@
 """`--due`: what a night finds to do, and that it finds nothing where nothing may have changed."""
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
 from pyiceberg.catalog.sql import SqlCatalog
@@ -10,19 +12,24 @@ from compaction.inventory.segments import make_row
 from compaction.job.context import AuditOptions
 from compaction.night.days.run import row_of_due
 from compaction.night.due import DueDay, do_due, find_due
-from compaction.night.rewrite import CompactOptions
+from compaction.night.rewrite import CompactOptions, settle_day
 from compaction.tables.table import IcebergTable
 from minutebook.format.minute import MINUTE_MS
+from minutebook.store.objects import StoredObject
 from minutebook.store.places import open_storage
+from minutebook.store.retrying import RetryingStorage
 from minutebook.store.storage import Address, Storage
 from tests.corpus.desk import DAY, Desk, no_engine, unproven
 from tests.corpus.model import PREFIX
 from tests.fakes.clock import ManualClock
+from tests.fakes.failing_storage import PassingStorage
 from tests.lives import table
 from tests.lives.changes import CHANGES
 from tests.lives.night import Site
 from tests.lives.table import Stage
 from tests.lives.world import FIRST_DAY, HOUR, World
+
+T = TypeVar("T")
 
 
 def archive_of(desk: Desk) -> Storage:
@@ -239,3 +246,29 @@ def test_the_segment_that_those_at_the_edge_stand_on_is_looked_at(tmp_path: Path
     found = find_due(site.context(), site.place, AuditOptions(), 5).by_day[day]
     assert found.why == f"{shard} is another one before it"
     assert audit_day(site.context(), day, AuditOptions()).audit.verdict == "defects"
+
+
+class _Recorded(PassingStorage):
+    """A storage that notes which keys are read."""
+
+    def __init__(self, storage: Storage) -> None:
+        super().__init__(storage)
+        self.keys: list[str] = []
+
+    def get(self, key: str) -> StoredObject | None:
+        """Return the object."""
+        self.keys.append(key)
+        return super().get(key)
+
+    def _send(self, request: Callable[[], T]) -> T:
+        return request()
+
+
+def test_what_is_published_of_a_day_is_checked_once_a_night(desk: Desk) -> None:
+    """The search for what is due has read inventory and audits of a day that is as it was."""
+    assert due(desk) == DueDay(DAY, "clean")
+    recorded = _Recorded(open_storage(desk.out.address))
+    out = RetryingStorage(recorded, desk.context().archive.new_backoff)
+    options = CompactOptions(AuditOptions(), desk.out)
+    assert settle_day(desk.context(), out, DAY, options, is_checked=True).state == "already"
+    assert not [key for key in recorded.keys if "inventory" in key or "audit" in key]
