@@ -177,7 +177,7 @@ class Life:
             case "quiet":
                 world.readings[name].quiet_until = min(world.clock.now_ms() + rng.choice([5, 30, 60]) * HOUR, end_ms)
             case "pause":
-                world.pause(name, min(world.clock.now_ms() + rng.choice([1, 3, 9, 16]) * HOUR, end_ms))
+                world.pause(name, min(world.clock.now_ms() + rng.choice([1, 3, 9, 11]) * HOUR, end_ms))
             case "lose":
                 world.pause(name, min(world.clock.now_ms() + 30 * HOUR, end_ms))
             case "skip":
