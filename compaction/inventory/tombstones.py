@@ -52,15 +52,22 @@ def nearest_days(days: Iterable[Day], day: Day) -> list[Day]:
 def expired_near(storage: RetryingStorage, prefix: str, day: Day) -> ExpiredNear:
     """Return what the tombstones nearest to the day cover."""
     days = nearest_days(list_tombstones(storage, prefix), day)
-    runs: dict[str, list[ExpiredSpan]] = defaultdict(list)
-    unread = []
+    tombstones, unread = dict[Day, Tombstone](), list[Day]()
     for other, tombstone in zip(days, in_parallel(lambda day: _read(storage, prefix, day), days), strict=True):
         if isinstance(tombstone, FormatError):
             unread.append(other)
-            continue
-        for shard_id, spans in _spans(other, tombstone).items():
+        else:
+            tombstones[other] = tombstone
+    return ExpiredNear(runs_of(tombstones), tuple(unread))
+
+
+def runs_of(tombstones: Mapping[Day, Tombstone]) -> dict[str, tuple[ExpiredSpan, ...]]:
+    """Return what tombstones cover, by shard and in order."""
+    runs: dict[str, list[ExpiredSpan]] = defaultdict(list)
+    for day, tombstone in tombstones.items():
+        for shard_id, spans in _spans(day, tombstone).items():
             runs[shard_id] += spans
-    return ExpiredNear({shard_id: tuple(sorted(spans, key=_ends)) for shard_id, spans in runs.items()}, tuple(unread))
+    return {shard_id: tuple(sorted(spans, key=_ends)) for shard_id, spans in runs.items()}
 
 
 def damage_of(storage: RetryingStorage, prefix: str, day: Day) -> str | None:

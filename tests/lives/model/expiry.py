@@ -80,7 +80,7 @@ def _tombstone(site: Site, plan: ExpiryPlan, proof: DayProof) -> Tombstone:
     kept = {key: plan.segments[key].shard_id for key in sorted(plan.kept)}
     shards = {
         shard: ExpiredShard(
-            runs=runs_of(proof.segments.get(shard, ()), proof.until_ms),
+            runs=[proof.run_of(run) for run in runs_of(proof.segments.get(shard, ()))],
             kept=[key for key, owner in kept.items() if owner == shard],
             proven=proof.proven(shard),
         )

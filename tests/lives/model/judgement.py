@@ -22,7 +22,7 @@ from compaction.inventory.checkpoints import Checkpoints
 from compaction.inventory.neighbours import ChainLink, SearchReach
 from compaction.inventory.segments import ArchivedSegment, ListedSegment, ParsedObject, SegmentFacts, classify, parse
 from compaction.inventory.shard_markers import ArchiveMarkers, ShardMarkers
-from compaction.inventory.tombstones import NEWEST
+from compaction.inventory.tombstones import nearest_days, runs_of
 from compaction.tasks.merging import Repeat
 from compaction.verdict.audit_document import Audit, AuditCheck, Equation, Scope, overall_verdict
 from compaction.verdict.basis import Basis, FolderBasis, ShardBasis
@@ -32,7 +32,7 @@ from minutebook.coverage.intervals import Interval
 from minutebook.format.arrival import MIDNIGHT_EDGE_MS
 from minutebook.format.day import MINUTES_A_DAY, Day, day_of_ms
 from minutebook.format.minute import MINUTE_MS, iso_time
-from minutebook.format.position import Position, SequenceRange
+from minutebook.format.position import Position
 from minutebook.format.read_mark import MarkKind
 from minutebook.proof.evidence_set import EvidenceSet, ProofQuery
 from minutebook.proof.reading import JudgedScope, ScopeFacts, judge_facts
@@ -97,7 +97,8 @@ def judge(archive: Archive, view: View, rows: Sequence[ListedSegment], facts: Ma
     markers = view.markers
     shards = sorted({*members, *maybe_living_shards(view.day, markers.shards, _LOOKBACK_DAYS)})
     around = {shard: _around(archive, view, shard, members.get(shard, ())) for shard in markers.shards}
-    expired = _expired_before(markers, view.day)
+    tombstones = markers.statements.tombstones
+    expired = runs_of({day: tombstones[day] for day in nearest_days(tombstones, view.day)})
     chains: list[Finding] = []
     neighbours = {}
     for shard in shards:
@@ -222,16 +223,6 @@ def _add_ending_at(archive: Archive, view: View, known: EvidenceSet, shard: str,
             known.add_link(shard, entry.link)
 
 
-def _expired_before(markers: ArchiveMarkers, day: Day) -> dict[str, tuple[SequenceRange, ...]]:
-    runs: dict[str, tuple[SequenceRange, ...]] = {}
-    tombstones = markers.statements.tombstones
-    for other in sorted(other for other in tombstones if other < day)[-NEWEST:]:
-        for shard, expired in tombstones[other].shards.items():
-            ranges = (SequenceRange(Position.parse(run.first), Position.parse(run.last)) for run in expired.runs)
-            runs[shard] = (*runs.get(shard, ()), *ranges)
-    return runs
-
-
 # The basis
 
 
@@ -246,7 +237,7 @@ def basis_of(archive: Archive, view: View, judged: Judged, generation: str, *, i
         settings="",
         folders=view.folders,
         shards=shards,
-        expired=tuple(str(day) for day in sorted(statements.tombstones) if day < view.day)[-NEWEST:],
+        expired=tuple(map(str, nearest_days(statements.tombstones, view.day))),
     )
     outside = outside_of(query, shards, _rows_at(archive, query, shards))
     basis = with_outside(with_evidence(basis, PREFIX, view.markers, view.scope), query, outside)

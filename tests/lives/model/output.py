@@ -63,8 +63,9 @@ class DayOutput:
         return None if stored is None else stored[0]
 
     def rows(self, manifest: Manifest) -> dict[Name, bytes]:
-        """Return the rows of a manifest's files, which are there."""
-        return {name: data for file in manifest.files for name, data in self.files[file.key].rows.items()}
+        """Return the rows of those of a manifest's files that are there."""
+        files = [self.files[file.key] for file in manifest.files if file.key in self.files]
+        return {name: data for file in files for name, data in file.rows.items()}
 
     def damage(self, manifest: Manifest, facts: int) -> str:
         """Return what is missing of a published day."""
