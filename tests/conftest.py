@@ -30,9 +30,13 @@ if TYPE_CHECKING:
 settings.register_profile("no deadline", deadline=None)
 settings.load_profile("no deadline")
 
+# A worker of xdist is given the width of its terminal; what a command prints into a pipe has none.
+os.environ.pop("COLUMNS", None)
+
 _WAITING = frozenset({"chaos", "e2e"})
 """Rings whose tests mostly wait: for JVMs, for leases, for the end of a minute."""
 _LONGEST_WAITING = (
+    "test_handover",
     "test_denied",
     "test_dead_leader",
     "test_chaos",
