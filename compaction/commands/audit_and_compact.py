@@ -16,6 +16,7 @@ from compaction.inventory.checkpoints import Checkpoints, read_checkpoints
 from compaction.job import checks, scope
 from compaction.job.context import AuditOptions, JobContext
 from compaction.job.request import AuditRequest, CompactRequest
+from compaction.job.service_time import by_service
 from compaction.job.settings import JobSettings, check_apart, load_job_settings
 from compaction.night import dry_run, rewrite
 from compaction.night.days import stop
@@ -345,10 +346,11 @@ def _started(
         engine = LazySpark(
             stack, request.master, ending.check, lambda: nullcontext(no_progress) if many else _progress(command)
         )
+        archive = RetryingStorage(open_storage(settings.archive.address), new_backoff)
         context = JobContext(
-            archive=RetryingStorage(open_storage(settings.archive.address), new_backoff),
+            archive=archive,
             place=settings.archive,
-            clock=clock,
+            clock=by_service(clock, archive, settings.archive.prefix),
             new_id=new_id,
             engine=engine,
             shuffle=engine.shuffle,
