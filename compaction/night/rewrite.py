@@ -72,6 +72,7 @@ _NOT_OVER: Final = (
     "it is not over, or ended less than 20 minutes ago: records of it may be on their way "
     "(--so-far publishes the part that is over)"
 )
+_WHOLE: Final = "it is published as a whole, and is not over by this host's clock: nothing was judged"
 _READ_AGAIN: Final = "the day is read and published again; find out who writes there"
 
 
@@ -143,10 +144,10 @@ def compact_day(context: JobContext, out: RetryingStorage, day: Day, options: Co
             return _Run(context, out, day, options, until_ms).keep_expired()
         current = publisher.replaceable()
         published_ms = _published_ms(current)
-        if until_ms is not None and current.pointer is not None and published_ms is None:
-            reason = "its day is, as a whole"
-            return Compacted("already", None, None, current.pointer.verdict, reason=reason)
-        until_ms = None if until_ms is None else max(until_ms, published_ms or 0)
+        if is_part and current.pointer is not None and published_ms is None and not scope.is_settled(day, now_ms):
+            return Compacted("already", None, None, "unknown", reason=_WHOLE)
+        # What was published is judged, also where less of it was asked for.
+        until_ms = None if until_ms is None or published_ms is None else max(until_ms, published_ms)
         run = _Run(context, out, day, options, until_ms)
         outcome = run.attempt(current, is_last=number == _PUBLISH_ATTEMPTS)
         if outcome is not None:

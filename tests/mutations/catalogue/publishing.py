@@ -113,7 +113,7 @@ PUBLISHING: Final = (
     ),
     Mutation(
         "let what is published reach less far than before",
-        Change("compaction.night.rewrite:compact_day", "max(until_ms, published_ms or 0)", "until_ms"),
+        Change("compaction.night.rewrite:compact_day", "max(until_ms, published_ms)", "until_ms"),
         tests=(
             "test_a_run_that_loses_judges_what_reaches_further",
             "test_hosts_that_are_killed_each_hour_publish_a_day_that_grows",

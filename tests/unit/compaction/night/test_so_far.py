@@ -6,6 +6,7 @@ import pytest
 
 from compaction.job.context import AuditOptions
 from compaction.job.scope import SETTLED_MS
+from compaction.night.days.run import row_of_compaction
 from compaction.night.dry_run import plan_dry_run
 from compaction.night.due import find_due
 from compaction.night.rewrite import CompactOptions
@@ -90,6 +91,20 @@ def test_a_part_of_a_day_that_is_whole_is_published_already(desk: Desk) -> None:
     done = desk.compact(audit=so_far(), engine=no_engine)
     assert (done.state, done.verdict, len(desk.published_rows())) == ("already", "clean", desk.corpus.records)
     assert plan_dry_run(desk.context(), DAY, CompactOptions(so_far(), desk.out)).action == "nothing to do"
+
+
+def test_a_loss_withdraws_the_whole_day_that_a_part_was_asked_of(desk: Desk) -> None:
+    """What is published is judged, also hours behind the part, and the exit code is that of the judgement."""
+    desk.clock.advance(SETTLED_MS / 1000)
+    desk.compact()
+    shard = desk.corpus.shards[0]
+    open_storage(desk.archive).delete([shard.segments[shard.in_day(DAY)[-2]].key])
+    done = desk.compact(audit=so_far())
+    assert (done.state, done.verdict, done.done) == ("held", "defects", ("withdrawn",))
+    assert row_of_compaction(DAY, done, "unknown").exit_code == 3
+    pointer = desk.publisher().current().pointer
+    assert pointer is not None
+    assert (pointer.verdict, pointer.until) == ("defects", None)
 
 
 def test_another_streams_archive_is_not_published(desk: Desk) -> None:
