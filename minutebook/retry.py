@@ -38,6 +38,10 @@ class Backoff:
         """Return whether the budget is spent."""
         return self._clock.monotonic() >= self._deadline
 
+    def spent(self) -> "Backoff":
+        """Return the same without any wait: one attempt is made."""
+        return Backoff(self._clock, self._rng, budget_seconds=0)
+
     def wait(self) -> bool:
         """Sleep before the next attempt; False if the budget allows none."""
         left = self._deadline - self._clock.monotonic()

@@ -31,7 +31,7 @@ from compaction.night.days.run import (
     row_of_plan,
 )
 from compaction.night.days.side_by_side import DayWorkers
-from compaction.night.due import do_due, find_due, pointer_word
+from compaction.night.due import PointerWord, do_due, find_due, pointer_word
 from compaction.report import metric_line, reporter, screen
 from compaction.spark.engine import LazySpark, Progress, no_progress
 from compaction.stream.kinesis import SHARE, once_in_vain
@@ -205,18 +205,20 @@ class _Compaction(NamedTuple):
         due = find_due(context, self.options.out, self.options.audit, window)
         by_day = due.by_day
 
-        def work(day: Day) -> rewrite.Compacted:
+        def work(day: Day) -> tuple[rewrite.Compacted, PointerWord]:
             if budget is not None and clock.monotonic() - begun > budget:
                 raise stop.BudgetSpent("the budget was spent before it", next_step="the next run goes on with it")
-            return do_due(context, by_day[day], self.options)
+            each = by_day[day]
+            done = do_due(context, each, self.options)
+            if not each.why or each.is_expired:
+                return done, each.pointer
+            return done, pointer_word(context.open(self.options.out.address), root, day)
 
-        def show(day: Day, done: rewrite.Compacted, seconds: float) -> DayRow:
+        def show(day: Day, worked: tuple[rewrite.Compacted, PointerWord], seconds: float) -> DayRow:
+            done, pointer = worked
             if self.away is not None:
                 done = done._replace(table_error=self.away)
             each = by_day[day]
-            is_changed = bool(each.why) and not each.is_expired
-            storage = context.open(self.options.out.address)
-            pointer = pointer_word(storage, root, day) if is_changed else each.pointer
             today, has_table = day_of_ms(clock.now_ms()), context.table is not None
             row = row_of_due(each, done, pointer, self.fail_on, has_table=has_table, today=today)
             self._show(day, done, seconds, row)
@@ -227,7 +229,7 @@ class _Compaction(NamedTuple):
         run = run._replace(
             many=True,
             older=_older(due.older.open_days),
-            measure=lambda rows: self.output.measure_night(count_due(rows)),
+            measure=lambda rows: self.output.measure_night(count_due(rows, due.older.open_days)),
         )
         return run.run(days, work, show)
 

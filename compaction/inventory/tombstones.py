@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from typing import Final, NamedTuple
 
-from minutebook.errors import FormatError
+from minutebook.errors import FormatError, StoreRefused
 from minutebook.format.day import Day
 from minutebook.format.metadata import Predecessor, parse_predecessor
 from minutebook.format.position import Position, SequenceRange
@@ -117,5 +117,7 @@ def _read(storage: RetryingStorage, prefix: str, day: Day) -> Tombstone | Format
         tombstone = read_tombstone(storage, prefix, day, must_exist=True)
     except FormatError as exc:
         return exc
+    except StoreRefused as exc:
+        return FormatError(str(exc), next_step=exc.next_step)
     gone = f"{tombstone_key(prefix, day)} was listed and is gone"
     return tombstone or FormatError(gone, next_step="find out who deletes objects there")

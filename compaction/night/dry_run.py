@@ -1,4 +1,8 @@
-"""`compact --dry-run`: say what a run would do with a day, by keys alone. Nothing is written."""
+"""`compact --dry-run`: say what a run would do with a day, by keys alone. Nothing is written.
+
+It decides as a night does (`due.look_at`): a day whose objects are as they were published may have to be judged
+again, because a read mark went. What only the judgement sees (a checkpoint, an object's content) no plan shows.
+"""
 
 import msgspec
 
@@ -8,16 +12,18 @@ from compaction.inventory.segments import row_of_published
 from compaction.job.context import JobContext
 from compaction.job.scope import is_settled, judged_scope
 from compaction.job.so_far import part_end
+from compaction.night.due import look_at
 from compaction.night.generation_name import generation_of
-from compaction.night.rewrite import CompactOptions
+from compaction.night.rewrite import CompactOptions, keeps_files
 from compaction.parquet.plan import plan_tasks, raw_objects, single_groups
+from compaction.publish.publisher import Publisher
 from compaction.shard_groups.grouping import ShardGrouping
 from compaction.shard_groups.local import LocalGroupSource
 from minutebook.format.day import Day
-from minutebook.format.minute import iso_time
 from minutebook.owner import read_owned
 from minutebook.published.generation import DayFolder
-from minutebook.published.reading import PublishedReader, published_until_ms
+from minutebook.published.reading import published_until_ms
+from minutebook.published.verdict import CLEAN
 
 
 class DryRun(msgspec.Struct, frozen=True, kw_only=True):
@@ -46,11 +52,11 @@ def plan_dry_run(context: JobContext, day: Day, requested: CompactOptions) -> Dr
     options, out, prefix = requested.audit, requested.out, context.place.prefix
     application = read_owned(context.archive, prefix, context.owner, application=options.application)
     now_ms = context.clock.now_ms()
-    publisher = PublishedReader(context.open(out.address), DayFolder(out.prefix, day))
-    pointer = publisher.current().pointer
-    published_ms = 0 if pointer is None else published_until_ms(pointer) or 0
-    until_ms = part_end(context, day, options.so_far_ms, application, published_ms)
-    until_ms = None if until_ms is None else max(until_ms, published_ms)
+    storage = context.open(out.address)
+    pointer = Publisher(storage, DayFolder(out.prefix, day)).replaceable().pointer
+    published_ms = 0 if pointer is None else published_until_ms(pointer)
+    until_ms = part_end(context, day, options.so_far_ms, application, published_ms or 0)
+    until_ms = None if until_ms is None or published_ms is None else max(until_ms, published_ms)
     judged_scope(day, application, now_ms, until_ms)
     source, grouping = LocalGroupSource(context.engine), ShardGrouping()
     objects = list_objects(
@@ -60,13 +66,16 @@ def plan_dry_run(context: JobContext, day: Day, requested: CompactOptions) -> Dr
     tasks = plan_tasks(single_groups(raw_objects(rows)), sizes=context.sizes)
     before = look_back(context, day, grouping, options.published) if options.drop_producer_duplicates else None
     generation = generation_of(objects, options, before, requested.columns)
-    until = None if until_ms is None else iso_time(until_ms)
-    is_same = pointer is not None and (pointer.generation, pointer.until) == (generation, until)
-    is_intact = is_same and pointer is not None and publisher.intact(pointer, objects.digest())
-    is_whole = until is not None and pointer is not None and pointer.until is None
-    action = "nothing to do" if is_intact or is_whole else "would be rewritten"
-    if until is None and not is_settled(day, now_ms):
+    due = look_at(context, out, options, day)
+    is_due = bool(due.why) if until_ms is None else due.doubted is not None or due.pointer != CLEAN
+    if until_ms is None and not is_settled(day, now_ms):
         action = "would be held: it is not over"
+    elif due.is_expired:
+        action = "would stay as it was published: its raw objects were expired"
+    elif pointer is None or not keeps_files(context, storage, day, requested, objects, before):
+        action = "would be rewritten"
+    else:
+        action = f"would be judged again: {due.why}" if is_due else "nothing to do"
     return DryRun(
         day=str(day),
         segments=sum(row.parsed is not None for row in rows),

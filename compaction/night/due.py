@@ -9,20 +9,31 @@
 
 The window goes by the archive's days, not by folders of the output, so a day that failed each night is named each
 night. Of older days those that are neither clean nor accepted are counted, and one or two are looked at in turn.
+
+What cannot be read is a matter of its day, and the others go on. Where work on a day fails, its clean verdict is
+withdrawn if it is in doubt (`DueDay.doubted`): a LIST that shows a loss is enough, whatever keeps the day from being
+judged.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final, Literal, NamedTuple
 
 from compaction.basis.present import PublishedBasis, present_bases
 from compaction.inventory.segments import ListedSegment, make_row
 from compaction.job.context import AuditOptions, JobContext
 from compaction.job.scope import begins_ms, is_settled, judged_scope
-from compaction.night.rewrite import Compacted, CompactOptions, compact_day, settle_day
+from compaction.night.rewrite import Compacted, CompactOptions, compact_day, settle_day, withdraw_day
 from compaction.publish.publisher import Publisher
 from compaction.verdict.audit_document import Audit, decode_audit
-from compaction.verdict.basis import damage_of, differences
-from minutebook.errors import FormatError
+from compaction.verdict.basis import Basis, damage_of, differences
+from minutebook.errors import (
+    FormatError,
+    MinutebookError,
+    SettingsError,
+    StoreError,
+    StoreRefused,
+    StoreUnavailable,
+)
 from minutebook.format.day import Day, day_of_ms
 from minutebook.format.markers import ApplicationRecord
 from minutebook.format.minute import MINUTE_MS
@@ -30,8 +41,9 @@ from minutebook.format.tombstone import Tombstone
 from minutebook.index.names import ArchiveIndex
 from minutebook.owner import read_owned
 from minutebook.published.generation import DayFolder, Manifest, Pointer, audit_key, is_judged_today
-from minutebook.published.reading import published_days
+from minutebook.published.reading import published_days, published_until_ms
 from minutebook.published.verdict import CLEAN
+from minutebook.retry import Backoff
 from minutebook.store.objects import ListedObject
 from minutebook.store.parallel import in_parallel
 from minutebook.store.places import StorePrefix
@@ -42,6 +54,7 @@ PointerWord = Literal["none", "clean", "unknown", "defects", "accepted", "expire
 """What readers see of a day."""
 EARLIER_A_NIGHT: Final = 3
 """So many clean days of an earlier release are judged again in a night: each of their lines is read once more."""
+_INCOMPLETE: Final = "its manifest or its audit is missing"
 _KEYS: Final = 3
 _READ_AT_ONCE: Final = 4
 """So many days' inventories are in memory at once: each is 44 MB for 1,440,000 objects."""
@@ -52,6 +65,10 @@ class DueDay(NamedTuple):
 
     `is_expired`: its raw objects were deleted on purpose; `zombies` are objects that another writer put there since,
     and `damage` says why nobody knows which: its tombstone cannot be read.
+
+    `doubted` is the pointer of a clean verdict that must not stand unless it is judged again: what it rests on is not
+    as it was, or what is published is damaged, or the store refuses to give it. A part of a day is not in doubt
+    because it is due, and no day is because the store does not answer.
     """
 
     day: Day
@@ -60,6 +77,16 @@ class DueDay(NamedTuple):
     is_expired: bool = False
     zombies: tuple[str, ...] = ()
     damage: str = ""
+    doubted: Pointer | None = None
+
+
+class WorkFailed(MinutebookError):  # noqa: N818 - the name says what happened, as in minutebook.errors
+    """The work on a day whose clean verdict was in doubt ended with `error`; `is_withdrawn`: it is not clean now."""
+
+    def __init__(self, error: MinutebookError, outcome: str, *, is_withdrawn: bool) -> None:
+        super().__init__(f"{error}; {outcome}", next_step=error.next_step)
+        self.error = error
+        self.is_withdrawn = is_withdrawn
 
 
 class OlderDays(NamedTuple):
@@ -82,12 +109,35 @@ class Due(NamedTuple):
 
 
 class _Read(NamedTuple):
-    """What is published of a day. `why` is empty where only its basis can say whether it is due."""
+    """What is published of a day. `why` is empty where only its basis can say whether it is due.
+
+    `published` is the pointer, which ends at `until_ms` (None: with the day). `is_doubtful`: what is published cannot
+    be believed, whatever its basis says. `is_unread`: the store did not give all of it.
+    """
 
     day: Day
     pointer: PointerWord = "none"
     why: str = ""
     audit: Audit | None = None
+    published: Pointer | None = None
+    until_ms: int | None = None
+    is_doubtful: bool = False
+    is_unread: bool = False
+
+    @property
+    def basis(self) -> Basis | None:
+        """The basis of its verdict; None: there is none to compare, or it is not to be believed."""
+        return None if self.audit is None or self.is_doubtful or self.is_unread else self.audit.basis
+
+    @property
+    def is_clean(self) -> bool:
+        """Whether readers see it clean."""
+        return self.published is not None and self.published.verdict == CLEAN
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether nobody has to look at it."""
+        return self.pointer in {"clean", "accepted"} and not self.is_unread
 
 
 def find_due(context: JobContext, out: StorePrefix, options: AuditOptions, window: int) -> Due:
@@ -106,16 +156,26 @@ def find_due(context: JobContext, out: StorePrefix, options: AuditOptions, windo
         return Due(())
     first = max(oldest, newest.shift(1 - window))
     days = [Day(number) for number in range(first.number, newest.number + 1)]
-    before = _states(storage, out.prefix, [day for day in at_output if oldest <= day < first])
-    in_turn = days_in_turn([state.day for state in before], day_of_ms(now_ms))
+    before = {
+        state.day: state
+        for state in _states(storage, out.prefix, [day for day in at_output if oldest <= day < first])
+    }
+    in_turn = days_in_turn(list(before), day_of_ms(now_ms))
     found = _due_days(context, storage, out.prefix, application, options, expired, [*in_turn, *days])
-    published = {state.day: state.pointer for state in before}
     open_days = tuple(
         day
         for day in (Day(number) for number in range(oldest.number, first.number))
-        if day not in expired and published.get(day, "none") not in {"clean", "accepted"}
+        if day not in expired and not before.get(day, _Read(day)).is_settled
     )
     return Due(tuple(found[len(in_turn) :]), OlderDays(open_days, tuple(found[: len(in_turn)])))
+
+
+def look_at(context: JobContext, out: StorePrefix, options: AuditOptions, day: Day) -> DueDay:
+    """Look at one day, as a night does. Raises SafetyRefusal as `find_due` does."""
+    prefix = context.place.prefix
+    application = read_owned(context.archive, prefix, context.owner, application=options.application)
+    expired = list_tombstones(context.archive, prefix)
+    return _due_days(context, context.open(out.address), out.prefix, application, options, expired, [day])[0]
 
 
 def days_in_turn(days: Sequence[Day], today: Day) -> list[Day]:
@@ -132,11 +192,38 @@ def days_in_turn(days: Sequence[Day], today: Day) -> list[Day]:
 
 
 def do_due(context: JobContext, each: DueDay, options: CompactOptions) -> Compacted:
-    """Do what is due of a day; where nothing is, or the day is expired, the table follows, and old files go."""
+    """Do what is due of a day; where nothing is, or the day is expired, the table follows, and old files go.
+
+    Raises WorkFailed instead of another error where a clean verdict was in doubt, which is then withdrawn. A bug is
+    raised as it is, and withdraws the verdict, too.
+    """
     out = context.open(options.out.address)
-    if each.why and not each.is_expired:
-        return compact_day(context, out, each.day, options)
-    return settle_day(context, out, each.day, options, is_checked=not each.is_expired)
+    try:
+        if each.why and not each.is_expired:
+            return compact_day(context, out, each.day, options)
+        return settle_day(context, out, each.day, options, is_checked=not each.is_expired)
+    except Exception as exc:
+        if each.doubted is None:
+            raise
+        # A run that was asked to end makes no further request: then this raises Stopped, and nothing is withdrawn.
+        outcome, is_withdrawn = _withdraw(context, out, each, options, f"it could not be judged again: {exc}")
+        if isinstance(exc, MinutebookError):
+            raise WorkFailed(exc, outcome, is_withdrawn=is_withdrawn) from exc
+        raise
+
+
+def _withdraw(
+    context: JobContext, out: RetryingStorage, each: DueDay, options: CompactOptions, reason: str
+) -> tuple[str, bool]:
+    """Withdraw a doubted verdict; return what became of it in words, and whether it was withdrawn."""
+    assert each.doubted is not None  # noqa: S101 - for the type checker: callers have looked
+    try:
+        is_withdrawn = withdraw_day(context, out, each.day, options, each.doubted, f"{each.why}; {reason}")
+    except (FormatError, StoreError) as exc:
+        return f"its verdict is in doubt ({each.why}), and readers still see it, because that failed: {exc}", False
+    if not is_withdrawn:
+        return "another run has judged it meanwhile", False
+    return f"its verdict was withdrawn, because it was in doubt: {each.why}", True
 
 
 def _oldest(
@@ -165,15 +252,12 @@ def _due_days(
     days: Sequence[Day],
 ) -> list[DueDay]:
     now_ms = context.clock.now_ms()
-    states = {state.day: state for state in _states(storage, root, [day for day in days if day not in expired])}
-    states = {day: _with_basis_checked(state, now_ms) for day, state in states.items()}
-    known = [
-        PublishedBasis(day, judged_scope(day, application, now_ms), state.audit.basis)
-        for day, state in states.items()
-        if not state.why and state.audit is not None and state.audit.basis is not None
-    ]
-    present = present_bases(context, known, options)
-    moved = {each.day: "; ".join(differences(each.basis, present[each.day])) for each in known}
+    read = _states(storage, root, [day for day in days if day not in expired])
+    known, states = list[PublishedBasis](), dict[Day, _Read]()
+    for state in read:
+        states[state.day], basis = _with_basis(state, context.place.prefix, application, now_ms)
+        known += [] if basis is None else [basis]
+    moved, is_moved = _moved(context, known, options)
     earlier = [day for day, state in states.items() if not state.why and day not in moved]
     waiting = frozenset(sorted(earlier, reverse=True)[EARLIER_A_NIGHT:])
     due = []
@@ -182,9 +266,48 @@ def _due_days(
             due.append(_expired(context, day, expired[day].last_modified_ms))
             continue
         state = states[day]
-        why = state.why or moved.get(day, "" if day in waiting else "an earlier release judged it")
-        due.append(DueDay(day, state.pointer, why))
+        why = moved.get(day, "" if state.why or day in waiting else "an earlier release judged it")
+        why = "; ".join(filter(None, (state.why, why)))
+        is_in_doubt = state.is_clean and (state.is_doubtful or day in is_moved)
+        due.append(DueDay(day, state.pointer, why, doubted=state.published if is_in_doubt else None))
     return due
+
+
+def _with_basis(
+    state: _Read, prefix: str, application: ApplicationRecord | None, now_ms: int
+) -> tuple[_Read, PublishedBasis | None]:
+    """Return what is published of a day, due where the basis of its verdict is damaged; and the basis to compare."""
+    basis = state.basis if state.is_clean else None
+    if basis is None:
+        return state, None
+    damage = damage_of(basis, prefix, now_ms // MINUTE_MS)
+    try:
+        scope = judged_scope(state.day, application, now_ms, state.until_ms)
+    except SettingsError as exc:
+        damage = damage or str(exc)
+    if damage:
+        why = state.why or f"the basis of its verdict is damaged: {damage}"
+        return state._replace(why=why, is_doubtful=True), None
+    return state, PublishedBasis(state.day, scope, basis)
+
+
+def _moved(
+    context: JobContext, known: Sequence[PublishedBasis], options: AuditOptions
+) -> tuple[dict[Day, str], set[Day]]:
+    """Return why days are due by what their verdicts rest on (empty: they are not), and those where it differs."""
+    try:
+        present = present_bases(context, known, options)
+    except StoreUnavailable as exc:
+        return {each.day: f"what its verdict rests on cannot be listed: {exc}" for each in known}, set()
+    moved, is_moved = dict[Day, str](), set[Day]()
+    for each in known:
+        now = present[each.day]
+        moved[each.day] = "; ".join(differences(each.basis, now.basis))
+        if moved[each.day]:
+            is_moved.add(each.day)
+        elif now.error is not None:
+            moved[each.day] = f"what its verdict rests on cannot be read: {now.error}"
+    return moved, is_moved
 
 
 def _expired(context: JobContext, day: Day, stored_ms: int) -> DueDay:
@@ -195,11 +318,11 @@ def _expired(context: JobContext, day: Day, stored_ms: int) -> DueDay:
     prefix = context.place.prefix
     try:
         tombstone = read_tombstone(context.archive, prefix, day)
-    except FormatError as exc:
+        rows = [make_row(prefix, listed) for listed in context.archive.list_objects(day.path(prefix))]
+    except (FormatError, StoreError) as exc:
         return DueDay(day, "expired", is_expired=True, damage=str(exc))
     if tombstone is None:
-        return DueDay(day, "expired", is_expired=True, damage="its tombstone was listed and is gone")
-    rows = (make_row(prefix, listed) for listed in context.archive.list_objects(day.path(prefix)))
+        return DueDay(day, "expired", is_expired=True, damage="it was listed and is gone")
     return DueDay(day, "expired", is_expired=True, zombies=tuple(zombies_of(tombstone, stored_ms, rows)[:_KEYS]))
 
 
@@ -219,39 +342,61 @@ def zombies_of(tombstone: Tombstone, stored_ms: int, rows: Iterable[ListedSegmen
 
 
 def _states(storage: RetryingStorage, root: str, days: Iterable[Day]) -> list[_Read]:
-    return in_parallel(lambda day: _read(Publisher(storage, DayFolder(root, day)), day), list(days), _READ_AT_ONCE)
+    patience = _Patience(storage.new_backoff)
+    patient = storage.within(patience)
+
+    def read(day: Day) -> _Read:
+        state = _read(Publisher(patient, DayFolder(root, day)), day)
+        patience.is_over |= state.is_unread and not state.is_doubtful
+        return state
+
+    return in_parallel(read, list(days), _READ_AT_ONCE)
+
+
+class _Patience:
+    """Makes the waits of requests; none any more once one was in vain: a store is away for all days alike."""
+
+    def __init__(self, new_backoff: Callable[[], Backoff]) -> None:
+        self._new_backoff = new_backoff
+        self.is_over = False
+
+    def __call__(self) -> Backoff:
+        backoff = self._new_backoff()
+        return backoff.spent() if self.is_over else backoff
 
 
 def _read(publisher: Publisher, day: Day) -> _Read:
     """Read what is published of a day, and whether more than its basis says that it is due."""
+    state = _Read(day)
     try:
+        pointer = publisher.current().pointer
+        if pointer is None:
+            return state._replace(why="it is not published")
+        state = state._replace(pointer=pointer.verdict, published=pointer, until_ms=published_until_ms(pointer))
         pointer, manifest, audit = _documents(publisher)
+        if pointer is None:
+            return state._replace(why="it is not published")
+        why, damage = why_due(pointer, manifest, audit), "" if audit and manifest else _INCOMPLETE
+        if not why and audit is not None and manifest is not None:
+            damage = publisher.damage(pointer, manifest, 0 if audit.basis is None else audit.basis.facts)
     except FormatError as exc:
-        return _Read(day, "none", f"what is published is damaged: {exc}")
-    if pointer is None:
-        return _Read(day, "none", "it is not published")
-    why = why_due(pointer, manifest, audit)
-    if not why and audit is not None and manifest is not None:
-        why = publisher.damage(pointer, manifest, 0 if audit.basis is None else audit.basis.facts)
-    return _Read(day, word_of(pointer, audit), why, audit)
+        return state._replace(pointer="none", why=f"what is published is damaged: {exc}", is_doubtful=True)
+    except StoreRefused as exc:
+        return state._replace(why=f"what is published cannot be read: {exc}", is_doubtful=True, is_unread=True)
+    except StoreError as exc:
+        return state._replace(why=f"what is published cannot be read: {exc}", is_unread=True)
+    return state._replace(pointer=word_of(pointer, audit), why=damage or why, audit=audit, is_doubtful=bool(damage))
 
 
 def why_due(pointer: Pointer, manifest: Manifest | None, audit: Audit | None) -> str:
     """Return why a published day is due whatever its files and its basis say; empty: these decide. Pure."""
     if audit is None or manifest is None:
-        return "its manifest or its audit is missing"
+        return _INCOMPLETE
     if pointer.until is not None:
         return f"it is published until {pointer.until}"
     if not is_judged_today(pointer):
         return "older rules judged it"
     return "" if pointer.verdict == CLEAN else "it is not clean"
-
-
-def _with_basis_checked(state: _Read, now_ms: int) -> _Read:
-    """Return what is published of a day; due, where the basis of its verdict is damaged."""
-    basis = None if state.audit is None else state.audit.basis
-    damage = "" if basis is None or state.why else damage_of(basis, now_ms // MINUTE_MS)
-    return state._replace(why=f"the basis of its verdict is damaged: {damage}") if damage else state
 
 
 def _documents(publisher: Publisher) -> tuple[Pointer | None, Manifest | None, Audit | None]:

@@ -19,6 +19,7 @@ from compaction.columns.columns import Columns
 from compaction.inventory.day_objects import DayObjects
 from compaction.job.context import AuditOptions
 from compaction.verdict.audit_document import Audit
+from minutebook.published.generation import Pointer
 from minutebook.published.inventory import PublishedRow, inventory_digest
 from minutebook.published.schema import SCHEMA_VERSION
 
@@ -79,3 +80,8 @@ def audit_of(examined: Examined, event_id: str | None, audit: Audit) -> str:
         repr(audit.accepted),
     )
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
+
+
+def audit_in_doubt(doubted: Pointer, reason: str) -> str:
+    """Return the name of the audit that withdraws a published verdict without a judgement."""
+    return hashlib.sha256(f"{doubted.audit}\n{doubted.writer}\n{reason}".encode()).hexdigest()[:16]

@@ -8,14 +8,16 @@ import msgspec
 import structlog
 
 from compaction.audit.rejudge import Rejudged
-from compaction.night.generation_name import audit_of
+from compaction.night.generation_name import audit_in_doubt, audit_of
 from compaction.publish.publisher import Publisher
 from compaction.tables.commit import TableCommit
 from compaction.tables.plan import NEXT_STEP, Conflict
-from compaction.verdict.audit_document import Audit, AuditCheck, FirstValue, encode_audit
+from compaction.verdict.audit_document import Audit, AuditCheck, FirstValue, decode_audit, encode_audit
+from compaction.verdict.exit_code import UNREAD
 from compaction.verdict.findings import Code, ColumnConflict, Finding, ordered
 from minutebook.clock import IdSource
-from minutebook.published.generation import Current, Manifest, PointerVerdict
+from minutebook.errors import FormatError, StoreError
+from minutebook.published.generation import Current, Manifest, Pointer, PointerVerdict, audit_key
 from minutebook.published.schema import SCHEMA
 
 
@@ -49,6 +51,33 @@ class PointerUpdate:
             return True
         swapped = self._publisher.swap_verdict(current, self._new_id(), judged)
         return self._logged(pointer.day, generation, swapped=swapped)
+
+    def withdraw_doubted(self, doubted: Pointer, reason: str, now: str) -> bool:
+        """Give a clean verdict up that is in doubt, and that could not be judged again; the rows stay readable.
+
+        It rests on nothing but the pointer: its audit is stored again with the `reason` where it can be read, so that
+        the next judgement goes by its facts. False: another run has changed the pointer meanwhile, or does so now.
+        """
+        current, publisher = self._publisher.replaceable(), self._publisher
+        if current.pointer != doubted:
+            return False
+        key = audit_key(doubted)
+        try:
+            body = publisher.audit(doubted)
+            audit = None if body is None else decode_audit(body, key)
+        except (FormatError, StoreError):
+            audit = None
+        if audit is not None:
+            doubt = AuditCheck(id=UNREAD, status="unknown", message=reason)
+            checks = (*(check for check in audit.checks if check.id != UNREAD), doubt)
+            basis = None if audit.basis is None else msgspec.structs.replace(audit.basis, judged_from=now)
+            audit = msgspec.structs.replace(
+                audit, audited_at=now, verdict="unknown", checks=checks, basis=basis, accepted=None
+            )
+            key = publisher.folder.audit(doubted.generation, audit_in_doubt(doubted, reason))
+            publisher.put_audit(key, encode_audit(audit))
+        swapped = publisher.swap_verdict(current, self._new_id(), PointerVerdict("unknown", key))
+        return self._logged(doubted.day, doubted.generation, swapped=swapped)
 
     @staticmethod
     def _logged(day: str, generation: str, *, swapped: bool) -> bool:

@@ -174,6 +174,30 @@ def settle_day(
     return _Run(context, out, day, options, None).settle(is_checked=is_checked)
 
 
+def keeps_files(
+    context: JobContext,
+    out: RetryingStorage,
+    day: Day,
+    options: CompactOptions,
+    objects: DayObjects,
+    before: collecting.DayBefore | None,
+) -> bool:
+    """Return whether a run over these objects judges what is published, and writes nothing anew, by names alone."""
+    run = _Run(context, out, day, options, objects.until_ms)
+    made = generation_of(objects, options.audit, before, options.columns)
+    current = Publisher(out, DayFolder(options.out.prefix, day)).replaceable()
+    return run.published(current, objects, before, made) is not None
+
+
+def withdraw_day(
+    context: JobContext, out: RetryingStorage, day: Day, options: CompactOptions, doubted: Pointer, reason: str
+) -> bool:
+    """Give up a clean verdict that is in doubt and could not be judged again (`PointerUpdate.withdraw_doubted`)."""
+    publisher = Publisher(out, DayFolder(options.out.prefix, day))
+    update = PointerUpdate(publisher, context.new_id, options.audit.event_id, options.audit.publish)
+    return update.withdraw_doubted(doubted, reason, context.now())
+
+
 class _View(NamedTuple):
     """The day at the start of an attempt: the pointer was read first."""
 
@@ -261,7 +285,7 @@ class _Run:
         `current` was read before all else: If-Match then rejects an older view of the day.
         """
         view = self._view(current)
-        published = self._published(view)
+        published = self.published(view.current, view.objects, view.before, view.generation)
         if published is not None:
             rejudged = rejudge.rejudge(self._context, view.day, self._options.audit, published.audit)
             if not rejudged.stale:
@@ -342,18 +366,22 @@ class _Run:
         done, swept, table, error = judged.done, judged.swept, judged.table, judged.table_error
         return held._replace(done=done, swept=swept, table=table, table_error=error, reason=reason)
 
-    def _published(self, view: _View) -> _Published | None:
+    def published(
+        self, current: generation.Current, objects: DayObjects, before: collecting.DayBefore | None, made: str
+    ) -> _Published | None:
         """Return what is published of this scope, if its files may hold the day's rows; else None.
+
+        `made` is the generation that the objects make.
 
         All of it is whole and of the same settings, and made of objects with the same keys and sizes. Where these
         were stored again, with other ETags or times, their contents are compared (`rejudge`). The audit of a rewrite
         that was held counts other rows: what was repaired since is read again.
         """
-        pointer, now = view.current.pointer, view.objects.spool.rows
+        pointer, now = current.pointer, objects.spool.rows
         if pointer is None or pointer.until != self._until:
             return None
         try:
-            changes = compare_inventories(view.objects.prefix, self._publisher.inventory(pointer) or now(), now())
+            changes = compare_inventories(objects.prefix, self._publisher.inventory(pointer) or now(), now())
         except FormatError as exc:
             self._log.warning("published_day_not_trusted", reason=str(exc), next_step=_READ_AGAIN)
             return None
@@ -361,13 +389,13 @@ class _Run:
         if is_of_a_held_run or not changes.are_same_slots:
             return None
         options, columns = self._options.audit, self._options.columns
-        name = generation_of_rows(self._publisher.inventory(pointer) or now(), options, view.before, columns)
+        name = generation_of_rows(self._publisher.inventory(pointer) or now(), options, before, columns)
         manifest = self._publisher.intact(pointer)
         audit = None if manifest is None else self._audit_of(pointer)
         if manifest is None or audit is None:
             return None
         published = _Published(pointer, manifest, audit, changes)
-        return published if published.generations & {name, view.generation} else None
+        return published if published.generations & {name, made} else None
 
     def _before(self, pointer: Pointer | None) -> Audit | None:
         """Return the audit of what is published of this scope, for its acceptance."""
@@ -480,8 +508,11 @@ class _Run:
             )
             self._store(view, manifest, audit, rejudged.examined)
         result: DayResult | None = None
-        if (pointer.verdict, pointer.audit) != judged or manifest != published.manifest:
+        is_another = (pointer.verdict, pointer.audit) != judged or manifest != published.manifest
+        if is_another or _without_times(audit) != _without_times(before):
+            # One of the same name that says something else is damaged.
             self._publisher.put_audit(key, encode_audit(audit))
+        if is_another:
             if not self._pointer.swap(manifest, view.current, pointer.written_at, judged):
                 return None
             result = DayResult(audit, rejudged.examined.minutes, view.day.retention_ms)
@@ -600,6 +631,12 @@ class _Run:
                 self._log.error("table_commit_failed", reason=str(exc), next_step=exc.next_step)
                 error = exc
         return commit, error
+
+
+def _without_times(audit: Audit) -> Audit:
+    """Return what two audits of one name have in common."""
+    basis = None if audit.basis is None else msgspec.structs.replace(audit.basis, judged_from="")
+    return msgspec.structs.replace(audit, audited_at="", version="", basis=basis)
 
 
 def _unproven(damage: str) -> Compacted:

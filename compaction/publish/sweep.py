@@ -10,9 +10,10 @@ current snapshot names or that another run is about to commit.
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
+from minutebook.errors import StoreRefused
 from minutebook.published.generation import GENERATIONS, DayFolder, Pointer, audit_key, is_audit, is_manifest
 from minutebook.published.reading import written_ms
-from minutebook.store.objects import ListedObject
+from minutebook.store.objects import ListedObject, ObjectHead
 from minutebook.store.retrying import RetryingStorage
 
 _SWAP_MS: Final = 3_600_000
@@ -134,10 +135,18 @@ def leftovers_of(
 
 def put_back_ms(storage: RetryingStorage, folder: DayFolder, pointer: Pointer) -> int:
     """Return when a person put a pointer back, in epoch milliseconds; 0: a run wrote it, just after its audit."""
-    head, audit = storage.head(folder.pointer), storage.head(audit_key(pointer))
+    head, audit = storage.head(folder.pointer), _head(storage, audit_key(pointer))
     if head is None or (audit is not None and audit.last_modified_ms >= head.last_modified_ms - _SWAP_MS):
         return 0
     return head.last_modified_ms
+
+
+def _head(storage: RetryingStorage, key: str) -> ObjectHead | None:
+    """Return the head of an object; None also where the store refuses it: files then stay for longer."""
+    try:
+        return storage.head(key)
+    except StoreRefused:
+        return None
 
 
 def _symlinked(storage: RetryingStorage, folder: DayFolder) -> frozenset[str]:

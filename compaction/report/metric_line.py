@@ -25,7 +25,7 @@ METRICS: Final[Mapping[str, tuple[str, str]]] = {
 NIGHT_METRICS: Final[Mapping[str, tuple[str, str]]] = {
     "DaysOpen": (
         "Count",
-        "settled days that are neither clean nor accepted nor expired, and those that failed",
+        "settled days that are neither clean nor accepted nor expired, and those that failed; also before the window",
     ),
     "DaysLeft": ("Count", "days that were not begun: the budget was spent, or the run was asked to end"),
     "DaysNotInTable": ("Count", "days that the Iceberg table lacks or holds otherwise than their pointers"),

@@ -11,6 +11,8 @@ from typing import Final
 import msgspec
 
 from minutebook.errors import FormatError
+from minutebook.format.keys import check_shard_id
+from minutebook.format.minute import minute_path, parse_minute_path
 from minutebook.format.position import Position
 from minutebook.store.objects import ListedObject
 
@@ -109,10 +111,18 @@ def folder_basis(folder: str, rows: Iterable[ListedObject]) -> FolderBasis:
     )
 
 
-def damage_of(basis: Basis, now_minute: int) -> str:
+def damage_of(basis: Basis, prefix: str, now_minute: int) -> str:
     """Return which of its values cannot be one that was read from an archive; empty: none. So none is followed."""
+    for folder in basis.originals:
+        try:
+            minute = parse_minute_path(f"{folder.folder.removeprefix(prefix)}00")
+        except FormatError:
+            minute = -1
+        if minute < 0 or folder.folder != f"{prefix}{minute_path(minute).removesuffix('00')}":
+            return f"{folder.folder!r} is no hour of the archive"
     for shard in basis.shards:
         try:
+            check_shard_id(shard.shard)
             for text in filter(None, (shard.first_before, shard.first_after, shard.stands_on)):
                 Position.parse(text)
         except FormatError as exc:

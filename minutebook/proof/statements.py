@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from minutebook.coverage.shard_coverage import Skip
 from minutebook.coverage.topology import hash_range_of
-from minutebook.errors import FormatError, SettingsError
+from minutebook.errors import FormatError, SettingsError, StoreRefused
 from minutebook.format.coverage_markers import (
     ADOPTED_NAME,
     FIRST_NAME,
@@ -83,7 +83,7 @@ class Statements(NamedTuple):
 
     @property
     def unread_days(self) -> tuple[Day, ...]:
-        """The expired days whose tombstone is damaged: their segments are unknown."""
+        """The expired days whose tombstone is damaged, or is refused: their segments are unknown."""
         return tuple(problem.expired for problem in self.problems if problem.expired is not None)
 
     def of(self, shard_id: str) -> ShardStatements:
@@ -215,6 +215,9 @@ def _tombstone(store: RetryingStore, prefix: str, day: Day) -> Tombstone | Damag
         is_its_own = day == Day.parse(tombstone.day)
     except (FormatError, SettingsError) as exc:
         return DamagedObject(key, None, str(exc), expired=day)
+    except StoreRefused:
+        # Without the store's own words, which may differ each time: verdicts rest on these.
+        return DamagedObject(key, None, "the store refuses to give it", expired=day)
     return (
         tombstone if is_its_own else DamagedObject(key, None, f"it is the tombstone of {tombstone.day}", expired=day)
     )

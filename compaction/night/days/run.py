@@ -15,7 +15,7 @@ from compaction.job.so_far import NoFullHour
 from compaction.night.days.side_by_side import DayDone, DayWorkers
 from compaction.night.days.stop import BudgetSpent, Stopped
 from compaction.night.dry_run import DryRun
-from compaction.night.due import DueDay, PointerWord
+from compaction.night.due import DueDay, PointerWord, WorkFailed
 from compaction.night.rewrite import Compacted
 from compaction.report.metric_line import NightMetrics
 from compaction.spark.engine import Progress
@@ -144,7 +144,7 @@ def row_of_due(
             reason = f"objects came after it was expired: {', '.join(due.zombies)}"
             next_step = "find out which writer was so late, and keep these objects: nothing else holds their records"
         if due.damage:
-            code, reason = worst([code, EXIT_CODES["unknown"]]), f"its tombstone is damaged: {due.damage}"
+            code, reason = worst([code, EXIT_CODES["unknown"]]), f"its tombstone cannot be read: {due.damage}"
             next_step = "restore its tombstone from a version of it: no day beside it can be proven without it"
     elif done.state == "held":
         codes = [] if done.result is None else sorted({about.code for about in blocking(done.result.audit)})
@@ -181,12 +181,13 @@ def _table_word(done: Compacted, *, has_table: bool) -> TableWord:
     return words[done.table.state]
 
 
-def count_due(rows: Sequence[DayRow]) -> NightMetrics:
-    """Count what somebody has to look at."""
+def count_due(rows: Sequence[DayRow], older: Iterable[Day] = ()) -> NightMetrics:
+    """Count what somebody has to look at; `older` are days before the window that are neither clean nor accepted."""
+    looked_at = {row.day for row in rows}
     begun = [row for row in rows if row.state not in _NOT_BEGUN]
     tables = [row.table for row in begun if row.table not in {msgspec.UNSET, "not asked"}]
     return NightMetrics(
-        days_open=sum(map(_is_open, begun)),
+        days_open=sum(map(_is_open, begun)) + sum(str(day) not in looked_at for day in older),
         days_left=len(rows) - len(begun),
         days_not_in_table=sum(table in _NOT_IN_TABLE for table in tables) if tables else None,
     )
@@ -217,6 +218,9 @@ def row_of_due_plan(due: DueDay) -> DayRow:
 def row_of_error(day: Day, error: MinutebookError) -> DayRow:
     """Return the row of a day that ended with an error."""
     code = error.exit_code
+    if isinstance(error, WorkFailed):
+        row = msgspec.structs.replace(row_of_error(day, error.error), reason=str(error))
+        return msgspec.structs.replace(row, pointer="unknown", done=("withdrawn",)) if error.is_withdrawn else row
     if isinstance(error, BudgetSpent):
         return DayRow(day=str(day), state="left", exit_code=code, reason=str(error), next_step=error.next_step)
     if isinstance(error, Stopped):

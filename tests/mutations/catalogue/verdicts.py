@@ -36,6 +36,42 @@ VERDICTS: Final = (
         tests=("test_a_new_finding_that_blocks_an_accepted_day_ends_its_acceptance",),
     ),
     Mutation(
+        "leave a verdict in doubt where the day cannot be judged",
+        Change("compaction.night.due:do_due", "each.doubted is None", "True"),
+        tests=("test_a_loss_that_lists_show_withdraws_the_verdict_though_the_day_cannot_be_judged",),
+    ),
+    Mutation(
+        "withdraw a part because later hours cannot be read",
+        Change("compaction.night.due:_due_days", "(state.is_doubtful or day in is_moved)", "bool(why)"),
+        tests=(
+            "test_a_part_keeps_its_verdict_when_later_hours_cannot_be_read",
+            "test_a_store_that_does_not_answer_withdraws_nothing",
+        ),
+    ),
+    Mutation(
+        "withdraw what another run has judged meanwhile",
+        Change(
+            "compaction.night.pointer_update:PointerUpdate.withdraw_doubted",
+            "current.pointer != doubted",
+            "current.pointer is None",
+        ),
+        tests=("test_a_verdict_that_another_run_gave_meanwhile_stays",),
+    ),
+    Mutation(
+        "leave a damaged audit of the same name",
+        Change(
+            "compaction.night.rewrite:_Run._rejudge",
+            "is_another or _without_times(audit) != _without_times(before)",
+            "is_another",
+        ),
+        tests=("test_a_damaged_basis_is_its_days_matter_and_is_made_again",),
+    ),
+    Mutation(
+        "go by the clock of a host",
+        Change("compaction.job.service_time:by_service", "abs(late_ms) <= TOLERATED_MS", "True"),
+        tests=("test_a_host_whose_clock_is_wrong_names_the_days_that_are_settled",),
+    ),
+    Mutation(
         "read the lines of a held day each night",
         Change("compaction.night.rewrite:_Run._held", "before is None", "True"),
         tests=("test_the_lines_of_a_day_that_is_held_are_read_once",),
@@ -302,7 +338,8 @@ VERDICTS: Final = (
         Change(
             "compaction.inventory.tombstones:_read",
             "try:\n    tombstone = read_tombstone(storage, prefix, day, must_exist=True)\n"
-            "except FormatError as exc:\n    return exc",
+            "except FormatError as exc:\n    return exc\n"
+            "except StoreRefused as exc:\n    return FormatError(str(exc), next_step=exc.next_step)",
             "try:\n    tombstone = read_tombstone(storage, prefix, day, must_exist=True)\n"
             "except KeyError as exc:\n    raise exc",
         ),
@@ -361,7 +398,7 @@ VERDICTS: Final = (
     Mutation(
         "judge a repaired day from the audit of the run that was held",
         Change(
-            "compaction.night.rewrite:_Run._published",
+            "compaction.night.rewrite:_Run.published",
             "is_of_a_held_run or not changes.are_same_slots",
             "not changes.are_same_slots",
         ),

@@ -4,13 +4,16 @@ import gzip
 import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
+from compaction.job.context import AuditOptions
 from compaction.night.days.run import row_of_compaction
 from compaction.night.days.side_by_side import DayDone, DayWorkers
 from compaction.night.days.stop import StopRequest
+from compaction.night.due import do_due, find_due
+from compaction.night.rewrite import CompactOptions
 from compaction.tasks.task import Order, TaskResult
 from minutebook.clock import SystemClock
 from minutebook.errors import FormatError, SafetyRefusal
@@ -159,6 +162,44 @@ def test_an_audit_that_contradicts_the_pointer_is_not_believed(desk: Desk, field
     """It is of another verdict, or of other files."""
     change(desk, "audit", **fields)
     assert_made_again(desk)
+
+
+Basis = dict[str, Any]
+FOLDER: Final = {"folder": "raw/2026/11/18/00/", "objects": 1, "bytes": 1, "digest": "x"}
+BASES: Final[dict[str, Callable[[Basis], Basis | None]]] = {
+    "none": lambda _: None,
+    "a digest": lambda basis: basis | {"marks": "x"},
+    "originals": lambda basis: basis | {"originals": [FOLDER]},
+    "originals outside": lambda basis: basis | {"originals": [FOLDER | {"folder": "../x/"}]},
+    "originals at the root": lambda basis: basis | {"originals": [FOLDER | {"folder": "/etc/"}]},
+    "originals of another prefix": lambda basis: basis | {"originals": [FOLDER | {"folder": "2026/11/18/00/"}]},
+    "originals of no hour": lambda basis: basis | {"originals": [FOLDER | {"folder": "raw/2026/11/31/00/"}]},
+    "all originals": lambda basis: basis | {"originals": [FOLDER | {"folder": ""}]},
+    "a shard outside": lambda basis: _with_shard(basis, shard="../../x"),
+    "a shard without a name": lambda basis: _with_shard(basis, shard=""),
+    "a minute": lambda basis: _with_shard(basis, minute_after=DAY.shift(9).first_minute, first_after="1:0"),
+    "a position": lambda basis: _with_shard(basis, stands_on="9" * 5000 + ":0"),
+}
+
+
+def _with_shard(basis: Basis, **fields: object) -> Basis:
+    first, *others = basis["shards"]
+    return basis | {"shards": [first | fields, *others]}
+
+
+@pytest.mark.parametrize("how", BASES)
+def test_a_damaged_basis_is_its_days_matter_and_is_made_again(desk: Desk, how: str) -> None:
+    """The new audit has the name of the damaged one: once it is judged, nothing is due."""
+    path = Path(desk.storage.uri(key_of(desk, "audit")))
+    audit = json.loads(path.read_bytes())
+    path.write_text(json.dumps(audit | {"basis": BASES[how](audit["basis"])}))
+    options = CompactOptions(AuditOptions(published=desk.out), desk.out)
+    whys = []
+    for _ in range(2):
+        each = find_due(desk.context(), desk.out, options.audit, 1).by_day[DAY]
+        whys.append(bool(each.why))
+        assert do_due(desk.context()._replace(engine=no_engine), each, options).verdict == "clean"
+    assert whys == [True, False]
 
 
 def test_an_audit_elsewhere_is_not_read(desk: Desk) -> None:

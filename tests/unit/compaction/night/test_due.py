@@ -11,6 +11,7 @@ from compaction.audit.audit import audit_day
 from compaction.inventory.segments import make_row
 from compaction.job.context import AuditOptions
 from compaction.night.days.run import row_of_due
+from compaction.night.dry_run import plan_dry_run
 from compaction.night.due import DueDay, do_due, find_due
 from compaction.night.rewrite import CompactOptions, settle_day
 from compaction.tables.table import IcebergTable
@@ -201,6 +202,49 @@ def test_the_lines_of_a_day_that_is_held_are_read_once(desk: Desk) -> None:
     assert {row.key for row in desk.storage.list_objects(desk.out.prefix) if "/part-" in row.key} == files
     archive_of(desk).put_if_absent(lost.key, lost.body, lost.fields, "application/gzip")
     assert desk.compact().verdict == "clean"
+
+
+def planned(desk: Desk, audit: AuditOptions | None = None) -> str:
+    """Return what a dry run says."""
+    options = CompactOptions((audit or AuditOptions())._replace(published=desk.out), desk.out)
+    return plan_dry_run(desk.context(), DAY, options).action
+
+
+def test_a_dry_run_decides_as_a_night_does(desk: Desk) -> None:
+    """A day whose objects are as they were may have lost what proved it."""
+    assert planned(desk) == "nothing to do"
+    raw = archive_of(desk)
+    raw.delete([row.key for row in raw.list_objects(f"{PREFIX}_read/")])
+    assert planned(desk) == "would be judged again: its marks are others"
+    raw.delete([next(row.key for row in raw.list_objects(DAY.path(PREFIX)))])
+    assert planned(desk) == "would be rewritten"
+
+
+def test_a_dry_run_says_what_becomes_of_a_day_that_was_stored_again_or_expired(desk: Desk) -> None:
+    """The same contents are compared and not read anew; without raw objects nothing can be."""
+    desk.store_again(desk.corpus.shards[0].segments[desk.corpus.shards[0].in_day(DAY)[3]], 30)
+    assert planned(desk).startswith("would be judged again: objects came, went or changed")
+    archive_of(desk).put_if_absent(f"{PREFIX}_expired/{DAY}.json", b"{}", {}, "application/json")
+    assert planned(desk) == "would stay as it was published: its raw objects were expired"
+
+
+def test_a_dry_run_of_a_part_says_that_it_is_judged_again(tmp_path: Path) -> None:
+    """Where what its own verdict rests on has changed, and not because hours came since."""
+    desk = Desk(tmp_path)
+    part = AuditOptions(so_far_ms=DAY.begin_ms + 11 * 3_600_000)
+    assert desk.compact(audit=part).verdict == "clean"
+    assert planned(desk, part) == "nothing to do"
+    desk.store_again(desk.corpus.shards[0].segments[desk.corpus.shards[0].in_day(DAY)[0]], 30)
+    assert planned(desk, part).startswith("would be judged again: it is published until")
+    assert planned(desk) == "would be rewritten"
+
+
+@pytest.mark.parametrize("how", ["cut", "gone"])
+def test_a_dry_run_says_that_a_damaged_pointer_is_replaced(desk: Desk, how: str) -> None:
+    """As the run does."""
+    path = Path(desk.storage.uri(desk.publisher().folder.pointer))
+    path.unlink() if how == "gone" else path.write_bytes(path.read_bytes()[:20])
+    assert planned(desk) == "would be rewritten"
 
 
 def test_a_blocked_day_is_named_with_its_age(desk: Desk) -> None:

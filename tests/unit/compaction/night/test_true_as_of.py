@@ -265,7 +265,7 @@ def test_a_damaged_tombstone_is_no_success(tmp_path: Path) -> None:
     Path(open_storage(desk.archive).uri(f"{PREFIX}_expired/{DAY}.json")).write_bytes(b"{")
     row = night(desk)[str(DAY)]
     assert (row.pointer, row.exit_code) == ("expired", 4)
-    assert "its tombstone is damaged" in row.reason
+    assert "its tombstone cannot be read" in row.reason
 
 
 def test_an_edit_is_not_forgotten_with_its_facts(tmp_path: Path) -> None:

@@ -57,3 +57,12 @@ def test_a_day_that_the_table_lacks_is_counted_by_itself() -> None:
     both = msgspec.structs.replace(away, pointer="unknown", exit_code=5)
     assert count_due([SOUND, held, away, both]) == NightMetrics(days_open=1, days_not_in_table=3)
     assert count_due([msgspec.structs.replace(SOUND, table="same")]).days_not_in_table == 0
+
+
+def test_days_before_the_window_stay_counted() -> None:
+    """The alarm does not go off because a day has become two weeks old; one whose turn it was counts by its row."""
+    older = [DAY.shift(-20), DAY.shift(-15)]
+    assert count_due([SOUND], older) == NightMetrics(days_open=2)
+    defects = msgspec.structs.replace(SOUND, day=str(older[0]), pointer="defects", exit_code=3)
+    mended = msgspec.structs.replace(SOUND, day=str(older[1]), done=("published",))
+    assert count_due([SOUND, defects, mended], older) == NightMetrics(days_open=1)
