@@ -54,9 +54,7 @@ def audit_day(context: JobContext, day: Day, options: AuditOptions) -> DayResult
         if is_expired(context.archive, prefix, day):
             return conclusion.expired_result(context, day, options)
         for _ in range(VIEWS):
-            view = view_day(context, day, until_ms, options.shard)
-            if options.level == "inventory":
-                view = with_published(context, view, options.published)
+            view = with_published(context, view_day(context, day, until_ms, options.shard), options)
             examined = examine(context, view, options, None)
             if not is_in_motion(context, examined):
                 break

@@ -28,8 +28,8 @@ from minutebook.store.places import StorePrefix
 class KnownPlaces(NamedTuple):
     """Where a day's readings are stored: the folder of the published generation, and that of the present one.
 
-    `inventory` is the key of the published inventory. Both `published` and `inventory` are empty before the day is
-    published.
+    `present` is empty where the output is only read. `inventory` is the key of the published inventory. Both
+    `published` and `inventory` are empty before the day is published.
     """
 
     out: StorePrefix
@@ -44,6 +44,11 @@ class KnownPlaces(NamedTuple):
         if pointer is None:
             return cls(out, present)
         return cls(out, present, folder.generation(pointer.generation), inventory_beside(pointer.manifest))
+
+    @classmethod
+    def to_read(cls, out: StorePrefix, folder: DayFolder, pointer: Pointer | None) -> Self:
+        """Return those of a day whose output is only read."""
+        return cls.of(out, folder, "", pointer)._replace(present="")
 
     @property
     def stored(self) -> str:

@@ -3,36 +3,70 @@
 The driver holds the names of these files, and nothing per object.
 """
 
-from typing import Final
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from typing import Final, NamedTuple, Self
 
 import structlog
 
 from compaction.audit.day_view import DayView, KnownPlaces
 from compaction.audit.shards.known import JoinArgument, KnownPiece, PieceArgument, join_known, read_piece
-from compaction.job.context import JobContext
-from compaction.tasks.finished import find_facts
+from compaction.job.context import AuditOptions, JobContext
 from minutebook.errors import FormatError, StoreRefused, StoreUnavailable
-from minutebook.published.generation import DayFolder
+from minutebook.published.generation import FACTS_FOLDER, DayFolder, Pointer, is_audit, is_inventory
 from minutebook.published.reading import PublishedReader
-from minutebook.store.places import StorePrefix
 from minutebook.store.retrying import RetryingStorage
 
 _FILES: Final = 32
 """Files of facts that one task reads."""
-_REFUSED_STEP: Final = "use --level keys, which reads the lines itself, or let this role read the output"
-_UNTRUSTED_STEP: Final = "use --level keys, which reads the lines itself; find out who writes below the output"
+_REFUSED_STEP: Final = "let this role read the output: without it nobody compares objects with their first content"
+_UNTRUSTED_STEP: Final = "run compact for the day, which publishes it again; find out who writes below the output"
+
+
+class DayFacts(NamedTuple):
+    """What the output holds of a day: the keys of facts by the folder of their generation, and who was published.
+
+    `published` are the folders of generations with an object beside a manifest that only a run that publishes
+    stores. `inventory` is the newest one that lies there; empty: none.
+    """
+
+    files: Mapping[str, Sequence[str]]
+    published: frozenset[str]
+    inventory: str
+
+    @classmethod
+    def of(cls, out: RetryingStorage, folder: DayFolder) -> Self:
+        """Return those of a day, by one LIST."""
+        files: dict[str, list[str]] = defaultdict(list)
+        published, inventories = set[str](), list[tuple[int, str]]()
+        for row in out.list_objects(folder.path):
+            home = folder.generation(folder.generation_of(row.key))
+            if row.key.startswith(folder.manifests) and not is_audit(row.key):
+                published.add(folder.generation(folder.generation_beside(row.key)))
+                inventories += [(row.last_modified_ms, row.key)] if is_inventory(row.key) else []
+            elif row.key.startswith(f"{home}{FACTS_FOLDER}") and row.key.endswith(".parquet"):
+                files[home].append(row.key)
+        return cls(files, frozenset(published), max(inventories, default=(0, ""))[1])
 
 
 def with_known(context: JobContext, view: DayView, places: KnownPlaces) -> DayView:
-    """Return the view with what is known of each object (`inventory.segments.Known`)."""
+    """Return the view with what is known of each object (`inventory.segments.Known`).
+
+    First contents are looked for in all facts that the output holds of the day: the pointer may be gone, or be an
+    older one that was put back.
+    """
     inventory, out = view.inventory, context.open(places.out.address)
+    facts = DayFacts.of(out, DayFolder(places.out.prefix, inventory.day))
+    published = facts.published | {places.published} - {""}
     pieces = [
-        KnownPiece(files, is_published=folder == places.published)
-        for folder in sorted({places.present, places.published} - {""})
-        for files in _batches(out, folder)
+        KnownPiece(
+            tuple(keys[at : at + _FILES]), is_published=folder in published, is_current=folder == places.published
+        )
+        for folder, keys in sorted(facts.files.items())
+        for at in range(0, len(keys), _FILES)
     ]
-    if places.inventory:
-        pieces.append(KnownPiece(inventory=places.inventory))
+    if key := places.inventory or facts.inventory:
+        pieces.append(KnownPiece(inventory=key))
     rows = inventory.rows
     if pieces:
         argument = PieceArgument(places.out.address, inventory.prefix, inventory.grouping)
@@ -45,9 +79,9 @@ def with_known(context: JobContext, view: DayView, places: KnownPlaces) -> DayVi
                 number,
                 inventory.prefix,
                 inventory.compression,
-                bool(places.published),
+                bool(published),
                 places.out.address,
-                "" if places.present == places.published else places.present,
+                places.present if facts.files.keys() - {places.present} else "",
             )
             for number in inventory.grouping.numbers
         }
@@ -55,25 +89,24 @@ def with_known(context: JobContext, view: DayView, places: KnownPlaces) -> DayVi
     return view._replace(inventory=inventory._replace(rows=rows, groups=inventory.grouping.total), known=places)
 
 
-def with_published(context: JobContext, view: DayView, out: StorePrefix | None) -> DayView:
-    """Return the view with what is known of each object by the day that is published at `out`, which is only read.
+def with_published(context: JobContext, view: DayView, options: AuditOptions) -> DayView:
+    """Return the view with what is known of each object by what lies at the output, which is only read.
 
-    As it is where nothing is published, or cannot be read: then no line counts as read.
+    As it is where that cannot be read: then no line counts as read, and no object is compared. Nor does a line count
+    as read at level inventory where nothing is published.
     """
+    out = options.published
     if out is None:
         return view
     folder, log = DayFolder(out.prefix, view.inventory.day), structlog.get_logger()
+    pointer: Pointer | None = None
     try:
-        pointer = PublishedReader(context.open(out.address), folder).current().pointer
-        if pointer is not None:
-            return with_known(context, view, KnownPlaces.of(out, folder, pointer.generation, pointer))
-    except FormatError as exc:
-        log.warning("published_day_not_trusted", day=folder.name, reason=str(exc), next_step=_UNTRUSTED_STEP)
+        try:
+            pointer = PublishedReader(context.open(out.address), folder).current().pointer
+        except FormatError as exc:
+            log.warning("published_day_not_trusted", day=folder.name, reason=str(exc), next_step=_UNTRUSTED_STEP)
+        if pointer is not None or options.level != "inventory":
+            return with_known(context, view, KnownPlaces.to_read(out, folder, pointer))
     except (StoreRefused, StoreUnavailable) as exc:
         log.warning("published_facts_out_of_reach", day=folder.name, reason=str(exc), next_step=_REFUSED_STEP)
     return view
-
-
-def _batches(out: RetryingStorage, folder: str) -> list[tuple[str, ...]]:
-    keys = sorted(key for of_task in find_facts(out, folder, 0).values() for key in of_task)
-    return [tuple(keys[at : at + _FILES]) for at in range(0, len(keys), _FILES)]

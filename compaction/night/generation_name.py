@@ -64,6 +64,7 @@ def audit_of(examined: Examined, event_id: str | None, audit: Audit) -> str:
             about.minute,
             about.keys,
             about.count,
+            *about.contents,
             *(() if about.conflict is None else msgspec.structs.astuple(about.conflict)),
             *((about.digest,) if about.digest else ()),
         )

@@ -25,6 +25,7 @@ class AcceptedFinding(msgspec.Struct, frozen=True, kw_only=True):
     begins: str = msgspec.field(default="", name="from")
     until: str = ""
     digest: str = ""
+    contents: tuple[str, ...] = ()
 
 
 class Acceptance(msgspec.Struct, frozen=True, kw_only=True):
@@ -52,6 +53,7 @@ def accept(findings: Sequence[Finding], checks: Iterable[str], reason: str, acce
                 begins=about.begins,
                 until=about.until,
                 digest=about.digest,
+                contents=about.contents,
             )
             for about in findings
             if about.severity != "warning"
@@ -105,5 +107,6 @@ def _includes(accepted: AcceptedFinding, about: Finding) -> bool:
         about.code == accepted.code
         and about.minute == accepted.minute
         and set(about.keys) <= set(accepted.keys)
+        and set(about.contents) <= set(accepted.contents)
         and about.count <= accepted.count
     )

@@ -69,7 +69,8 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     not proven, `from` and `until` are its ends (ISO 8601), and `reasons` say why (`docs/reliability.md`).
     `conflict` names the types of a column that keep the day out of a table; its position and minute are those of the
     first row that has a value in the column. `digest` is that of all the findings that one of them stands for, where
-    it stands for many.
+    it stands for many. `contents` are digests of what was read of objects that are not as they were first: another
+    content is another finding.
     """
 
     code: str
@@ -87,6 +88,7 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     reasons: tuple[str, ...] = ()
     conflict: ColumnConflict | None = None
     digest: str = ""
+    contents: tuple[str, ...] = ()
 
 
 def finding(
@@ -101,6 +103,7 @@ def finding(
     count: int = 1,
     repaired: bool = False,
     reasons: tuple[str, ...] = (),
+    contents: tuple[str, ...] = (),
 ) -> Finding:
     """Make a finding with at most 20 samples."""
     return Finding(
@@ -114,6 +117,7 @@ def finding(
         count=count,
         repaired=repaired,
         reasons=reasons,
+        contents=contents,
     )
 
 

@@ -188,6 +188,11 @@ def is_audit(key: str) -> bool:
     return key.endswith(_AUDIT)
 
 
+def is_inventory(key: str) -> bool:
+    """Return whether the key is an inventory's."""
+    return key.endswith(_INVENTORY)
+
+
 def audit_key(pointer: Pointer) -> str:
     """Return the key of the audit with a pointer's verdict: beside the manifest in earlier versions."""
     return pointer.audit or pointer.manifest.removesuffix(_MANIFEST) + _AUDIT

@@ -51,7 +51,10 @@ def check_lines(segments: Iterable[ArchivedSegment], facts: Mapping[str, Segment
 
 
 def alteration_findings(rows: Iterable[ListedSegment], facts: Mapping[str, SegmentFacts]) -> list[Finding]:
-    """Return what became of objects since their day was published, whatever else is wrong with them."""
+    """Return what became of objects since their day was published, whatever else is wrong with them.
+
+    One that has its first content again is as it was: an acceptance of another one still holds.
+    """
     return [
         finding(
             code,
@@ -61,6 +64,7 @@ def alteration_findings(rows: Iterable[ListedSegment], facts: Mapping[str, Segme
             minute=minute_text(row.parsed.minute) if row.parsed else None,
             keys=[row.key],
             reasons=reasons,
+            contents=() if code is Code.REPLACED or read.digest in {"", read.first_digest} else (read.digest,),
         )
         for row in rows
         if (read := facts.get(row.key)) is not None and read.altered in _ALTERATIONS

@@ -46,10 +46,14 @@ _NEXT_STEP = "nothing: what it held is read from the archive again; find out who
 
 
 class KnownPiece(NamedTuple):
-    """What one task reads: files of facts, of the published generation or another one, or a published inventory."""
+    """What one task reads: files of facts of a generation, or a published inventory.
+
+    `is_published`: readers saw the generation once; `is_current`: the pointer names it.
+    """
 
     files: tuple[str, ...] = ()
     is_published: bool = False
+    is_current: bool = False
     inventory: str = ""
 
 
@@ -62,11 +66,11 @@ class PieceArgument(NamedTuple):
 
 
 class EarlierReading(NamedTuple):
-    """A reading; `is_published`: of the published generation; `is_later`: when that was written already."""
+    """A reading; `is_published`: of a generation that readers saw; `is_written`: what they see now is made of it."""
 
     reading: Reading
     is_published: bool
-    is_later: bool
+    is_written: bool
 
 
 class EarlierRows(NamedTuple):
@@ -77,10 +81,10 @@ class EarlierRows(NamedTuple):
 
 
 class JoinArgument(NamedTuple):
-    """What a group's rows are joined by. `is_published`: readers see the day, so that its contents are compared.
+    """What a group's rows are joined by. `is_published`: readers saw the day, so that its contents are compared.
 
     `folder` at `out` is that of the present generation, where what is held of objects that went is stored: they may
-    come back. Empty: it is the published one, which holds it.
+    come back. Empty: it holds all that there is, or the output is only read.
     """
 
     group: int
@@ -111,9 +115,10 @@ def read_piece(values: Values, argument: PieceArgument) -> Iterator[GroupValue]:
         published: dict[int, list[PublishedRow]] = defaultdict(list)
         for key in piece.files:
             stored = read_facts(out, key)
+            is_written = piece.is_current and stored is not None and not stored.is_later
             for reading in () if stored is None else stored.readings:
                 group = _group_of(argument, reading.facts.key)
-                readings[group].append(EarlierReading(reading, piece.is_published, stored is None or stored.is_later))
+                readings[group].append(EarlierReading(reading, piece.is_published, is_written))
         for row in _inventory(out, piece.inventory):
             published[_group_of(argument, row[0])].append(row)
         for group in readings.keys() | published.keys():
@@ -204,7 +209,7 @@ def known_of(
     elif not earlier:
         return None
     history = History(_first_digest(earlier, first_ones, argument), altered, is_replaced=not same)
-    written = {each.reading.facts.digest for each in earlier if each.is_published and not each.is_later}
+    written = {each.reading.facts.digest for each in earlier if each.is_written}
     return Known(None if whole is None else with_history(whole, history), history, tuple(sorted(written)))
 
 

@@ -123,4 +123,30 @@ ALTERED: Final = (
         ),
         tests=("test_an_object_that_went_and_comes_back_is_compared",),
     ),
+    Mutation(
+        "hold first contents by the pointer alone",
+        Change(
+            "compaction.audit.known:with_known",
+            "facts.published | {places.published} - {''}",
+            "{places.published} - {''}",
+        ),
+        tests=(
+            "test_a_first_content_is_held_without_a_pointer",
+            "test_a_first_content_is_held_under_an_older_pointer",
+        ),
+    ),
+    Mutation(
+        "hold first contents of a day that was only held",
+        Change(
+            "compaction.audit.known:with_known",
+            "facts.published | {places.published} - {''}",
+            "{*facts.files, places.published} - {''}",
+        ),
+        tests=("test_a_day_that_was_only_held_has_no_first_content",),
+    ),
+    Mutation(
+        "accept whatever an altered object holds later",
+        Change("compaction.verdict.acceptance:_includes", "set(about.contents) <= set(accepted.contents)", "True"),
+        tests=("test_an_accepted_object_that_is_edited_again_is_a_new_finding",),
+    ),
 )

@@ -6,10 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from compaction.audit.audit import audit_day
 from compaction.audit.day_view import KnownPlaces, view_day
 from compaction.audit.known import with_known
 from compaction.inventory.segments import ListedSegment
-from compaction.job.context import JobContext
+from compaction.job.context import AuditOptions, JobContext
 from compaction.verdict.audit_document import Audit, decode_audit
 from minutebook.format.position import Position
 from minutebook.published.generation import FACTS_FOLDER, Pointer
@@ -429,3 +430,107 @@ def test_a_dropped_record_whose_original_turns_out_to_be_missing_is_brought_back
     done = desk.compact()
     assert (done.state, len(desk.published_rows())) == ("published", rows + 1)
     assert [(about.code, about.repaired) for about in audit(desk).findings] == [("dropped_without_original", True)]
+
+
+@pytest.mark.parametrize("damage", [None, b"", b'{"format": 1, "day'])
+def test_a_first_content_is_held_without_a_pointer(tmp_path: Path, damage: bytes | None) -> None:
+    """The pointer is gone, empty or cut off: the first digests still lie in the output, and an edit shows."""
+    desk = Desk(tmp_path)
+    desk.compact()
+    forget_pointer(desk, damage)
+    edit_payload(segment(desk))
+    desk.store_again(segment(desk), 30)
+    for _ in range(2):
+        assert desk.compact().state == "held"
+    assert desk.compact(accept="known").state == "published"
+    assert codes(desk) == [("altered_object", "defect")]
+
+
+def test_a_day_whose_pointer_is_gone_is_published_again(tmp_path: Path) -> None:
+    """Where no object was edited it is as clean as it was."""
+    desk = Desk(tmp_path)
+    desk.compact()
+    forget_pointer(desk, None)
+    assert (desk.compact().verdict, codes(desk)) == ("clean", [])
+
+
+@pytest.mark.parametrize("is_gone", [False, True])
+def test_a_first_content_is_held_under_an_older_pointer(tmp_path: Path, *, is_gone: bool) -> None:
+    """A generation that is not the pointer's knows an object: it is edited, or goes first and comes back."""
+    desk = Desk(tmp_path)
+    desk.compact()
+    path = Path(desk.storage.uri(desk.publisher().folder.pointer))
+    before = path.read_bytes()
+    desk.archive_more()
+    desk.compact()
+    late = desk.corpus.shards[2].segments[-1]
+    path.write_bytes(before)
+    if is_gone:
+        DirectoryStorage(desk.raw).delete([late.key])
+        desk.compact()
+        folders = {row.key.split("/")[2] for row in desk.storage.list_objects(desk.publisher().folder.path)}
+        (other,) = {name for name in folders if name.startswith("_gen-")} - {f"_gen-{pointer(desk).generation}"}
+        desk.storage.delete([row.key for row in desk.storage.list_objects(f"{desk.publisher().folder.path}{other}/")])
+    edit_metadata(late)
+    desk.store_again(late, 30)
+    desk.compact()
+    assert desk.compact(accept="known").state in {"published", "already"}
+    assert ("altered_object", "defect") in codes(desk)
+
+
+def test_a_day_that_was_only_held_has_no_first_content(tmp_path: Path) -> None:
+    """No reader saw it: what is repaired before the day is first published is no alteration."""
+    desk = Desk(tmp_path)
+    lost = desk.corpus.shards[1].segments[3]
+    DirectoryStorage(desk.raw).delete([lost.key])
+    assert desk.compact().state == "held"
+    edit_payload(segment(desk))
+    desk.store_again(segment(desk), 1)
+    desk.store_again(lost, 1)
+    assert (desk.compact().verdict, codes(desk)) == ("clean", [])
+
+
+@pytest.mark.parametrize("has_pointer", [True, False])
+def test_an_audit_compares_with_first_contents(tmp_path: Path, *, has_pointer: bool) -> None:
+    """By what lies in the output, which it only reads."""
+    desk = Desk(tmp_path)
+    desk.compact()
+    if not has_pointer:
+        forget_pointer(desk, None)
+    edit_payload(segment(desk))
+    desk.store_again(segment(desk), 30)
+    before = sorted(row.key for row in desk.storage.list_objects(""))
+    result = audit_day(desk.context(), DAY, AuditOptions(published=desk.out))
+    about = [about for about in result.audit.findings if about.code == "altered_object"]
+    assert [(one.severity, one.keys) for one in about] == [("defect", (segment(desk).key,))]
+    assert sorted(row.key for row in desk.storage.list_objects("")) == before
+
+
+def test_an_accepted_object_that_is_edited_again_is_a_new_finding(tmp_path: Path) -> None:
+    """Who accepted a content has not seen the next one; the first content again ends nothing."""
+    desk = Desk(tmp_path)
+    desk.compact()
+    stored = segment(desk)
+    first = (stored.body, dict(stored.fields))
+    edit_payload(stored)
+    accepted = (stored.body, dict(stored.fields))
+    desk.store_again(stored, 30)
+    assert desk.compact(accept="we edited it").state == "published"
+    for hour, content in ((40, first), (50, accepted)):
+        stored.body, stored.fields = content
+        desk.store_again(stored, hour)
+        assert desk.compact().accepted == "we edited it"
+    remove_line(stored)
+    desk.store_again(stored, 60)
+    for _ in range(2):
+        done = desk.compact()
+        assert (done.state, done.verdict) == ("held", "defects")
+        assert audit(desk).accepted is None
+
+
+def forget_pointer(desk: Desk, damage: bytes | None) -> None:
+    """Delete the pointer, or leave a damaged one."""
+    path = Path(desk.storage.uri(desk.publisher().folder.pointer))
+    path.unlink()
+    if damage is not None:
+        path.write_bytes(damage)
