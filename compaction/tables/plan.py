@@ -1,7 +1,8 @@
 """Plan what a day's commit changes in an Iceberg table. Pure.
 
     the table's files of the day                               last commit of the day   change
-    exactly the generation's                                   any                      none
+    exactly the generation's, each once                        any                      none
+    files of ours twice, else as above or as below             any                      name them once
     none                                                       any                      add the generation
     some foreign (maintenance), or rows are missing            this generation          none
     all ours, as many rows as were committed                   any                      replace them
@@ -15,7 +16,8 @@ Files are identified by their addresses. A replacement names each file that is r
 rows of another day, and changes by others are never discarded by guess.
 """
 
-from collections.abc import Collection, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Sequence
 from typing import Final, NamedTuple
 
 from minutebook.errors import SafetyRefusal
@@ -79,23 +81,36 @@ class Target(NamedTuple):
 
 def plan_replacement(target: Target, live: Sequence[LiveFile], recorded: Recorded | None) -> Replacement | None:
     """Return what to change; None: the table holds the generation already. Raises SafetyRefusal if it is refused."""
-    if {file.uri for file in live} == set(target.files):
-        return None
+    twice = twice_named(target, live)
+    again = {uri for uri in target.files if _place(uri) in set(map(_place, twice))}
+    uris = {file.uri for file in live} - twice
+    if uris | again == set(target.files) or is_rewritten(target, live, recorded):
+        if any(file.uri in twice and not file.is_intact for file in live):
+            raise _refusal(target, f"{len(again)} of its files are in it twice, and had rows deleted")
+        return Replacement(tuple(sorted(twice)), tuple(sorted(again))) if twice else None
     if not live:
         return Replacement((), tuple(sorted(target.files)))
-    if is_rewritten(target, live, recorded):
-        return None
     if recorded is not None and recorded.manifest and not recorded.manifest.startswith(target.folder):
         raise _elsewhere(target, recorded)
     if changed := [file for file in live if not file.is_intact]:
         raise _refusal(target, f"{len(changed)} of its files hold rows of other days, or had rows deleted")
-    rows = sum(file.rows for file in live)
-    if recorded is None and any(not file.uri.startswith(target.folder) for file in live):
+    rows = _rows(live)
+    if recorded is None and any(not uri.startswith(target.folder) for uri in uris):
         raise _refusal(target, f"it holds {rows:,} rows in files of others, and no commit of the day is remembered")
     if recorded is not None and rows != recorded.rows:
         raise _refusal(target, f"it holds {rows:,} rows, and {recorded.rows:,} were committed")
-    remove = {file.uri for file in live} - set(target.files)
-    return Replacement(tuple(sorted(remove)), tuple(sorted(set(target.files) - {file.uri for file in live})))
+    remove, add = (uris - set(target.files)) | twice, set(target.files) - uris
+    return Replacement(tuple(sorted(remove)), tuple(sorted(add)))
+
+
+def twice_named(target: Target, live: Sequence[LiveFile]) -> frozenset[str]:
+    """Return the addresses of published files that the table has more than once: each row of them counts double.
+
+    One file may be named by several addresses. Removing one removes it as often as it is there.
+    """
+    times = Counter(_place(file.uri) for file in live)
+    home = _place(target.folder)
+    return frozenset(file.uri for file in live if times[_place(file.uri)] > 1 and _place(file.uri).startswith(home))
 
 
 def is_rewritten(target: Target, live: Sequence[LiveFile], recorded: Recorded | None) -> bool:
@@ -105,8 +120,19 @@ def is_rewritten(target: Target, live: Sequence[LiveFile], recorded: Recorded | 
     """
     if recorded is None or recorded.generation != target.generation or not live:
         return False
-    is_theirs = any(not file.uri.startswith(target.folder) for file in live)
-    return is_theirs or sum(file.rows for file in live) != recorded.rows
+    twice = twice_named(target, live)
+    is_theirs = any(not file.uri.startswith(target.folder) for file in live if file.uri not in twice)
+    return is_theirs or _rows(live) != recorded.rows
+
+
+def _rows(live: Iterable[LiveFile]) -> int:
+    """Return the rows of files, of each file once."""
+    return sum({_place(file.uri): file.rows for file in live}.values())
+
+
+def _place(uri: str) -> str:
+    """Return where a file lies, whatever scheme names it: `s3a://` is `s3://`, and a path may have none."""
+    return uri.partition("://")[2] or uri.removeprefix("file:")
 
 
 def _elsewhere(target: Target, recorded: Recorded) -> SafetyRefusal:

@@ -181,10 +181,13 @@ class IcebergDay:
         scan = table.scan(
             row_filter=And(GreaterThanOrEqual(term=arrival, value=begin), LessThan(term=arrival, value=end))
         )
-        self._tasks: dict[str, FileScanTask] = {task.file.file_path: task for task in scan.plan_files()}
+        tasks = list(scan.plan_files())  # a file that was added twice is there twice, and so are its rows
+        self._tasks: dict[str, FileScanTask] = {task.file.file_path: task for task in tasks}
         self.files = tuple(
-            LiveFile(uri, task.file.record_count, self._is_of_the_day(task.file) and not task.delete_files)
-            for uri, task in self._tasks.items()
+            LiveFile(
+                task.file.file_path, task.file.record_count, self._is_of_the_day(task.file) and not task.delete_files
+            )
+            for task in tasks
         )
         self.recorded = _recorded(table, day)
         self._names = FormerNames(table.name_mapping(), table.schema(), table.metadata.schemas)

@@ -98,6 +98,11 @@ PUBLISHING: Final = (
         tests=("test_a_generation_that_was_swept_before_its_mark_is_not_committed",),
     ),
     Mutation(
+        "count a file that a table has twice once",
+        Change("compaction.tables.plan:twice_named", "times[_place(file.uri)] > 1", "False"),
+        tests=("test_a_file_that_is_there_twice_is_named_once",),
+    ),
+    Mutation(
         "sweep what only a table may name",
         Change("compaction.publish.sweep:leftovers_of", "{*retained.generations, *young}", "{*young}"),
         tests=("test_nothing_that_a_table_names_is_deleted_while_its_catalog_is_away",),

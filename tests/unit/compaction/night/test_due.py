@@ -180,6 +180,22 @@ def test_the_table_follows_what_stays_published_of_a_day_that_is_blocked(tmp_pat
     catalog.close()
 
 
+def test_a_published_file_that_is_in_the_table_twice_is_mended_by_a_commit(tmp_path: Path) -> None:
+    """Somebody added it again with the check for duplicates off: each of its rows was there twice."""
+    place = tmp_path / "warehouse"
+    catalog = SqlCatalog("default", uri=f"sqlite:///{tmp_path / 'catalog.sqlite'}", warehouse=f"file://{place}")
+    table, desk = IcebergTable(catalog, "events.raw"), Desk(tmp_path)
+    assert desk.compact(table=table).state == "published"
+    (file,) = (row.key for row in desk.storage.list_objects(desk.out.prefix) if "/part-" in row.key)
+    lake = catalog.load_table("events.raw")
+    lake.add_files([f"file://{desk.storage.uri(file)}"], check_duplicate_files=False)
+    assert lake.scan().count() == 2 * len(desk.published_rows())
+    states = [(done.table and done.table.state) for done in (desk.compact(table=table), desk.compact(table=table))]
+    assert states == ["committed", "already"]
+    assert catalog.load_table("events.raw").scan().count() == len(desk.published_rows())
+    catalog.close()
+
+
 def test_facts_that_are_gone_make_a_day_due(desk: Desk) -> None:
     """They are made again while all objects are as they were: later nobody could say what one was."""
     desk.storage.delete([row.key for row in desk.storage.list_objects(desk.out.prefix) if "/_facts/" in row.key])

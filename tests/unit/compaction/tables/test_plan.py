@@ -32,6 +32,23 @@ def test_the_generation_is_there() -> None:
     assert plan_replacement(TARGET, live(*NEW), recorded("one")) is None
 
 
+@pytest.mark.parametrize("memory", [None, recorded("two"), recorded("one", rows=20)])
+def test_a_file_that_is_there_twice_is_named_once(memory: Recorded | None) -> None:
+    """Its rows counted double. It goes, as often as it is there, and comes once."""
+    assert plan_replacement(TARGET, live(*NEW, NEW[0]), memory) == Replacement(NEW[:1], NEW[:1])
+    other = NEW[0].replace("s3:", "s3a:")
+    assert plan_replacement(TARGET, live(*NEW, other), memory) == Replacement((NEW[0], other), NEW[:1])
+
+
+def test_a_file_that_is_there_twice_is_named_once_beside_others() -> None:
+    """A replaced generation goes as a whole; what others wrote stays."""
+    assert plan_replacement(TARGET, live(*OLD, OLD[0]), recorded("one")) == Replacement(OLD, NEW)
+    assert plan_replacement(TARGET, live(*NEW, NEW[0], THEIRS), recorded("two")) == Replacement(NEW[:1], NEW[:1])
+    assert plan_replacement(TARGET, live(OLD[0], NEW[0], NEW[0]), None) == Replacement((OLD[0], NEW[0]), NEW)
+    with pytest.raises(SafetyRefusal, match="twice"):
+        plan_replacement(TARGET, live(*NEW, NEW[0], is_intact=False), recorded("two"))
+
+
 def test_an_empty_day_is_filled() -> None:
     """Also where the table remembers the generation: somebody emptied the day on purpose, and asked for it again."""
     assert plan_replacement(TARGET, [], None) == Replacement((), NEW)
