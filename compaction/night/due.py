@@ -63,8 +63,8 @@ _READ_AT_ONCE: Final = 4
 class DueDay(NamedTuple):
     """A day of the window. `why` says what is due; empty: nothing.
 
-    `is_expired`: its raw objects were deleted on purpose; `zombies` are objects that another writer put there since,
-    and `damage` says why nobody knows which: its tombstone cannot be read.
+    `is_expired`: its raw objects were deleted on purpose, as `tombstone` says; `zombies` are objects that another
+    writer put there since, and `damage` says why nobody knows which: its tombstone cannot be read.
 
     `doubted` is the pointer of a clean verdict that must not stand unless it is judged again: what it rests on is not
     as it was, or what is published is damaged, or the store refuses to give it. A part of a day is not in doubt
@@ -77,6 +77,7 @@ class DueDay(NamedTuple):
     is_expired: bool = False
     zombies: tuple[str, ...] = ()
     damage: str = ""
+    tombstone: Tombstone | None = None
     doubted: Pointer | None = None
 
 
@@ -201,7 +202,7 @@ def do_due(context: JobContext, each: DueDay, options: CompactOptions) -> Compac
     try:
         if each.why and not each.is_expired:
             return compact_day(context, out, each.day, options)
-        return settle_day(context, out, each.day, options, is_checked=not each.is_expired)
+        return settle_day(context, out, each.day, options, each.tombstone, is_checked=not each.is_expired)
     except Exception as exc:
         if each.doubted is None:
             raise
@@ -323,7 +324,8 @@ def _expired(context: JobContext, day: Day, stored_ms: int) -> DueDay:
         return DueDay(day, "expired", is_expired=True, damage=str(exc))
     if tombstone is None:
         return DueDay(day, "expired", is_expired=True, damage="it was listed and is gone")
-    return DueDay(day, "expired", is_expired=True, zombies=tuple(zombies_of(tombstone, stored_ms, rows)[:_KEYS]))
+    zombies = tuple(zombies_of(tombstone, stored_ms, rows)[:_KEYS])
+    return DueDay(day, "expired", is_expired=True, zombies=zombies, tombstone=tombstone)
 
 
 def zombies_of(tombstone: Tombstone, stored_ms: int, rows: Iterable[ListedSegment]) -> list[str]:

@@ -16,6 +16,7 @@ a night does this for, `due` says.
 
 from collections import defaultdict
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Final, Literal, NamedTuple
 
 import msgspec
@@ -55,6 +56,7 @@ from minutebook.errors import (
 )
 from minutebook.format.day import Day
 from minutebook.format.minute import MINUTE_MS, iso_time, minute_text
+from minutebook.format.tombstone import Tombstone
 from minutebook.owner import read_owned
 from minutebook.published import generation
 from minutebook.published.generation import FACTS_FOLDER, DayFolder, Manifest, Pointer, PointerVerdict, is_audit
@@ -63,7 +65,7 @@ from minutebook.published.reading import published_until_ms
 from minutebook.published.verdict import CLEAN, RULES, Verdict
 from minutebook.store.places import StorePrefix
 from minutebook.store.retrying import RetryingStorage
-from minutebook.store.tombstones import is_expired
+from minutebook.store.tombstones import is_expired, read_tombstone
 
 Step = Literal["published", "judged again", "rewritten", "withdrawn", "swept"]
 _PUBLISH_ATTEMPTS: Final = 5
@@ -73,6 +75,7 @@ _NOT_OVER: Final = (
     "(--so-far publishes the part that is over)"
 )
 _WHOLE: Final = "it is published as a whole, and is not over by this host's clock: nothing was judged"
+_OUTPUT: Final = "the day's output from a backup, or each object"
 _READ_AGAIN: Final = "the day is read and published again; find out who writes there"
 
 
@@ -164,14 +167,21 @@ def _published_ms(current: generation.Current) -> int | None:
 
 
 def settle_day(
-    context: JobContext, out: RetryingStorage, day: Day, options: CompactOptions, *, is_checked: bool = False
+    context: JobContext,
+    out: RetryingStorage,
+    day: Day,
+    options: CompactOptions,
+    tombstone: Tombstone | None = None,
+    *,
+    is_checked: bool = False,
 ) -> Compacted:
     """Let the table follow a day's pointer, and delete old files; judge nothing. The day is published, or expired.
 
-    `is_checked`: this night has seen that what is published of it is whole. Raises SafetyRefusal if published files
-    are gone of a day whose raw objects are, too.
+    `is_checked`: this night has seen that what is published of it is whole. Where it is expired as `tombstone` says,
+    and something else is published, nothing follows it: `held`. Raises SafetyRefusal if published files are gone of a
+    day whose raw objects are, too.
     """
-    return _Run(context, out, day, options, None).settle(is_checked=is_checked)
+    return _Run(context, out, day, options, None).settle(tombstone, is_checked=is_checked)
 
 
 def keeps_files(
@@ -412,7 +422,10 @@ class _Run:
 
     def keep_expired(self) -> Compacted:
         """Leave an expired day as it was published, but commit it to the table: its raw objects are gone."""
-        kept = self.settle()
+        tombstone: Tombstone | None = None
+        with suppress(FormatError):  # `--due` names it
+            tombstone = read_tombstone(self._context.archive, self._context.place.prefix, self._day)
+        kept = self.settle(tombstone)
         if kept.state == "already" and (self._context.table is None or kept.manifest is None):
             raise SafetyRefusal(
                 f"the raw objects of {self._day} were expired: the published Parquet is all there is of them",
@@ -420,12 +433,14 @@ class _Run:
             )
         return kept
 
-    def settle(self, *, is_checked: bool = False) -> Compacted:
+    def settle(self, tombstone: Tombstone | None = None, *, is_checked: bool = False) -> Compacted:
         """Do what follows the pointer, and judge nothing; see `settle_day`."""
         try:
             pointer, manifest = self._publisher.published()
         except FormatError as exc:
             return _unproven(str(exc))
+        if tombstone is not None and tombstone.generation and (other := self._not_as_expired(pointer, tombstone)):
+            return other
         if pointer is None:
             return Compacted("already", None, None, "unknown", reason="it was never published")
         if manifest is None:
@@ -439,6 +454,29 @@ class _Run:
             )
         self._publisher.write_symlinks()
         return Compacted("already", manifest, None, pointer.verdict, (), *self._settle())
+
+    def _not_as_expired(self, pointer: Pointer | None, tombstone: Tombstone) -> Compacted | None:
+        """Return the outcome of an expired day that is not published as its tombstone says; None: it is.
+
+        Its raw objects were deleted because that generation was whole and clean: any other state is older, and a
+        sweep would take the files of that generation for replaced ones.
+        """
+        expected = tombstone.generation
+        if pointer is None or pointer.generation != expected:
+            is_there = any("/part-" in key for key in self._out.keys(self._folder.generation(expected)))
+            now = "nothing" if pointer is None else pointer.generation
+            left = "its files still lie there" if is_there else "no file of it is left there"
+            why = f"{expected} was published then and {now} is now; {left}"
+            return _unproven(why, "unknown" if is_there else "defects", restore=_OUTPUT)
+        if pointer.until is not None:
+            return _unproven(f"it is published until {pointer.until} alone", restore=_OUTPUT)
+        if pointer.verdict != CLEAN:
+            audit = self._audit_of(pointer)
+            if audit is None or audit.accepted is None:
+                return _unproven(
+                    f"its verdict is {pointer.verdict}; it was clean when it was expired", pointer.verdict
+                )
+        return None
 
     def _view(self, current: generation.Current) -> _View:
         audit = self._options.audit
@@ -639,10 +677,10 @@ def _without_times(audit: Audit) -> Audit:
     return msgspec.structs.replace(audit, audited_at="", version="", basis=basis)
 
 
-def _unproven(damage: str) -> Compacted:
+def _unproven(damage: str, verdict: Verdict = "unknown", *, restore: str = "the object") -> Compacted:
     """Return the outcome of an expired day of which something published is damaged: nothing can be made anew."""
-    reason = f"its raw objects were expired, and {damage}: restore the object from a version of it"
-    return Compacted("held", None, None, "unknown", reason=reason)
+    reason = f"its raw objects were expired, and {damage}: restore {restore} from a version of it"
+    return Compacted("held", None, None, verdict, reason=reason)
 
 
 def _late_minutes(publisher: Publisher, pointer: Pointer | None, objects: DayObjects) -> list[Finding]:

@@ -210,7 +210,7 @@ def repeated() -> tuple[Corpus, list[Row]]:
     ]
 
 
-def expire(mill: Mill, generation: str, days: int = 1) -> None:
+def expire(mill: Desk, generation: str, days: int = 1) -> None:
     """Delete the raw objects of the day that lies so many days before, as `minutebook expire` does."""
     expired = DAY.shift(-days)
     tombstone = {

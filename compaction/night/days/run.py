@@ -137,8 +137,8 @@ def row_of_due(
     if due.is_expired:
         code = 0 if done.table_error is None else done.table_error.exit_code
         if done.state == "held":
-            code = worst([code, EXIT_CODES["unknown"]])
-            next_step = "the rows are read as they were published; nothing but what is damaged has to come back"
+            code = worst([code, EXIT_CODES[done.verdict]])
+            next_step = "rows are read as they are published now; restore, and run the command again: it compares"
         if due.zombies:
             code = worst([code, EXIT_CODES["unknown"]])
             reason = f"objects came after it was expired: {', '.join(due.zombies)}"

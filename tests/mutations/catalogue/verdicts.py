@@ -428,4 +428,13 @@ VERDICTS: Final = (
         Change("compaction.night.due:_expired", "damage=str(exc)", 'damage=""'),
         tests=("test_an_expired_day_whose_tombstone_is_damaged_is_named",),
     ),
+    Mutation(
+        "settle an expired day whatever is published of it",
+        Change(
+            "compaction.night.rewrite:_Run._not_as_expired",
+            "pointer is None or pointer.generation != expected",
+            "pointer is None",
+        ),
+        tests=("test_an_expired_day_that_is_not_published_as_then_is_named",),
+    ),
 )

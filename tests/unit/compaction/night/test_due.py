@@ -10,7 +10,7 @@ from pyiceberg.catalog.sql import SqlCatalog
 from compaction.audit.audit import audit_day
 from compaction.inventory.segments import make_row
 from compaction.job.context import AuditOptions
-from compaction.night.days.run import row_of_due
+from compaction.night.days.run import DayRow, row_of_due
 from compaction.night.dry_run import plan_dry_run
 from compaction.night.due import DueDay, do_due, find_due
 from compaction.night.rewrite import CompactOptions, settle_day
@@ -20,7 +20,7 @@ from minutebook.store.objects import StoredObject
 from minutebook.store.places import open_storage
 from minutebook.store.retrying import RetryingStorage
 from minutebook.store.storage import Address, Storage
-from tests.corpus.desk import DAY, Desk, no_engine, unproven
+from tests.corpus.desk import DAY, Desk, expire, no_engine, unproven
 from tests.corpus.model import PREFIX
 from tests.fakes.clock import ManualClock
 from tests.fakes.failing_storage import PassingStorage
@@ -99,6 +99,74 @@ def test_an_expired_day_whose_tombstone_is_damaged_is_named(desk: Desk) -> None:
     done = do_due(desk.context(), found, CompactOptions(AuditOptions(), desk.out))
     row = row_of_due(found, done, found.pointer, "unknown", has_table=False)
     assert (row.pointer, row.exit_code, "_expired" in row.reason) == ("expired", 4, True)
+
+
+def settled(desk: Desk) -> DayRow:
+    """Do what is due of the day, which is expired; return its row."""
+    found = due(desk)
+    assert found.is_expired
+    done = do_due(desk.context(), found, CompactOptions(AuditOptions(), desk.out))
+    return row_of_due(found, done, found.pointer, "unknown", has_table=False)
+
+
+def test_an_expired_day_that_is_published_as_then_is_settled(desk: Desk) -> None:
+    """Nothing is due, and nobody is told."""
+    published = desk.publisher().current().pointer
+    assert published is not None
+    expire(desk, published.generation, days=0)
+    assert (settled(desk).exit_code, settled(desk).done) == (0, ("nothing",))
+
+
+@pytest.mark.parametrize(("how", "code"), [("pointer", 4), ("day", 3), ("older", 4), ("all older", 3), ("part", 4)])
+def test_an_expired_day_that_is_not_published_as_then_is_named(desk: Desk, how: str, code: int) -> None:
+    """Its output was lost, or comes from an older backup: nothing else holds the records, and nothing is swept."""
+    folder = desk.publisher().folder
+    path = Path(desk.storage.uri(folder.pointer))
+    before, old = path.read_bytes(), {row.key for row in desk.storage.list_objects(folder.path)}
+    if "older" in how:
+        desk.archive_more()
+        desk.compact()
+    published = desk.publisher().current().pointer
+    assert published is not None
+    expire(desk, published.generation, days=0)
+    keys = {row.key for row in desk.storage.list_objects(folder.path)}
+    gone = {"pointer": {folder.pointer}, "day": keys, "all older": keys - old}.get(how, set())
+    desk.storage.delete(gone)
+    if "older" in how:
+        path.write_bytes(before)
+    if how == "part":
+        path.write_bytes(before.replace(b'"until": null', b'"until": "2026-11-20T23:00:00Z"'))
+    left = {row.key for row in desk.storage.list_objects(folder.path)}
+    desk.clock = ManualClock(desk.after_grace_ms())
+    for _ in range(2):
+        row = settled(desk)
+        assert (row.pointer, row.done, row.exit_code) == ("expired", ("blocked",), code)
+        assert "restore" in row.reason
+        assert "restore" in row.next_step
+    assert {row.key for row in desk.storage.list_objects(folder.path)} == left
+
+
+def test_an_expired_day_with_another_verdict_than_then_is_named(tmp_path: Path) -> None:
+    """It was clean when it was expired: what readers see is an older state; one that was accepted is settled."""
+    desk, _ = unproven(tmp_path)
+    desk.clock.advance(2 * 86_400)
+    published = desk.publisher().current().pointer
+    assert published is not None
+    desk.compact(accept="the shard was deleted")
+    path = Path(desk.storage.uri(desk.publisher().folder.pointer))
+    accepted = path.read_bytes()
+    expire(desk, published.generation, days=0)
+    assert settled(desk).exit_code == 0
+    path.write_bytes(accepted.replace(desk_audit(desk), published.audit.encode()))
+    row = settled(desk)
+    assert (row.done, row.exit_code, "its verdict is unknown" in row.reason) == (("blocked",), 4, True)
+
+
+def desk_audit(desk: Desk) -> bytes:
+    """Return the key of the audit that the pointer names."""
+    published = desk.publisher().current().pointer
+    assert published is not None
+    return published.audit.encode()
 
 
 def test_a_window_begins_with_the_application_and_not_with_the_first_object(desk: Desk) -> None:
