@@ -299,6 +299,7 @@ def _scope(context: JobContext, inventory: _Scoped, options: AuditOptions, begin
         generation=None,
         begins=iso_time(begin_ms),
         until=iso_time(inventory.end_ms),
+        shard=options.shard,
     )
 
 

@@ -45,6 +45,7 @@ from compaction.tables.commit import TableCommit, TableCommitter
 from compaction.tables.events import files
 from compaction.verdict.acceptance import Decision
 from compaction.verdict.audit_document import Audit, blocking, decode_audit, encode_audit, failed_checks, publishable
+from compaction.verdict.basis import FileBasis
 from compaction.verdict.findings import Code, Finding, finding
 from minutebook.errors import (
     CatalogRefused,
@@ -445,7 +446,7 @@ class _Run:
             return Compacted("already", None, None, "unknown", reason="it was never published")
         if manifest is None:
             return _unproven(f"{pointer.manifest} is missing")
-        if not is_checked and (why := self._publisher.damage(pointer, manifest)):
+        if not is_checked and (why := self._publisher.damage(pointer, manifest, reads=tombstone is not None)):
             if self._publisher.is_whole(manifest):
                 return _unproven(why)
             raise SafetyRefusal(
@@ -473,9 +474,8 @@ class _Run:
         if pointer.verdict != CLEAN:
             audit = self._audit_of(pointer)
             if audit is None or audit.accepted is None:
-                return _unproven(
-                    f"its verdict is {pointer.verdict}; it was clean when it was expired", pointer.verdict
-                )
+                why = f"its verdict is {pointer.verdict}, and was clean when it was expired"
+                return _unproven(why, pointer.verdict, restore=_OUTPUT)
         return None
 
     def _view(self, current: generation.Current) -> _View:
@@ -527,7 +527,9 @@ class _Run:
         pointer, manifest, before, changes = published
         if not is_last and is_in_motion(self._context, rejudged.examined):
             return None
-        audit = self._complete(rejudged.audit, rejudged.examined, view, before, manifest.generation)
+        files = () if before.basis is None else before.basis.files
+        files = files or self._files_now(manifest)  # an earlier version did not say what it had stored
+        audit = self._complete(rejudged.audit, rejudged.examined, view, before, manifest.generation, files)
         key = self._folder.audit(
             manifest.generation, audit_of(rejudged.examined, self._options.audit.event_id, audit)
         )
@@ -560,10 +562,22 @@ class _Run:
         done: tuple[Step, ...] = ("judged again", *_verdict_step(pointer, audit.verdict, until=self._until))
         return _compacted("already", manifest, audit, done, settled, result)
 
-    def _complete(self, audit: Audit, examined: Examined, view: _View, before: Audit | None, made: str) -> Audit:
+    def _files_now(self, manifest: Manifest) -> tuple[FileBasis, ...]:
+        etags = {row.key: row.etag for row in self._out.list_objects(self._folder.generation(manifest.generation))}
+        return tuple(FileBasis(key=file.key, etag=etags[file.key]) for file in manifest.files if file.key in etags)
+
+    def _complete(
+        self,
+        audit: Audit,
+        examined: Examined,
+        view: _View,
+        before: Audit | None,
+        made: str,
+        files: tuple[FileBasis, ...] = (),
+    ) -> Audit:
         """Return the audit with what it rests on, and with a person's decision if that was given or still holds.
 
-        `made` is the generation whose facts the next night reads.
+        `made` is the generation whose facts the next night reads, `files` are its Parquet files.
         """
         options = self._options
         basis = basis_of(
@@ -575,7 +589,7 @@ class _Run:
         )
         facts = self._publisher.storage.keys(f"{self._folder.generation(made)}{FACTS_FOLDER}")
         clean_inventory = "" if audit.verdict == CLEAN else view.clean_inventory
-        basis = msgspec.structs.replace(basis, facts=len(facts), clean_inventory=clean_inventory)
+        basis = msgspec.structs.replace(basis, facts=len(facts), files=files, clean_inventory=clean_inventory)
         decision = Decision(None if before is None else before.accepted, options.accept, self._context.now())
         accepted = decision.on(audit.verdict, audit.findings, failed_checks(audit))
         if accepted is None and decision.earlier is not None and audit.verdict != CLEAN:
@@ -604,7 +618,9 @@ class _Run:
         before = self._before(view.current.pointer)
         if before is not None:
             audit = rejudge.with_alterations(audit, before, lambda: (row[0] for row in view.objects.spool.rows()))
-        audit = self._complete(audit, examined, view, before, view.generation)
+        parts = sorted(examined.parts, key=lambda part: part.key)
+        files = tuple(FileBasis(key=part.key, etag=part.etag, digest=part.digest) for part in parts)
+        audit = self._complete(audit, examined, view, before, view.generation, files)
         manifest = Manifest(
             format=1,
             day=self._folder.name,

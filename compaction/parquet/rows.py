@@ -4,6 +4,7 @@ Pages are PLAIN or dictionary-encoded, which every vectorized reader supports (d
 declares its sort order, and each row group is checked against it, because readers rely on it.
 """
 
+import hashlib
 import inspect
 from typing import Any, Final
 
@@ -47,6 +48,42 @@ def read_footer(out: RetryingStorage, key: str) -> Tail:
     return Tail(b"PAR1" + data[-footer:], tail.size, tail.etag)
 
 
+class HashedSink:
+    """Implements `Sink` on another one, and digests what is written."""
+
+    def __init__(self, sink: Sink) -> None:
+        self._sink = sink
+        self._hash = hashlib.sha256()
+
+    @property
+    def closed(self) -> bool:
+        """Return whether the file is finished or aborted."""
+        return self._sink.closed
+
+    @property
+    def size(self) -> int:
+        """Return the bytes written so far."""
+        return self._sink.size
+
+    @property
+    def digest(self) -> str:
+        """The SHA-256 of the bytes written so far, in hex."""
+        return self._hash.hexdigest()
+
+    def write(self, data: bytes) -> int:
+        """Append."""
+        self._hash.update(data)
+        return self._sink.write(data)
+
+    def close(self) -> None:
+        """Finish the file."""
+        self._sink.close()
+
+    def abort(self) -> None:
+        """Discard the file."""
+        self._sink.abort()
+
+
 class ParquetPart:
     """A Parquet file that grows by tables of lines; memory is one row group.
 
@@ -62,7 +99,7 @@ class ParquetPart:
         is_sorted: bool = True,
         row_group_bytes: int = ROW_GROUP_BYTES,
     ) -> None:
-        self._sink = sink
+        self._sink = HashedSink(sink)
         self._payload_columns = None if columns is None else PayloadColumns(columns)
         self._schema = SCHEMA if columns is None else pa.schema([*SCHEMA, *columns.fields])
         self._typed = [] if columns is None else [*(path for path, _ in columns.leaves), UNFIT]
@@ -94,6 +131,11 @@ class ParquetPart:
     def size(self) -> int:
         """Bytes of the file."""
         return self._sink.size
+
+    @property
+    def digest(self) -> str:
+        """The SHA-256 of the file in hex, once it is closed."""
+        return self._sink.digest
 
     def close(self) -> None:
         """Write pending rows and finish the file, which exists only from now on. Raises as `add`."""

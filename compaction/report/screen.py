@@ -101,6 +101,8 @@ def show_audit(audit: Audit, console: TerminalConsole, retention_ms: int | None 
         _show_typed(audit.typed, console)
     if scope.until and not scope.until.startswith(str(Day.parse(scope.day).shift(1))):
         console.print(f"so far: what arrived before {scope.until}; the rest of the day is not judged")
+    if scope.shard is not None:
+        console.print(f"shard {scope.shard} alone: the other shards of the day are not judged")
     console.print(Text(_VERDICTS[audit.verdict], style="bold"))
     _show_unknown(audit, retention_ms, console)
 

@@ -64,7 +64,10 @@ _SCHEMA: Final = pa.schema([*((name, pa.string()) for name in _TEXTS), *((name, 
 
 
 class Part(NamedTuple):
-    """A Parquet file that exists. `segments`: number of objects in it; `typed`: counts of its typed columns."""
+    """A Parquet file that exists. `segments`: number of objects in it; `typed`: counts of its typed columns.
+
+    `digest` is the SHA-256 of its bytes in hex; empty: not known.
+    """
 
     key: str
     rows: int
@@ -72,6 +75,7 @@ class Part(NamedTuple):
     segments: int
     typed: TypedCounts | None = None
     etag: str = ""
+    digest: str = ""
 
 
 class FinishedTask(NamedTuple):
@@ -114,6 +118,7 @@ class _Footer(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defa
     typed: StatedCounts | None
     left_out: str = ""
     is_later: bool = False
+    digest: str = ""
 
 
 def fingerprint(task: Task) -> str:
@@ -169,6 +174,7 @@ def reuse(
             len(facts),
             None if footer.typed is None else footer.typed.counts(),
             footer.etag,
+            footer.digest,
         )
         is_same = all(
             not read.problem and read == with_history(read, each.history)
@@ -232,7 +238,16 @@ def encode_facts(name: str, objects: Sequence[RawObject], finished: FinishedTask
     part = finished.part or Part("", 0, 0, 0)
     typed = None if part.typed is None else StatedCounts.of(part.typed)
     footer = _Footer(
-        _FORMAT, name, part.key, part.rows, part.size, part.etag, typed, finished.left_out, finished.is_later
+        _FORMAT,
+        name,
+        part.key,
+        part.rows,
+        part.size,
+        part.etag,
+        typed,
+        finished.left_out,
+        finished.is_later,
+        part.digest,
     )
     rows = [_row(raw_object, read) for raw_object, read in zip(objects, finished.facts, strict=True)]
     columns = [_texts([row[field] for row in rows]) for field in _TEXTS]

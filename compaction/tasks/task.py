@@ -146,7 +146,7 @@ def _write(order: Order, storage: RetryingStorage, out: RetryingStorage, ids: Id
     except BaseException:  # also KeyboardInterrupt: an upload must not be left behind
         part.abort()
         raise
-    written = Part(key, part.rows, part.size, len(order.task.objects), part.typed)
+    written = Part(key, part.rows, part.size, len(order.task.objects), part.typed, digest=part.digest)
     written = written._replace(etag=check_footer(out, written))
     if order.keeps:
         _keep_facts(order, out, FinishedTask(written, result.facts, order.dropped.digest))

@@ -147,7 +147,7 @@ class Scope(msgspec.Struct, frozen=True, kw_only=True):
 
     `from` is the day's beginning, or the application's on its first day; `until` is the day's end, or lies within a
     day so far. `inventory` is the hash of keys, ETags and sizes; `day_is_over` by the clock of the audit, 20 minutes
-    after the day's end at the earliest.
+    after the day's end at the earliest. `shard` is the only one that was judged; null: all were.
     """
 
     stream: str
@@ -161,6 +161,7 @@ class Scope(msgspec.Struct, frozen=True, kw_only=True):
     generation: str | None
     begins: str = msgspec.field(default="", name="from")
     until: str = ""
+    shard: str | None = None
 
 
 class Audit(msgspec.Struct, frozen=True, kw_only=True):

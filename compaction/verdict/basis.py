@@ -59,6 +59,14 @@ class ShardBasis(msgspec.Struct, frozen=True, kw_only=True):
     proven_ms: int | None = None
 
 
+class FileBasis(msgspec.Struct, frozen=True, kw_only=True):
+    """A Parquet file of the generation as it was stored. `digest` is the SHA-256 of its bytes; empty: not known."""
+
+    key: str
+    etag: str
+    digest: str = ""
+
+
 class Basis(msgspec.Struct, frozen=True, kw_only=True):
     """What the verdict rests on. `judged_from` is the service's time before the first LIST.
 
@@ -70,7 +78,8 @@ class Basis(msgspec.Struct, frozen=True, kw_only=True):
     objects of facts beside the files: without them an object that is stored again could not be compared with what it
     was. `tombstones` is the digest of those of the days nearby that were `expired` then. `clean_inventory` is the key
     of the inventory that the day was last published clean with; empty while it is clean, and where it never was.
-    `changed_meanwhile`: it changed while it was judged, so the next night judges again.
+    `changed_meanwhile`: it changed while it was judged, so the next night judges again. `files` are those of the
+    generation.
     """
 
     judged_from: str
@@ -90,6 +99,7 @@ class Basis(msgspec.Struct, frozen=True, kw_only=True):
     clean_inventory: str = ""
     facts: int = 0
     changed_meanwhile: bool = False
+    files: tuple[FileBasis, ...] = ()
 
 
 def digest_of(rows: Iterable[ListedObject]) -> str:

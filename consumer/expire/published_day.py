@@ -29,7 +29,8 @@ class JudgedGeneration(NamedTuple):
     """A day's current generation. `inventory` maps the keys of the raw objects that it was made from to (ETag, size).
 
     `until` is the end of the verdict's scope if it is within the day. `missing_file` is a published file that is gone
-    or has another size. If `rules` are older than ours, only generation and verdict are read.
+    or is another one, by its size, or by its ETag and bytes. If `rules` are older than ours, only generation and
+    verdict are read.
     """
 
     generation: str
@@ -70,7 +71,7 @@ def read_judged_generation(store: RetryingStore, root: str, day: dt.date) -> Jud
             f"{pointer.manifest} contradicts the pointer, its own files, or the inventory beside it",
             next_step=_NEXT_STEP,
         )
-    missing = reader.missing_file(manifest)
+    missing = reader.missing_file(manifest) or reader.other_file(pointer, manifest)
     return JudgedGeneration(pointer.generation, pointer.verdict, pointer.rules, pointer.until, inventory, missing)
 
 

@@ -1,5 +1,7 @@
 """What readers of published days need of an audit; `compaction.verdict.audit_document` has all of it."""
 
+from collections.abc import Mapping
+
 import msgspec
 
 from minutebook.errors import FormatError, SettingsError
@@ -11,9 +13,16 @@ class _Equation(msgspec.Struct, frozen=True):
     compacted: int | None
 
 
+class _File(msgspec.Struct, frozen=True):
+    key: str
+    etag: str
+    digest: str = ""
+
+
 class _Basis(msgspec.Struct, frozen=True):
     judged_from: str | None = None
     clean_inventory: str = ""
+    files: tuple[_File, ...] = ()
 
 
 class Judgement(msgspec.Struct, frozen=True):
@@ -33,6 +42,12 @@ class Judgement(msgspec.Struct, frozen=True):
     def clean_inventory(self) -> str:
         """The key of the inventory that a day which is not clean was last published clean with; empty: none."""
         return "" if self.basis is None else self.basis.clean_inventory
+
+    @property
+    def files(self) -> Mapping[str, tuple[str, str]]:
+        """The ETag and the SHA-256 (empty: not known) of the generation's files when they were published, by key."""
+        files = () if self.basis is None else self.basis.files
+        return {file.key: (file.etag, file.digest) for file in files}
 
     @property
     def judged_from(self) -> str | None:

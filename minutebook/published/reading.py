@@ -1,5 +1,6 @@
 """Read a published day: its pointer, the manifest that it names, and the objects beside the manifest."""
 
+import hashlib
 from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Any, Final, TypeVar
@@ -24,6 +25,7 @@ from minutebook.published.generation import (
 )
 from minutebook.published.inventory import PublishedRow, decode_inventory, inventory_digest
 from minutebook.published.judgement import Judgement, decode_judgement
+from minutebook.store.objects import ListedObject
 from minutebook.store.retrying import RetryingStore
 
 D = TypeVar("D", Pointer, Manifest)
@@ -90,45 +92,73 @@ class PublishedReader:
     def missing_file(self, manifest: Manifest) -> str | None:
         """Return the key of a published file that is gone or has another size; None if there is none.
 
-        One LIST of the generation's folder. The manifest has no ETags: other bytes of the same size go unnoticed.
+        One LIST of the generation's folder.
         """
         return self._missing_of(manifest, self._rows_of(set(), manifest))
 
-    def _rows_of(self, folders: set[str], manifest: Manifest) -> dict[str, int]:
-        """Return the objects of some folders, and of those of a manifest's files, with their sizes."""
-        folders = folders | {f"{file.key.rpartition('/')[0]}/" for file in manifest.files}
-        return {row.key: row.size for folder in folders for row in self.storage.list_objects(folder)}
+    def other_file(self, pointer: Pointer, manifest: Manifest) -> str | None:
+        """Return the key of a file that is not the one that was published, by ETag and bytes; None if there is none.
 
-    def _missing_of(self, manifest: Manifest, sizes: Mapping[str, int]) -> str | None:
+        One LIST. Audits of earlier versions do not say what was published.
+        """
+        audits = [self.judgement(key) for key in (audit_key(pointer), manifest.audit)]
+        return self._other_of(manifest, audits, self._rows_of(set(), manifest), reads=True)
+
+    def _rows_of(self, folders: set[str], manifest: Manifest) -> dict[str, ListedObject]:
+        """Return the objects of some folders, and of those of a manifest's files, by key."""
+        folders = folders | {f"{file.key.rpartition('/')[0]}/" for file in manifest.files}
+        return {row.key: row for folder in folders for row in self.storage.list_objects(folder)}
+
+    def _missing_of(self, manifest: Manifest, rows: Mapping[str, ListedObject]) -> str | None:
+        sizes = {key: row.size for key, row in rows.items()}
         return next((file.key for file in manifest.files if sizes.get(file.key) != file.bytes), None)
+
+    def _other_of(
+        self, manifest: Manifest, audits: list[Judgement | None], rows: Mapping[str, ListedObject], *, reads: bool
+    ) -> str | None:
+        """Compare files with the first audit that is about them; that of a run that was held is about others."""
+        keys = {file.key for file in manifest.files}
+        stated = next((audit.files for audit in audits if audit is not None and audit.files.keys() == keys), {})
+        others = [(key, digest) for key, (etag, digest) in stated.items() if key in rows and rows[key].etag != etag]
+        return next(
+            (key for key, digest in others if not (reads and digest and self._digest_of(key) == digest)), None
+        )
+
+    def _digest_of(self, key: str) -> str:
+        stored = self.storage.get(key)
+        return "" if stored is None else hashlib.sha256(stored.body).hexdigest()
 
     def is_whole(self, manifest: Manifest) -> bool:
         """Return whether all files of a generation exist with their sizes."""
         return self.missing_file(manifest) is None
 
-    def damage(self, pointer: Pointer, manifest: Manifest, facts: int = 0) -> str:
+    def damage(self, pointer: Pointer, manifest: Manifest, facts: int = 0, *, reads: bool = False) -> str:
         """Return which object of a published day is gone or damaged, and how; empty: what is published is whole.
 
-        The files must be there with their sizes, the manifest's audit must be about as many rows as the manifest, the
-        pointer's audit must give the pointer's verdict, and the inventory must be that of the manifest; and so many
-        objects of `facts` must be there. Call it for a manifest that does not contradict its pointer.
+        The files must be there with their sizes and ETags (`reads`: or with their bytes), the manifest's audit must
+        be about as many rows as the manifest, the pointer's audit must give the pointer's verdict, and the inventory
+        must be that of the manifest; and so many objects of `facts` must be there. Call it for a manifest that does
+        not contradict its pointer.
         """
         try:
-            why = self._missing(manifest, facts) or self._misjudged(pointer, manifest)
+            folder = self.folder.generation(manifest.generation)
+            rows = self._rows_of({folder} if facts else set(), manifest)
+            why = self._missing(manifest, facts, rows) or self._misjudged(pointer, manifest, rows, reads=reads)
             return why or self._uncounted(pointer, manifest)
         except FormatError as exc:
             return str(exc)
 
-    def _missing(self, manifest: Manifest, facts: int) -> str:
+    def _missing(self, manifest: Manifest, facts: int, rows: Mapping[str, ListedObject]) -> str:
         folder = self.folder.generation(manifest.generation)
-        rows = self._rows_of({folder} if facts else set(), manifest)
         key = self._missing_of(manifest, rows)
         if key is not None:
             return f"{key} is gone, or has another size"
         left = sum(row.startswith(f"{folder}{FACTS_FOLDER}") for row in rows)
         return f"facts below {folder} are gone: {facts - left} of {facts}" if left < facts else ""
 
-    def _misjudged(self, pointer: Pointer, manifest: Manifest) -> str:
+    def _misjudged(
+        self, pointer: Pointer, manifest: Manifest, rows: Mapping[str, ListedObject], *, reads: bool
+    ) -> str:
         key = audit_key(pointer)
         latest = self.judgement(key)
         first = latest if manifest.audit == key else self.judgement(manifest.audit)
@@ -138,7 +168,8 @@ class PublishedReader:
             return f"{key} says {latest.verdict}, the pointer {pointer.verdict}"
         if first.rows != manifest.rows:
             return f"{manifest.audit} is about {first.rows} rows, the manifest names files of {manifest.rows}"
-        return ""
+        other = self._other_of(manifest, [latest, first], rows, reads=reads)
+        return "" if other is None else f"{other} is not the file that was published"
 
     def _uncounted(self, pointer: Pointer, manifest: Manifest) -> str:
         key, rows = inventory_beside(pointer.manifest), self.inventory(pointer)

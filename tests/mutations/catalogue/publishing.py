@@ -24,7 +24,7 @@ PUBLISHING: Final = (
     ),
     Mutation(
         "call a generation whole without looking for its files",
-        Change("minutebook.published.reading:PublishedReader.damage", "self._missing(manifest, facts)", "''"),
+        Change("minutebook.published.reading:PublishedReader.damage", "self._missing(manifest, facts, rows)", "''"),
         tests=(
             "test_a_published_file_that_is_gone_is_made_again",
             "test_a_published_file_that_was_cut_is_made_again",
@@ -96,6 +96,19 @@ PUBLISHING: Final = (
             "not view.replace(change, sizes, properties, manifest.columns)",
         ),
         tests=("test_a_generation_that_was_swept_before_its_mark_is_not_committed",),
+    ),
+    Mutation(
+        "believe a published file of another ETag",
+        Change("minutebook.published.reading:PublishedReader._other_of", "rows[key].etag != etag", "False"),
+        tests=(
+            "test_a_published_file_that_is_overwritten_is_written_again",
+            "test_a_file_of_an_expired_day_that_is_overwritten_is_named",
+        ),
+    ),
+    Mutation(
+        "forget the ETags of files with the next verdict",
+        Change("compaction.night.rewrite:_Run._rejudge", "files or self._files_now(manifest)", "()"),
+        tests=("test_a_day_of_an_earlier_release_takes_the_etags_of_its_files",),
     ),
     Mutation(
         "count a file that a table has twice once",

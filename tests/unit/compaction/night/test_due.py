@@ -4,6 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
+import msgspec
 import pytest
 from pyiceberg.catalog.sql import SqlCatalog
 
@@ -15,6 +16,7 @@ from compaction.night.dry_run import plan_dry_run
 from compaction.night.due import DueDay, do_due, find_due
 from compaction.night.rewrite import CompactOptions, settle_day
 from compaction.tables.table import IcebergTable
+from compaction.verdict.audit_document import decode_audit, encode_audit
 from minutebook.format.minute import MINUTE_MS
 from minutebook.store.objects import StoredObject
 from minutebook.store.places import open_storage
@@ -29,6 +31,7 @@ from tests.lives.changes import CHANGES
 from tests.lives.night import Site
 from tests.lives.table import Stage
 from tests.lives.world import FIRST_DAY, HOUR, World
+from tests.unit.compaction.night.test_altered_objects import Rewrapped
 
 T = TypeVar("T")
 
@@ -329,6 +332,69 @@ def test_a_dry_run_says_that_a_damaged_pointer_is_replaced(desk: Desk, how: str)
     path = Path(desk.storage.uri(desk.publisher().folder.pointer))
     path.unlink() if how == "gone" else path.write_bytes(path.read_bytes()[:20])
     assert planned(desk) == "would be rewritten"
+
+
+def garble(desk: Desk) -> bytes:
+    """Write other bytes over a published file, as many; return what was there."""
+    (key,) = (row.key for row in desk.storage.list_objects(desk.out.prefix) if "/part-" in row.key)
+    path = Path(desk.storage.uri(key))
+    body = path.read_bytes()
+    path.write_bytes(body[:200] + bytes(200) + body[400:])
+    return body
+
+
+def test_a_published_file_that_is_overwritten_is_written_again(desk: Desk) -> None:
+    """By its ETag: it has the size that was published. The next night finds nothing to do."""
+    garble(desk)
+    assert "is not the file that was published" in due(desk).why
+    assert desk.compact().state == "published"
+    assert len(desk.published_rows()) == desk.corpus.records
+    assert due(desk) == DueDay(DAY, "clean")
+
+
+def test_a_verdict_that_is_given_again_keeps_the_etags_of_its_files(tmp_path: Path) -> None:
+    """The files are those of the first publication, and so is what they are compared with."""
+    desk, proof = unproven(tmp_path)
+    desk.clock.advance(2 * 86_400)
+    desk.corpus.shards[2].checkpoint = proof
+    assert desk.compact().done == ("judged again",)
+    desk.store_again(desk.corpus.shards[0].segments[3], 30)
+    assert desk.compact().verdict == "clean"
+    garble(desk)
+    assert "is not the file that was published" in due(desk).why
+
+
+def test_a_day_of_an_earlier_release_takes_the_etags_of_its_files(desk: Desk) -> None:
+    """Its audit has none: the first judgement takes those that it finds."""
+    published = desk.publisher().current().pointer
+    assert published is not None
+    path = Path(desk.storage.uri(published.audit))
+    audit = decode_audit(path.read_bytes())
+    assert audit.basis is not None
+    basis = msgspec.structs.replace(audit.basis, files=())
+    path.write_bytes(encode_audit(msgspec.structs.replace(audit, basis=basis)))
+    assert due(desk) == DueDay(DAY, "clean")
+    assert desk.compact().done == ("judged again",)
+    garble(desk)
+    assert "is not the file that was published" in due(desk).why
+
+
+def test_a_file_of_an_expired_day_that_is_overwritten_is_named(desk: Desk) -> None:
+    """Nothing can make it again. One that was restored has another ETag, and is known by its bytes."""
+    published = desk.publisher().current().pointer
+    assert published is not None
+    body = garble(desk)
+    expire(desk, published.generation, days=0)
+    row = settled(desk)
+    assert (row.done, row.exit_code, "is not the file" in row.reason) == (("blocked",), 4, True)
+    (key,) = (row.key for row in desk.storage.list_objects(desk.out.prefix) if "/part-" in row.key)
+    Path(desk.storage.uri(key)).write_bytes(body)
+    desk.storage = Rewrapped(Path(desk.out.address.root), [key])
+    found = due(desk)
+    done = settle_day(
+        desk.context(), desk.publisher().storage, DAY, CompactOptions(AuditOptions(), desk.out), found.tombstone
+    )
+    assert done.state == "already"
 
 
 def test_a_blocked_day_is_named_with_its_age(desk: Desk) -> None:

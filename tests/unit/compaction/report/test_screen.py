@@ -64,6 +64,17 @@ def test_no_key_is_folded(result: DayResult, width: int) -> None:
     assert all(len(line) <= width for line in lines if not any(text in line for text in (*keys, "minutebook audit")))
 
 
+def test_an_audit_of_one_shard_says_that_it_is_one(tmp_path: Path) -> None:
+    """Another shard has lost an object: the verdict is not about it."""
+    corpus = Corpus(DAY)
+    missing_object(corpus, corpus.shards[1], 3)
+    corpus.write(open_storage(Address(None, str(tmp_path))))
+    options = AuditOptions(shard=S0)
+    audit = audit_day(job_context(tmp_path, corpus.checkpoints), DAY, options).audit
+    assert (audit.verdict, audit.scope.shard) == ("clean", S0)
+    assert f"shard {S0} alone: the other shards of the day are not judged" in _shown(audit, 120)
+
+
 def test_findings_that_look_alike_are_told_apart(result: DayResult) -> None:
     """By what they say, or by the first position."""
     mismatch = Code.METADATA_MISMATCH
