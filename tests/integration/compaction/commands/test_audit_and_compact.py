@@ -140,11 +140,11 @@ def test_properties_of_another_application_touch_no_published_day(shell: Shell, 
 
 
 def test_a_dry_run_shows_the_plan_and_writes_nothing(shell: Shell) -> None:
-    """The plan needs names only: no Java, no object written. A day of which none can be made ends no other's."""
+    """The plan needs names only: no Java, no object written. A pointer of a later version ends no other day's."""
     corpus = Corpus(DAY)
     store = open_storage(shell.address)
     shell.archive(corpus)
-    store.put_if_absent(f"{PREFIX}_parquet/dt=2026-11-19/_current.json", b"{", {}, "application/json")
+    store.put_if_absent(f"{PREFIX}_parquet/dt=2026-11-19/_current.json", b'{"format":2}', {}, "application/json")
     before = [row.key for row in store.list_objects("")]
     words = ("compact", "--from", "2026-11-19", "--to", str(DAY), "--dry-run", "--json")
     done = shell.run(*words, path="/nonexistent")
