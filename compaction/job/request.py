@@ -86,7 +86,10 @@ class AuditRequest(NamedTuple):
     master: Master = "local[*]"
     event_id: EventId = None
     published: Annotated[
-        str | None, typer.Option(metavar="URI", help="With --event-id: where compact --out published the day before.")
+        str | None,
+        typer.Option(
+            metavar="URI", help="Where compact --out publishes: first contents; with --event-id the day before, too."
+        ),
     ] = None
     fail_on: FailOn = "unknown"
 

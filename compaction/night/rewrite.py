@@ -527,8 +527,7 @@ class _Run:
         pointer, manifest, before, changes = published
         if not is_last and is_in_motion(self._context, rejudged.examined):
             return None
-        files = () if before.basis is None else before.basis.files
-        files = files or self._files_now(manifest)  # an earlier version did not say what it had stored
+        files = self._files_of(manifest, before)
         audit = self._complete(rejudged.audit, rejudged.examined, view, before, manifest.generation, files)
         key = self._folder.audit(
             manifest.generation, audit_of(rejudged.examined, self._options.audit.event_id, audit)
@@ -562,7 +561,16 @@ class _Run:
         done: tuple[Step, ...] = ("judged again", *_verdict_step(pointer, audit.verdict, until=self._until))
         return _compacted("already", manifest, audit, done, settled, result)
 
-    def _files_now(self, manifest: Manifest) -> tuple[FileBasis, ...]:
+    def _files_of(self, manifest: Manifest, before: Audit) -> tuple[FileBasis, ...]:
+        """Return the files as they were stored, by the audits that may know; else as they are: they are whole."""
+        keys = [file.key for file in manifest.files]
+        latest = () if before.basis is None else before.basis.files
+        if [file.key for file in latest] == keys:
+            return latest
+        first = self._publisher.judgement(manifest.audit)
+        if first is not None and [*first.files] == keys:
+            return tuple(FileBasis(key=key, etag=etag, digest=digest) for key, (etag, digest) in first.files.items())
+        # An earlier version did not say what it had stored.
         etags = {row.key: row.etag for row in self._out.list_objects(self._folder.generation(manifest.generation))}
         return tuple(FileBasis(key=file.key, etag=etags[file.key]) for file in manifest.files if file.key in etags)
 

@@ -107,7 +107,7 @@ PUBLISHING: Final = (
     ),
     Mutation(
         "forget the ETags of files with the next verdict",
-        Change("compaction.night.rewrite:_Run._rejudge", "files or self._files_now(manifest)", "()"),
+        Change("compaction.night.rewrite:_Run._rejudge", "self._files_of(manifest, before)", "()"),
         tests=("test_a_day_of_an_earlier_release_takes_the_etags_of_its_files",),
     ),
     Mutation(
