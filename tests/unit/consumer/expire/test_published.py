@@ -69,3 +69,14 @@ def test_a_day_that_was_never_compacted_is_refused(tmp_path: Path) -> None:
     text = expire(tmp_path, clock)
     assert f"minutebook compact --date {DAY.shift(-1)}" in text
     assert list(raw.list_objects(DAY.shift(-1).path(PREFIX)))
+
+
+def test_a_day_whose_published_file_was_overwritten_is_refused(tmp_path: Path) -> None:
+    """With as many bytes: the audit has its ETag. The segments are the only whole copy."""
+    raw, clock = compact(tmp_path, Corpus(DAY))
+    before = segments(raw)
+    (part,) = (tmp_path / "out" / ROOT).glob(f"dt={DAY}/_gen-*/part-*.parquet")
+    body = part.read_bytes()
+    part.write_bytes(body[:200] + bytes(200) + body[400:])
+    text = expire(tmp_path, clock)
+    assert (segments(raw), "is not there as it was written" in text) == (before, True)
