@@ -51,8 +51,9 @@ def listed(nights: Nights, asked: dict[str, int]) -> int:
 
 
 def said(audit: Audit) -> object:
-    """Return what an audit says, but when it was given."""
-    return audit.verdict, audit.findings, audit.shards, audit.checks, audit.equation
+    """Return what an audit says, but when it was given, and what only published days can tell."""
+    checks = [check for check in audit.checks if check.id not in {"altered_object", "replaced"}]
+    return audit.verdict, audit.findings, audit.shards, checks, audit.equation
 
 
 def document(nights: Nights, number: int) -> tuple[str, list[dict[str, object]]]:

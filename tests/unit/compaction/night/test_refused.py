@@ -1,5 +1,6 @@
 """What a night cannot read is a matter of its day, and a clean verdict in doubt does not stand for it."""
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
@@ -272,7 +273,8 @@ def test_what_is_refused_of_an_older_day_is_named_in_the_line_of_these(long: Des
 
 def test_a_refused_tombstone_is_a_row_of_its_day_and_concerns_those_that_need_it(long: Mill) -> None:
     """Those behind it stand on what nobody can read; the one that stands on a later segment does not."""
-    expire(long, "g", days=3)
+    pointer = Path(long.storage.uri(f"{long.out.prefix}dt={OLDER}/_current.json"))
+    expire(long, json.loads(pointer.read_bytes())["generation"], days=3)
     night(long)
 
     def words(rows: Mapping[Day, DayRow]) -> list[tuple[object, int]]:
