@@ -12,7 +12,8 @@ import os
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from typing import Any, Final, NamedTuple
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from rich.cells import cell_len, chop_cells
 from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
@@ -20,6 +21,9 @@ from rich.segment import Segment
 from rich.text import Text
 
 from minutebook.wording import printable
+
+if TYPE_CHECKING:  # a bar is one command's matter
+    from rich.progress import Progress
 
 _ENDLESS: Final = 1 << 20
 """The width of what is no terminal."""
@@ -32,6 +36,10 @@ _LEAST_BESIDE: Final = 30
 """Sentences stand beside a row of a table from this width on."""
 
 
+_BARS: Final[list["Progress"]] = []
+"""Those that are shown."""
+
+
 class TerminalConsole(Console):
     """A console for stdout, or what rich's options name."""
 
@@ -41,8 +49,19 @@ class TerminalConsole(Console):
             self.width = _ENDLESS
 
     def print(self, *objects: Any, **options: Any) -> None:  # noqa: ANN401 - as in rich
-        """Print objects; a word that is longer than a line is not cropped."""
-        super().print(*objects, **{"crop": False, **options})
+        """Print objects; a word that is longer than a line is not cropped.
+
+        A progress bar of another console is taken away meanwhile: both write to one terminal, and rich knows of the
+        bar's own console alone.
+        """
+        bars = [bar for bar in _BARS if bar.console is not self]
+        for bar in bars:
+            bar.stop()
+        try:
+            super().print(*objects, **{"crop": False, **options})
+        finally:
+            for bar in bars:
+                bar.start()
 
     def render_str(self, text: str, **options: Any) -> Text:  # noqa: ANN401 - rich's options, passed on
         """Return a text as an object of rich, escaped."""
@@ -72,6 +91,17 @@ class TerminalConsole(Console):
         if options.overflow is None and not options.no_wrap:
             options = options.update(overflow="fold")
         return super().render_lines(renderable, options, **more)
+
+
+@contextmanager
+def shown(bar: "Progress") -> Iterator[None]:
+    """Show a progress bar; what any console prints meanwhile stands above it."""
+    with bar:
+        _BARS.append(bar)
+        try:
+            yield
+        finally:
+            _BARS.remove(bar)
 
 
 def styled(text: str, style: str = "") -> Text:

@@ -16,7 +16,7 @@ from compaction.verdict.audit_document import Audit, Typed
 from compaction.verdict.findings import Finding
 from minutebook.clock import Clock
 from minutebook.format.day import Day
-from minutebook.terminal import Table, TerminalConsole
+from minutebook.terminal import Table, TerminalConsole, shown
 from minutebook.wording import some_of
 
 _SHOWN: Final = 20
@@ -31,10 +31,11 @@ _VERDICTS: Final = {
 
 
 @contextmanager
-def progress_bar(what: str) -> Iterator[Report]:
-    """Show a progress bar on a terminal."""
+def progress_bar(what: str, console: TerminalConsole | None = None) -> Iterator[Report]:
+    """Show a progress bar on a terminal, by default that of stderr."""
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=TerminalConsole(stderr=True), transient=True) as bar:
+    bar = Progress(*columns, console=console or TerminalConsole(stderr=True), transient=True)
+    with shown(bar):
         task = bar.add_task(f"{what}: starting Spark", total=None)
 
         def report(phase: str, done: int, total: int) -> None:
@@ -104,6 +105,8 @@ def show_audit(audit: Audit, console: TerminalConsole, retention_ms: int | None 
     if scope.shard is not None:
         console.print(f"shard {scope.shard} alone: the other shards of the day are not judged")
     console.print(Text(_VERDICTS[audit.verdict], style="bold"))
+    if codes := sorted({about.code for about in audit.findings if about.severity == "defect"}):
+        console.print(f"what to do: minutebook docs how-to/findings {codes[0]}")
     _show_unknown(audit, retention_ms, console)
 
 

@@ -1,5 +1,6 @@
 """What a person sees of an audit at 60, 80, 120 and 200 columns, and what clears what could not be proven."""
 
+import io
 from pathlib import Path
 
 import msgspec
@@ -8,7 +9,7 @@ import pytest
 from compaction.audit.audit import audit_day
 from compaction.audit.conclusion import DayResult
 from compaction.job.context import AuditOptions
-from compaction.report.screen import show_audit
+from compaction.report.screen import progress_bar, show_audit
 from compaction.verdict.audit_document import Audit
 from compaction.verdict.findings import Code, Finding, finding
 from minutebook.format.day import Day
@@ -142,3 +143,15 @@ def test_a_day_that_is_not_over_says_from_when_it_is(tmp_path: Path) -> None:
     audit = audit_day(context, today, AuditOptions(level="inventory")).audit
     text = " ".join(_shown(audit, 200))
     assert f"may be on their way until {today.shift(1)}T00:20:00.000Z" in text
+
+
+def test_a_result_does_not_continue_the_line_of_a_progress_bar() -> None:
+    """Both are written to one terminal, by two consoles: the bar is erased before, and drawn again behind."""
+    terminal = io.StringIO()
+    bar_console = TerminalConsole(file=terminal, force_terminal=True, width=80)
+    with progress_bar("audit", bar_console) as report:
+        report("read 2026-11-25", 1, 1)
+        TerminalConsole(file=terminal, force_terminal=True, width=80).print("2026-11-25  s3://archive/")
+        before, _, behind = terminal.getvalue().partition("2026-11-25  s3://archive/")
+    assert before.endswith("\x1b[2K")
+    assert "audit: read 2026-11-25" in behind
