@@ -62,12 +62,12 @@ def run_cut(request: CutRequest, environ: Mapping[str, str]) -> int:
     configure_logging("error")
     sources = _read_sources(loaded.settings, SystemClock())
     check_time(sources, at_ms)
+    cut = cut_archive(sources.store, sources.prefix, sources.application, at_ms)
     verdict = judge(sources, at_ms)
     if verdict.state is not State.COVERED:
         for sentence in [*doubts(verdict), _WAIT]:
             sys.stderr.write(f"minutebook: {printable(sentence)}\n")
         return _UNPROVEN
-    cut = cut_archive(sources.store, sources.prefix, sources.application, at_ms)
     if out is None:
         sys.stdout.write(printable_json(encode_cut(cut).decode()))
         return 0

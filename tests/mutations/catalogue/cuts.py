@@ -10,11 +10,20 @@ CUTS: Final = (
     Mutation(
         "list only the minutes before the cut's time",
         Change(
-            "consumer.cut.archive_cut:_through_ms",
-            "max([at_ms, *((minute + 1) * MINUTE_MS for minute in before)])",
-            "at_ms",
+            "consumer.cut.archive_cut:cut_archive",
+            "_minutes_before(store, prefix, lasts, at_ms)",
+            "()",
         ),
-        tests=(*_HISTORIES, "test_a_stamp_that_stepped_back_takes_what_lies_before_it_along"),
+        tests=(
+            *_HISTORIES,
+            "test_a_stamp_that_stepped_back_takes_what_lies_before_it_along",
+            "test_a_stamp_far_ahead_is_found_however_far",
+        ),
+    ),
+    Mutation(
+        "cut an expired day at the segments that are left",
+        Change("consumer.cut.archive_cut:cut_archive", "day.end_ms <= at_ms", "False"),
+        tests=("test_expired_days_lie_before_the_cut",),
     ),
     Mutation(
         "compare positions of a cut as text",

@@ -1,16 +1,19 @@
 """`minutebook cut`: where an archive is divided, and what must be proven of the time before."""
 
 import pytest
+from msgspec.structs import replace
 
 from consumer.cut.archive_cut import cut_archive
 from consumer.cut.command import Sources, check_time, doubts, judge
 from minutebook.coverage.verdict import State
 from minutebook.cut import END, NONE, Cut
-from minutebook.errors import SettingsError
+from minutebook.errors import FormatError, SafetyRefusal, SettingsError
 from minutebook.format.minute import MINUTE_MS, iso_time
 from minutebook.format.position import Position
+from minutebook.format.tombstone import encode_tombstone, tombstone_key
 from minutebook.owner import read_application
 from tests.fakes.archive_scene import PREFIX
+from tests.fakes.expire_scene import DAY, TODAY, ExpireScene, day_of
 from tests.fakes.restore_scene import NOW, S0, S1, S2, RestoreScene
 
 AT = NOW - 10
@@ -49,6 +52,85 @@ def test_a_stamp_that_stepped_back_takes_what_lies_before_it_along() -> None:
     archive.begun(S1, [AT + 30])
     assert cut(archive).shards == {S0: str(lasts[2]), S1: NONE}
     assert cut(archive).through == iso_time((AT + 4) * MINUTE_MS)
+
+
+def test_a_stamp_far_ahead_is_found_however_far() -> None:
+    """Also one ahead of now: a reader that stops before it leaves the record out."""
+    archive = RestoreScene(S0)
+    lasts = archive.begun(S0, [AT - 3, AT + 15 * 60, AT - 1])
+    assert cut(archive).shards == {S0: str(lasts[2])}
+    assert cut(archive).through == iso_time((AT + 15 * 60 + 1) * MINUTE_MS)
+
+
+def expired_scene() -> ExpireScene:
+    """Return an archive whose shard S0 is quiet since its two days were expired; S1 has a segment a day ago."""
+    archive = ExpireScene()
+    for days_ago in (40, 39):
+        archive.add(days_ago, 600)
+        archive.add(days_ago, 610)
+    archive.add(1, shard_id=S1)
+    for days_ago in (40, 39):
+        archive.publish(days_ago)
+    return archive
+
+
+def cut_expired(archive: ExpireScene, at_minute: int) -> Cut:
+    """Expire, and cut; nothing of the expired days is left, the last segment of the chain neither."""
+    archive.expire()
+    for key in archive.raw():
+        if S0 in key:
+            archive.bucket.delete(key)
+    application = read_application(archive.retrying, PREFIX)
+    assert application is not None
+    return cut_archive(archive.retrying, PREFIX, application, at_minute * MINUTE_MS)
+
+
+def test_expired_days_lie_before_the_cut() -> None:
+    """Their tombstones say where: what they published must not be delivered again."""
+    archive = expired_scene()
+    whole = cut_before_expiry(archive, TODAY - 38 * DAY)
+    assert cut_expired(archive, TODAY - 38 * DAY).shards == whole.shards
+    assert whole.shards[S0] != NONE
+    at_midnight = cut_expired(archive, TODAY - 39 * DAY)
+    assert at_midnight.is_before(S0, archive_runs_end(archive, 40))
+    assert not at_midnight.is_before(S0, archive_runs_end(archive, 39))
+
+
+def cut_before_expiry(archive: ExpireScene, at_minute: int) -> Cut:
+    """Cut what is still there."""
+    application = read_application(archive.retrying, PREFIX)
+    assert application is not None
+    return cut_archive(archive.retrying, PREFIX, application, at_minute * MINUTE_MS)
+
+
+def archive_runs_end(archive: ExpireScene, days_ago: int) -> Position:
+    """Return the last position of the shard's expired day."""
+    return Position.parse(archive.tombstone(days_ago).shards[S0].runs[-1].last)
+
+
+def test_a_time_within_an_expired_day_is_refused() -> None:
+    """A run may have begun before it and ended behind it."""
+    with pytest.raises(SafetyRefusal, match="expired") as refusal:
+        cut_expired(expired_scene(), TODAY - 39 * DAY + 605)
+    assert "that day is expired: cut at its end" in refusal.value.next_step
+
+
+def test_an_expired_day_with_a_record_before_the_cut_is_read_through() -> None:
+    """Its stamps stepped back over midnight: a run of the day after the cut lies before it in the chain."""
+    archive = expired_scene()
+    archive.expire()
+    later = replace(archive.tombstone(40), day=str(day_of(39)))
+    archive.bucket.place(tombstone_key(PREFIX, day_of(39)), encode_tombstone(later))
+    assert cut_expired(archive, TODAY - 39 * DAY).through == iso_time((TODAY - 38 * DAY) * MINUTE_MS)
+
+
+def test_a_tombstone_that_cannot_be_read_is_refused() -> None:
+    """What it says of the cut is not known."""
+    archive = expired_scene()
+    archive.expire()
+    archive.bucket.place(tombstone_key(PREFIX, day_of(40)), b"{}")
+    with pytest.raises(FormatError, match="_expired"):
+        cut_expired(archive, TODAY - 38 * DAY)
 
 
 def test_a_shard_that_has_ended_before_is_at_its_end() -> None:
