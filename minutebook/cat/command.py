@@ -24,6 +24,7 @@ from minutebook.logs import configure_logging
 from minutebook.owner import disbelief, read_owned
 from minutebook.store.places import StorePrefix, open_retrying
 from minutebook.store.retrying import RetryingStorage
+from minutebook.store.tombstones import list_tombstones
 from minutebook.wording import printable
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ def run_cat(options: "CatOptions", environ: Mapping[str, str]) -> int:
     settings = load_archive_settings(options.file, environ)
     configure_logging("error")
     storage = open_retrying(settings.archive.address, _BUDGET_SECONDS)
-    request = checked_request(options, SystemClock().now_ms(), partial(_begin_ms, storage, settings.prefix))
+    request = checked_request(options, SystemClock().now_ms(), partial(archive_begin_ms, storage, settings.prefix))
     problems, output = Problems(_report), open_output(request, sys.stdout.buffer)
     try:
         owned = partial(_check_owned, storage, settings, [cut for cut in (request.before, request.after) if cut])
@@ -93,10 +94,11 @@ def print_records(
     return shown
 
 
-def _begin_ms(storage: RetryingStorage, prefix: str) -> int:
-    """Return the beginning of the first day of an archive, or of today."""
+def archive_begin_ms(storage: RetryingStorage, prefix: str) -> int:
+    """Return the beginning of the first day of an archive, expired ones included, or of today."""
     today = day_of_ms(SystemClock().now_ms())
-    return (ArchiveIndex(storage, prefix).oldest_day(today) or today).begin_ms
+    oldest = ArchiveIndex(storage, prefix).oldest_day(today) or today
+    return min([oldest, *list_tombstones(storage, prefix)]).begin_ms
 
 
 def _check_owned(storage: RetryingStorage, settings: ArchiveSettings, cuts: Sequence[Cut]) -> None:

@@ -55,7 +55,7 @@ def checked_request(options: "CatOptions", now_ms: int, begin_ms: Callable[[], i
     """Return the request, with an end in the future set to now; raises SettingsError.
 
     A cut stands for the time that is not given. `begin_ms` returns where the archive begins: all that lies before a
-    cut may be requested.
+    cut may be requested, also with a stamp in the future.
     """
     before = None if options.before is None else read_cut(options.before)
     after = None if options.after is None else read_cut(options.after)
@@ -83,7 +83,7 @@ def checked_request(options: "CatOptions", now_ms: int, begin_ms: Callable[[], i
         shard = None if options.shard is None else check_shard_id(options.shard)
     except FormatError as exc:
         raise SettingsError(str(exc), next_step="write it as minutebook status shows it") from exc
-    end_ms = min(to_ms, now_ms + _SKEW_MS)
+    end_ms = to_ms if options.to is None and before is not None else min(to_ms, now_ms + _SKEW_MS)
     return CatRequest(
         from_ms, end_ms, shard, options.partition_key, options.limit, form, out, before=before, after=after
     )

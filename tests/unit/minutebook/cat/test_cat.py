@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from minutebook.cat.ahead import iterate
 from minutebook.cat.bodies import Body, read_body
+from minutebook.cat.command import archive_begin_ms
 from minutebook.cat.listing import Segments, SegmentToRead
 from minutebook.cat.options import CatOptions
 from minutebook.cat.output import open_output
@@ -20,9 +21,10 @@ from minutebook.cat.request import CatRequest, checked_request
 from minutebook.compression import Compression
 from minutebook.cut import END, Cut, check_cut, encode_cut
 from minutebook.errors import FormatError, OutcomeUnknown, SafetyRefusal, SettingsError, StoreUnavailable
+from minutebook.format.day import day_of_ms
 from minutebook.format.minute import MINUTE_MS, iso_time
 from minutebook.format.position import Position
-from minutebook.format.tombstone import FOLDER
+from minutebook.format.tombstone import FOLDER, tombstone_key
 from minutebook.owner import StreamOwner, read_application
 from minutebook.store.objects import ListedObject
 from minutebook.store.storage import ObjectBody
@@ -400,6 +402,23 @@ def test_a_cut_stands_for_the_time_that_is_not_given(tmp_path: Path) -> None:
     options = CatOptions(before=path, from_="2026-11-20T10:50Z", to="2026-11-20T11:01Z")
     asked = checked_request(options, NOW_MS, lambda: 0)
     assert asked.minutes == range(NOON - 70, NOON - 59)
+
+
+def test_an_archive_begins_with_its_expired_days(plain: Site) -> None:
+    """Else nobody is told that their records are not among those before a cut."""
+    plain.scene.segment(S0, NOON, records(NOON, 1, "a"))
+    day = day_of_ms(NOW_MS)
+    assert archive_begin_ms(plain.storage, PREFIX) == day.begin_ms
+    plain.store.put_if_absent(tombstone_key(PREFIX, day.shift(-3)), b"{}", {}, "application/json")
+    plain.store.put_if_absent(tombstone_key(PREFIX, day.shift(-1)), b"{}", {}, "application/json")
+    assert archive_begin_ms(plain.storage, PREFIX) == day.shift(-3).begin_ms
+
+
+def test_what_lies_before_a_cut_is_read_to_its_end(tmp_path: Path) -> None:
+    """A stamp before the cut may lie ahead of now."""
+    path = written(tmp_path, cut_of(NOON - 60, NOON + 900, s0="4:0"))
+    asked = checked_request(CatOptions(before=path), NOW_MS, lambda: (NOON - 500) * MINUTE_MS)
+    assert asked.minutes == range(NOON - 500, NOON + 900)
 
 
 @pytest.mark.parametrize("times", [{}, {"from_": "2026-11-20T11:00Z"}, {"to": "2026-11-20T11:00Z"}])
