@@ -63,6 +63,9 @@ class CutRequest(NamedTuple):
     at: Annotated[str, typer.Option(metavar="TIME", help="What arrived before this time, such as 2026-11-21T10:00Z.")]
     file: PropertiesFile = None
     out: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the cut here instead of stdout.")] = None
+    hours: Annotated[
+        float, typer.Option(min=0, help="The hours before it that must be proven; 0: since the archive's beginning.")
+    ] = 1
 
 
 class HandoverRequest(NamedTuple):

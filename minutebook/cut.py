@@ -1,13 +1,14 @@
 """A cut through an archive: for each shard the last position before it (`minutebook cut`).
 
-    {"format": 1, "stream_arn": ..., "stream_created_ms": ...,
+    {"format": 1, "stream_arn": ..., "stream_created_ms": ..., "judged_from": "2026-11-21T09:16:00.000Z",
      "at": "2026-11-21T10:16:00.000Z", "through": "2026-11-21T10:17:00.000Z",
      "shards": {"shardId-000000000000": "4968...:0", "shardId-000000000001": "END", "shardId-000000000002": "NONE"}}
 
 Times cannot divide a stream exactly, because a shard's records need not arrive in the order of their stamps;
 positions can. A record lies before the cut if its position is at or before its shard's: all of a shard at END, none
 of a shard at NONE or without an entry. `at` is the time that was asked for. Every record before the cut arrived
-before `through`.
+before `through`. What arrived from `judged_from` to `at` was proven to be archived when the cut was made; of earlier
+times that was not asked. Cuts of earlier versions do not have it.
 """
 
 from collections.abc import Mapping
@@ -37,6 +38,7 @@ class Cut(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     at: str
     through: str
     shards: dict[str, str]
+    judged_from: str | None = None
     format: int = FORMAT
 
     @property
@@ -87,6 +89,8 @@ def decode_cut(body: bytes, name: str) -> Cut:
     cut = decode_document(body, Cut, name, next_step=_MAKE)
     try:
         times, _ = (cut.at_ms, cut.through_ms), cut.positions
+        if cut.judged_from is not None:
+            parse_iso_time(cut.judged_from)
         for shard_id in cut.shards:
             check_shard_id(shard_id)
     except (FormatError, SettingsError) as exc:

@@ -5,6 +5,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Final, NamedTuple
 
+import msgspec
+
 from consumer.archived.listed_shards import listed_stream
 from consumer.cut.archive_cut import cut_archive
 from consumer.cut.lease_rows import plan_handover
@@ -34,9 +36,8 @@ from minutebook.store.s3 import S3Store
 from minutebook.terminal import Table, TerminalConsole
 from minutebook.wording import printable, printable_json
 
-_JUDGED_MS: Final = 60 * MINUTE_MS
-"""How long before the cut coverage is judged. What lies earlier is the nightly audit's matter."""
-_RETENTION_MARGIN_MS: Final = 60 * MINUTE_MS
+_HOUR_MS: Final = 60 * MINUTE_MS
+_RETENTION_MARGIN_MS: Final = _HOUR_MS
 _UNPROVEN: Final = 4
 _SHOWN: Final = 5
 _WAIT: Final = "next step: choose an earlier time, or wait: quiet shards are proven up to each full hour"
@@ -63,21 +64,33 @@ def run_cut(request: CutRequest, environ: Mapping[str, str]) -> int:
     sources = _read_sources(loaded.settings, SystemClock())
     check_time(sources, at_ms)
     cut = cut_archive(sources.store, sources.prefix, sources.application, at_ms)
-    verdict = judge(sources, at_ms)
+    from_ms = judged_from_ms(sources, at_ms, request.hours)
+    verdict = judge(sources, from_ms, at_ms)
     if verdict.state is not State.COVERED:
         for sentence in [*doubts(verdict), _WAIT]:
             sys.stderr.write(f"minutebook: {printable(sentence)}\n")
         return _UNPROVEN
+    body = encode_cut(msgspec.structs.replace(cut, judged_from=iso_time(from_ms)))
     if out is None:
-        sys.stdout.write(printable_json(encode_cut(cut).decode()))
+        sys.stdout.write(printable_json(body.decode()))
         return 0
-    out.write_bytes(encode_cut(cut))
+    out.write_bytes(body)
     texts = list(cut.shards.values())
     TerminalConsole().print(
         f"{out}: {len(texts)} shards at {cut.at}, {texts.count(END)} ended, {texts.count(NONE)} not begun; "
         f"every record before the cut arrived before {cut.through}"
     )
+    TerminalConsole().print(_extent(from_ms, cut, is_whole=from_ms == sources.application.begin_ms))
     return 0
+
+
+def _extent(from_ms: int, cut: Cut, *, is_whole: bool) -> str:
+    if is_whole:
+        return f"proven to be archived: all that arrived before {cut.at}"
+    return (
+        f"proven to be archived: what arrived from {iso_time(from_ms)} to {cut.at}; gaps before that were not looked "
+        "for (--hours 0: since the archive's beginning)"
+    )
 
 
 def check_time(sources: Sources, at_ms: int) -> None:
@@ -91,10 +104,17 @@ def check_time(sources: Sources, at_ms: int) -> None:
         )
 
 
-def judge(sources: Sources, at_ms: int) -> Verdict:
-    """Return what is proven of the last hour before the cut."""
-    scope = Interval(max(sources.application.begin_ms, at_ms - _JUDGED_MS), at_ms)
-    query = ProofQuery(scope, sources.application.begin_ms, sources.now_ms, listed_stream(sources.shards))
+def judged_from_ms(sources: Sources, at_ms: int, hours: float) -> int:
+    """Return since when coverage is judged: `hours` before the cut; 0: since the archive's beginning."""
+    begin_ms = sources.application.begin_ms
+    return max(begin_ms, at_ms - int(hours * _HOUR_MS)) if hours else begin_ms
+
+
+def judge(sources: Sources, from_ms: int, at_ms: int) -> Verdict:
+    """Return what is proven of the time before the cut."""
+    query = ProofQuery(
+        Interval(from_ms, at_ms), sources.application.begin_ms, sources.now_ms, listed_stream(sources.shards)
+    )
     return judge_archive(sources.store, sources.prefix, query).verdict
 
 

@@ -60,10 +60,15 @@ CUTS: Final = (
         "cut where nothing is proven",
         Change(
             "consumer.cut.command:judge",
-            "Interval(max(sources.application.begin_ms, at_ms - _JUDGED_MS), at_ms)",
-            "Interval(max(sources.application.begin_ms, at_ms - _JUDGED_MS), at_ms - 8 * MINUTE_MS)",
+            "Interval(from_ms, at_ms)",
+            "Interval(from_ms, at_ms - 8 * MINUTE_MS)",
         ),
         tests=("test_what_had_arrived_before_must_be_proven",),
+    ),
+    Mutation(
+        "judge one hour whatever is asked for",
+        Change("consumer.cut.command:judged_from_ms", "int(hours * _HOUR_MS)", "_HOUR_MS"),
+        tests=("test_a_gap_is_found_within_the_hours_that_are_judged",),
     ),
     Mutation(
         "replace the rows of an application that has run",

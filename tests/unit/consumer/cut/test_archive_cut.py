@@ -4,8 +4,8 @@ import pytest
 from msgspec.structs import replace
 
 from consumer.cut.archive_cut import cut_archive
-from consumer.cut.command import Sources, check_time, doubts, judge
-from minutebook.coverage.verdict import State
+from consumer.cut.command import Sources, check_time, doubts, judge, judged_from_ms
+from minutebook.coverage.verdict import State, Verdict
 from minutebook.cut import END, NONE, Cut
 from minutebook.errors import FormatError, SafetyRefusal, SettingsError
 from minutebook.format.minute import MINUTE_MS, iso_time
@@ -163,16 +163,34 @@ def sources(archive: RestoreScene) -> Sources:
     return Sources(archive.retrying, PREFIX, application, archive.stream.describe(), shards, archive.clock.now_ms())
 
 
+def judged(archive: RestoreScene, hours: float = 1) -> Verdict:
+    """Judge the hours before the cut."""
+    read = sources(archive)
+    return judge(read, judged_from_ms(read, AT * MINUTE_MS, hours), AT * MINUTE_MS)
+
+
+def test_a_gap_is_found_within_the_hours_that_are_judged() -> None:
+    """Since the archive's beginning with 0."""
+    archive = RestoreScene(S0, created_ms=(AT - 300) * MINUTE_MS)
+    archive.first(S0)
+    archive.begun(S0, range(AT - 300, AT + 3), missing=range(150, 160))
+    assert judged(archive).state is State.COVERED
+    assert judged(archive, 3).state is not State.COVERED
+    assert judged(archive, 0).state is not State.COVERED
+    assert judged_from_ms(sources(archive), AT * MINUTE_MS, 0) == (AT - 300) * MINUTE_MS
+    assert judged_from_ms(sources(archive), AT * MINUTE_MS, 9) == (AT - 300) * MINUTE_MS
+
+
 def test_what_had_arrived_before_must_be_proven() -> None:
     """A shard whose evidence ends before the cut may hold records that are not archived."""
     archive = RestoreScene(S0)
     archive.first(S0)
     archive.begun(S0, range(AT - 90, AT - 3))
-    verdict = judge(sources(archive), AT * MINUTE_MS)
+    verdict = judged(archive)
     assert verdict.state is State.UNKNOWN
     assert f"what arrived on {S0} from" in doubts(verdict)[0]
     archive.chain(S0, range(AT - 3, AT + 3))
-    assert judge(sources(archive), AT * MINUTE_MS).state is State.COVERED
+    assert judged(archive).state is State.COVERED
 
 
 @pytest.mark.parametrize("minute", [NOW + 1, 0])
