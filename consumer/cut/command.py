@@ -3,19 +3,20 @@
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, Protocol
 
 import msgspec
 
 from consumer.archived.listed_shards import listed_stream
 from consumer.cut.archive_cut import cut_archive
 from consumer.cut.lease_rows import plan_handover
-from consumer.leases.rows import Lease, LeaseTable
+from consumer.leases.rows import Checkpoint, LeaderLock, Lease, LeaseTable
 from consumer.leases.table import lease_table_of
 from consumer.requests import CutRequest, HandoverRequest
+from consumer.settings.kcl_properties import KCL_PROPERTIES
 from consumer.settings.settings import LoadedSettings, Settings, load_with_kcl
 from consumer.stream.kinesis import KinesisStream
-from consumer.stream.port import ShardInfo, StreamIdentity
+from consumer.stream.port import SURELY_KEPT_MS, ShardInfo, StreamFacts, StreamIdentity
 from minutebook.apply_option import is_applied, tell_unchanged
 from minutebook.aws.clients import make_kinesis_client, make_s3_client
 from minutebook.clock import Clock, SystemClock, new_random
@@ -25,6 +26,7 @@ from minutebook.cut import END, NONE, Cut, check_cut, encode_cut, read_cut
 from minutebook.errors import SafetyRefusal, SettingsError
 from minutebook.format.markers import ApplicationRecord
 from minutebook.format.minute import MINUTE_MS, iso_time, parse_iso_time
+from minutebook.format.position import Position
 from minutebook.logs import configure_logging
 from minutebook.owner import check_application, check_stream, read_application
 from minutebook.proof.evidence_set import ProofQuery
@@ -39,6 +41,8 @@ from minutebook.wording import printable, printable_json
 _HOUR_MS: Final = 60 * MINUTE_MS
 _RETENTION_MARGIN_MS: Final = _HOUR_MS
 _UNPROVEN: Final = 4
+_NEVER: Final = "name an application that has never run, or delete its lease table first"
+_TABLES: Final = frozenset({"tableName", "coordinatorStateTableName", "workerMetricsTableName"})
 _SHOWN: Final = 5
 _WAIT: Final = "next step: choose an earlier time, or wait: quiet shards are proven up to each full hour"
 
@@ -52,6 +56,15 @@ class Sources(NamedTuple):
     identity: StreamIdentity
     shards: Mapping[str, ShardInfo]
     now_ms: int
+    stream: StreamFacts
+
+
+class UnusedTable(LeaseTable, Protocol):
+    """The lease table of an application that has never run."""
+
+    def leader(self) -> LeaderLock | None:
+        """Return the leader's lock; None if no worker has it."""
+        ...
 
 
 def run_cut(request: CutRequest, environ: Mapping[str, str]) -> int:
@@ -61,7 +74,7 @@ def run_cut(request: CutRequest, environ: Mapping[str, str]) -> int:
         raise SettingsError(f"{out} exists, or its folder does not", next_step="name another file with --out")
     loaded = load_with_kcl(request.file, environ)
     configure_logging("error")
-    sources = _read_sources(loaded.settings, SystemClock())
+    sources = read_sources(loaded.settings, SystemClock())
     check_time(sources, at_ms)
     cut = cut_archive(sources.store, sources.prefix, sources.application, at_ms)
     from_ms = judged_from_ms(sources, at_ms, request.hours)
@@ -136,22 +149,37 @@ def run_handover(request: HandoverRequest, environ: Mapping[str, str]) -> int:
     """Print the lease rows of the other application and, with `apply`, write them; return the exit code."""
     apply, cut = is_applied(apply=request.apply, dry_run=request.dry_run), read_cut(request.cut)
     loaded = load_with_kcl(request.file, environ)
+    check_name(loaded, request.application)
     configure_logging(loaded.settings.log_level)
-    sources = _read_sources(loaded.settings, SystemClock())
+    sources = read_sources(loaded.settings, SystemClock())
     rows = handover_rows(sources, cut, request.application)
     table = lease_table_of(_as_application(loaded, request.application), SystemClock(), new_random())
-    check_unused(table, rows)
+    present = check_unused(table, rows)
     console = TerminalConsole()
     _print_rows(console, rows)
     if not apply:
         tell_unchanged("handover", dry_run=request.dry_run)
         return 0
-    write_rows(table, rows)
+    write_rows(table, [row for row in rows if row.shard_id not in present])
     console.print(
-        f"{len(rows)} rows written to {table.name}: start the application {request.application} on this stream; what "
-        f"lies before the cut is minutebook cat --before {request.cut}"
+        f"{len(rows) - len(present)} rows written to {table.name}, {len(present)} were there already: start the "
+        f"application {request.application} on this stream; what lies before the cut is minutebook cat --before "
+        f"{request.cut}"
     )
     return 0
+
+
+def check_name(loaded: LoadedSettings, application: str) -> None:
+    """Raise SettingsError for what is no name of an application, SafetyRefusal for that of a table of the archive."""
+    try:
+        KCL_PROPERTIES["applicationName"].parse(application)
+    except ValueError as exc:
+        raise SettingsError(f"--application {exc}", next_step="name the KCL application that goes on") from exc
+    if application in {text for key, text in loaded.kcl.items() if key in _TABLES}:
+        raise SafetyRefusal(
+            f"--application {application} is a table of the application that archives this stream",
+            next_step="name the one that goes on behind the cut",
+        )
 
 
 def handover_rows(sources: Sources, cut: Cut, application: str) -> list[Lease]:
@@ -173,19 +201,56 @@ def handover_rows(sources: Sources, cut: Cut, application: str) -> list[Lease]:
         problem = statements.problems[0]
         raise SafetyRefusal(f"{problem.key}: {problem.why}", next_step="run minutebook audit, and repair the marker")
     first = [] if statements.first is None else [shard.shard for shard in statements.first.shards]
-    return plan_handover(cut, {*first, *statements.shards}, sources.shards)
+    rows = plan_handover(cut, {*first, *statements.shards}, sources.shards)
+    is_old = cut.at_ms < sources.now_ms - SURELY_KEPT_MS
+    if is_old and sources.identity.may_have_trimmed(sources.now_ms):
+        starts = {name: shard.start for name, shard in statements.shards.items()}
+        check_held(sources.stream, rows, {name: start.first_position() for name, start in starts.items() if start})
+    return rows
 
 
-def check_unused(table: LeaseTable, rows: Sequence[Lease]) -> None:
-    """Raise SafetyRefusal unless the table is absent, empty, or holds only such rows as an interrupted run left."""
-    present = table.read()
-    planned = {lease.shard_id: lease for lease in rows}
-    others = [] if present is None else [key for key, lease in present.leases.items() if planned.get(key) != lease]
-    if present is not None and (others or present.unreadable):
+def check_held(stream: StreamFacts, rows: Sequence[Lease], firsts: Mapping[str, Position]) -> None:
+    """Raise SafetyRefusal unless the stream holds each row's position, or the first of a shard behind the cut.
+
+    The retention does not tell: it may have been raised since, and what had been trimmed by then is gone. `firsts`
+    are the archive's first positions of shards.
+    """
+    for row in rows:
+        position = row.checkpoint if isinstance(row.checkpoint, Position) else firsts.get(row.shard_id)
+        if row.checkpoint != "SHARD_END" and (position is None or not stream.holds(row.shard_id, position)):
+            raise SafetyRefusal(
+                f"the stream does not prove that it holds all of {row.shard_id} behind the cut: "
+                + ("nothing of it is archived" if position is None else f"{position} is trimmed"),
+                next_step="make a cut at a time in the last 23 hours: the archive holds what lies between",
+            )
+
+
+def check_unused(table: UnusedTable, rows: Sequence[Lease]) -> set[str]:
+    """Return the shards whose rows an interrupted run has left.
+
+    Raises SafetyRefusal unless the table is absent, empty, or holds only such rows: parents and children may differ,
+    because the stream may have been split since. A worker that has started has left a leader's row.
+    """
+    lock, present = table.leader(), table.read()
+    if lock is not None:
+        raise SafetyRefusal(
+            f"the worker {lock.owner} of this application has started: the table has its leader's row",
+            next_step=_NEVER,
+        )
+    if present is None:
+        return set()
+    planned = {lease.shard_id: _progress(lease) for lease in rows}
+    others = [key for key, lease in present.leases.items() if planned.get(key) != _progress(lease)]
+    if others or present.unreadable:
         raise SafetyRefusal(
             f"the lease table has rows already: {', '.join([*others, *present.unreadable][:_SHOWN])}",
-            next_step="name an application that has never run, or delete its lease table first",
+            next_step=_NEVER,
         )
+    return set(present.leases)
+
+
+def _progress(lease: Lease) -> tuple[Checkpoint, int, str | None]:
+    return lease.checkpoint, lease.counter, lease.owner
 
 
 def write_rows(table: LeaseTable, rows: Sequence[Lease]) -> None:
@@ -203,7 +268,8 @@ def write_rows(table: LeaseTable, rows: Sequence[Lease]) -> None:
             )
 
 
-def _read_sources(settings: Settings, clock: Clock) -> Sources:
+def read_sources(settings: Settings, clock: Clock) -> Sources:
+    """Read what ties the archive to the stream; raises SafetyRefusal where it is not this application's archive."""
     rng = new_random()
     stream = KinesisStream(
         lambda: make_kinesis_client(settings.region, settings.kinesis_endpoint, settings.access),
@@ -222,13 +288,12 @@ def _read_sources(settings: Settings, clock: Clock) -> Sources:
         )
     check_stream(record, identity, settings.prefix)
     check_application(record, settings.application_name, settings.prefix)
-    return Sources(store, settings.prefix, record, identity, shards, now_ms)
+    return Sources(store, settings.prefix, record, identity, shards, now_ms, stream)
 
 
 def _as_application(loaded: LoadedSettings, application: str) -> LoadedSettings:
     """Return the settings with which KCL names the other application's tables by default."""
-    own = {"tableName", "coordinatorStateTableName", "workerMetricsTableName"}
-    kcl = {name: text for name, text in loaded.kcl.items() if name not in own}
+    kcl = {name: text for name, text in loaded.kcl.items() if name not in _TABLES}
     return loaded._replace(settings=replace(loaded.settings, application_name=application), kcl=kcl)
 
 

@@ -18,11 +18,12 @@ from compaction.job.settings import JobSettings, load_job_settings
 from compaction.night.due import DueDay, find_due
 from compaction.night.rewrite import CompactOptions, compact_day
 from compaction.stream.kinesis import ArchivedStream
-from consumer.cut.command import run_cut, run_handover
+from consumer.cut.command import check_held, read_sources, run_cut, run_handover
 from consumer.daemon.start import settle_start, stream_of
 from consumer.dedupe.claim_batches import VERBS, EventClaim, StatementBatch
 from consumer.dedupe.table import DynamoDedupeTable, make_claims_client
 from consumer.expire.command import run_expire
+from consumer.leases.rows import Lease as LeaseRow
 from consumer.preflight.doctor import run_doctor
 from consumer.preflight.preflight import preflight, settled
 from consumer.processor.processor import ShardProcessor
@@ -34,8 +35,10 @@ from demo.embedded import REGION, EmbeddedAws
 from minutebook.aws.access import PLAIN
 from minutebook.aws.clients import make_kinesis_client, make_s3_client
 from minutebook.clock import Clock, SystemClock, new_id, new_random
+from minutebook.errors import SafetyRefusal
 from minutebook.format.day import Day, day_of_ms
 from minutebook.format.minute import MINUTE_MS, iso_time, minute_of, minute_path
+from minutebook.format.position import Position
 from minutebook.format.record import Record
 from minutebook.retry import Backoff
 from minutebook.store.places import StorePrefix, open_storage
@@ -145,20 +148,28 @@ def test_restore(home: Home, dynamodb_client: "DynamoDBClient") -> None:
     coordinator = f"{home.names.application}-CoordinatorState"
     with hearing(home.names) as heard:
         assert run_restore(RestoreRequest(home.file, apply=True), {}) == 0
-        dynamodb_client.create_table(
-            TableName=coordinator,
-            AttributeDefinitions=[{"AttributeName": "key", "AttributeType": "S"}],
-            KeySchema=[{"AttributeName": "key", "KeyType": "HASH"}],
-            BillingMode="PAY_PER_REQUEST",
-        )
+        make_coordinator(dynamodb_client, coordinator)
         lock = {"key": {"S": "Leader"}, "ownerName": {"S": "w"}, "recordVersionNumber": {"S": "v"}}
         dynamodb_client.put_item(TableName=coordinator, Item=lock)
         assert run_restore(RestoreRequest(home.file, apply=True), {}) == 0
     check("restore", heard)
 
 
-def test_cut_and_handover(home: Home, tmp_path: Path) -> None:
-    """Two hours ago; the other application's table is made anew, and found made by the second run."""
+def make_coordinator(client: "DynamoDBClient", name: str) -> None:
+    """Make the table in which KCL 3.0 to 3.4 keep the leader's lock."""
+    client.create_table(
+        TableName=name,
+        AttributeDefinitions=[{"AttributeName": "key", "AttributeType": "S"}],
+        KeySchema=[{"AttributeName": "key", "KeyType": "HASH"}],
+        BillingMode="PAY_PER_REQUEST",
+    )
+
+
+def test_cut_and_handover(home: Home, tmp_path: Path, dynamodb_client: "DynamoDBClient") -> None:
+    """Two hours ago; the other application's table is made anew, and found made by the second run.
+
+    A coordinator table of KCL 3.1 may be there. Of a cut older than a day the stream is read.
+    """
     at = _CLOCK.now_ms() // MINUTE_MS - 120
     home.begin().chain(SHARD, range(at - 90, at + 3))
     file = tmp_path / "cut.json"
@@ -166,8 +177,12 @@ def test_cut_and_handover(home: Home, tmp_path: Path) -> None:
         assert run_cut(CutRequest(iso_time(at * MINUTE_MS), home.file, file), {}) == 0
     check("cut", heard)
     with hearing(home.names) as heard:
-        for _ in range(2):
-            assert run_handover(HandoverRequest(file, home.names.other, home.file, apply=True), {}) == 0
+        assert run_handover(HandoverRequest(file, home.names.other, home.file, apply=True), {}) == 0
+        make_coordinator(dynamodb_client, f"{home.names.other}-CoordinatorState")
+        assert run_handover(HandoverRequest(file, home.names.other, home.file, apply=True), {}) == 0
+        sources = read_sources(load_with_kcl(home.file, {}).settings, _CLOCK)
+        with pytest.raises(SafetyRefusal, match="is trimmed"):
+            check_held(sources.stream, [LeaseRow(SHARD, Position(1))], {})
     check("handover", heard)
 
 

@@ -71,8 +71,18 @@ CUTS: Final = (
         tests=("test_a_gap_is_found_within_the_hours_that_are_judged",),
     ),
     Mutation(
+        "trust the present retention",
+        Change("consumer.cut.command:check_held", "stream.holds(row.shard_id, position)", "True"),
+        tests=("test_a_cut_older_than_a_day_is_proven_by_what_the_stream_holds",),
+    ),
+    Mutation(
+        "hand over to an application whose worker has started",
+        Change("consumer.cut.command:check_unused", "lock is not None", "False"),
+        tests=("test_a_worker_that_has_started_is_refused",),
+    ),
+    Mutation(
         "replace the rows of an application that has run",
-        Change("consumer.cut.command:check_unused", "planned.get(key) != lease", "False"),
+        Change("consumer.cut.command:check_unused", "planned.get(key) != _progress(lease)", "False"),
         tests=("test_rows_of_an_application_that_has_run_are_left_alone",),
     ),
 )

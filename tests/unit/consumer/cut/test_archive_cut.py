@@ -160,7 +160,8 @@ def sources(archive: RestoreScene) -> Sources:
     application = read_application(archive.retrying, PREFIX)
     assert application is not None
     shards = {name: info for name in archive.stream.shards if (info := archive.stream.shard(name))}
-    return Sources(archive.retrying, PREFIX, application, archive.stream.describe(), shards, archive.clock.now_ms())
+    stream = archive.stream
+    return Sources(archive.retrying, PREFIX, application, stream.describe(), shards, archive.clock.now_ms(), stream)
 
 
 def judged(archive: RestoreScene, hours: float = 1) -> Verdict:

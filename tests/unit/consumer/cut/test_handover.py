@@ -1,17 +1,21 @@
 """`minutebook handover`: the rows with which another application goes on behind a cut."""
 
+from pathlib import Path
+
 import pytest
 
-from consumer.cut.command import Sources, check_unused, handover_rows, write_rows
+from consumer.cut.command import Sources, check_name, check_unused, handover_rows, write_rows
 from consumer.cut.lease_rows import plan_handover
 from consumer.leases.rows import Checkpoint, Lease
+from consumer.settings.settings import LoadedSettings, load_with_kcl
 from consumer.stream.port import ShardInfo
 from minutebook.cut import END, NONE, Cut
-from minutebook.errors import SafetyRefusal, TableUnavailable
+from minutebook.errors import SafetyRefusal, SettingsError, TableUnavailable
 from minutebook.format.minute import iso_time
 from minutebook.format.position import Position
 from minutebook.owner import read_application
 from tests.fakes.archive_scene import APPLICATION, PREFIX
+from tests.fakes.clock import START_MS
 from tests.fakes.lease_table import MemoryLeaseTable
 from tests.fakes.restore_scene import S0, S1, S2, S3, RestoreScene
 from tests.fakes.stream import DAY_MS
@@ -101,7 +105,9 @@ def rows_of(archive: RestoreScene, cut: Cut, application: str = "other") -> list
     assert record is not None
     identity, now_ms = archive.stream.describe(), archive.clock.now_ms()
     return handover_rows(
-        Sources(archive.retrying, PREFIX, record, identity, listed(archive), now_ms), cut, application
+        Sources(archive.retrying, PREFIX, record, identity, listed(archive), now_ms, archive.stream),
+        cut,
+        application,
     )
 
 
@@ -111,6 +117,31 @@ def test_a_cut_that_is_nearly_trimmed_is_refused() -> None:
     assert rows_of(archive, cut_of(archive, DAY_MS - 3_600_000, s0="5:0"))
     with pytest.raises(SafetyRefusal, match="may be trimmed"):
         rows_of(archive, cut_of(archive, DAY_MS - 3_599_000, s0="5:0"))
+
+
+@pytest.mark.parametrize("trimmed", [S0, S1, None])
+def test_a_cut_older_than_a_day_is_proven_by_what_the_stream_holds(trimmed: str | None) -> None:
+    """A retention that was raised does not bring back what had been trimmed: S1 lies behind the cut whole."""
+    archive = RestoreScene(S0, S1, created_ms=START_MS - 9 * DAY_MS)
+    archive.stream.retention_ms = 7 * DAY_MS
+    put = {name: archive.stream.shards[name].put(b"x", START_MS - DAY_MS) for name in (S0, S1)}
+    archive.begin(S1, first=str(put[S1].position))
+    cut = cut_of(archive, 30 * 3_600_000, s0=str(put[S0].position), s1=NONE)
+    if trimmed is None:
+        assert [row.checkpoint for row in rows_of(archive, cut)] == [put[S0].position, "TRIM_HORIZON"]
+        return
+    archive.stream.shards[trimmed].trim_through(put[trimmed].position)
+    with pytest.raises(SafetyRefusal, match=f"holds all of {trimmed}.*{put[trimmed].position} is trimmed"):
+        rows_of(archive, cut)
+
+
+def test_an_old_cut_before_a_shard_without_a_record_is_refused() -> None:
+    """Nothing tells which record of it was the first behind the cut."""
+    archive = RestoreScene(S0, created_ms=START_MS - 9 * DAY_MS)
+    archive.stream.retention_ms = 7 * DAY_MS
+    with pytest.raises(SafetyRefusal, match="nothing of it is archived"):
+        rows_of(archive, cut_of(archive, 30 * 3_600_000))
+    assert rows_of(archive, cut_of(archive))
 
 
 def test_a_cut_of_another_stream_is_refused() -> None:
@@ -139,6 +170,46 @@ def test_rows_of_an_application_that_has_run_are_left_alone() -> None:
     check_unused(MemoryLeaseTable(), [row])
 
 
+def test_a_worker_that_has_started_is_refused() -> None:
+    """Its first act is the leader's row; leases come later."""
+    table = MemoryLeaseTable()
+    table.create()
+    table.leader_owner = "w1"
+    with pytest.raises(SafetyRefusal, match="w1 of this application has started"):
+        check_unused(table, [Lease(S0, Position(5))])
+
+
+def test_a_split_between_two_runs_is_no_obstacle() -> None:
+    """The row of the first run knows no children."""
+    row = Lease(S0, Position(5))
+    assert check_unused(MemoryLeaseTable(row), [row._replace(children=frozenset({S1, S2}))]) == {S0}
+
+
+def properties(folder: Path, **more: str) -> LoadedSettings:
+    """Return the settings of the archive's properties file."""
+    fields = {
+        "streamName": "s",
+        "applicationName": "app",
+        "regionName": "us-east-1",
+        "minutebook.bucket": "bucket",
+        **more,
+    }
+    file = folder / "m.properties"
+    file.write_text("".join(f"{name} = {text}\n" for name, text in fields.items()))
+    return load_with_kcl(file, {})
+
+
+def test_a_name_that_no_application_has_is_refused(tmp_path: Path) -> None:
+    """Empty, or no name of a table; and that of the archive's own table."""
+    loaded = properties(tmp_path, tableName="leases")
+    for name in ("", "ab", "a b/c", "x" * 256):
+        with pytest.raises(SettingsError, match="--application must be 3 to 255"):
+            check_name(loaded, name)
+    with pytest.raises(SafetyRefusal, match="a table of the application that archives"):
+        check_name(loaded, "leases")
+    check_name(loaded, "enricher")
+
+
 def test_a_crash_between_two_rows_is_mended_by_running_again() -> None:
     """The rows that it left are those that are planned."""
     rows = [Lease(S0, Position(5)), Lease(S1, "TRIM_HORIZON")]
@@ -152,8 +223,9 @@ def test_a_crash_between_two_rows_is_mended_by_running_again() -> None:
     with pytest.raises(TableUnavailable):
         write_rows(table, rows)
     table.before_put = None
-    check_unused(table, rows)
-    write_rows(table, rows)
+    present = check_unused(table, rows)
+    assert present == {S0}
+    write_rows(table, [row for row in rows if row.shard_id not in present])
     read = table.read()
     assert read is not None
     assert list(read.leases.values()) == rows
