@@ -25,13 +25,18 @@ class _Basis(msgspec.Struct, frozen=True):
     files: tuple[_File, ...] = ()
 
 
+class _Scope(msgspec.Struct, frozen=True):
+    stream: str = ""
+
+
 class Judgement(msgspec.Struct, frozen=True):
-    """A verdict, and when and over how many rows it was given. Other fields of the audit are ignored."""
+    """A verdict, when and over how many rows it was given, and of which stream. Other fields are ignored."""
 
     verdict: Verdict
     equation: _Equation
     audited_at: str = ""
     basis: _Basis | None = None
+    scope: _Scope = _Scope()
 
     @property
     def rows(self) -> int | None:

@@ -23,6 +23,7 @@ from minutebook.store.parallel import in_parallel
 from minutebook.store.storage import Address
 
 _DAY: Final = pa.field("dt", pa.string())
+_GREATEST_SUB: Final = 2**63 - 1
 _PLACE: Final = ("shard_id", "sequence_number", "sub_sequence_number")
 _REFRESHED: Final = frozenset({"container-role", "iam-role", "assume-role-with-web-identity"})
 """Credentials that pyarrow finds and refreshes by itself."""
@@ -59,19 +60,22 @@ def _lies_before(cut: Cut) -> pc.Expression:
     """Return the condition that a row lies before a cut.
 
     Decimal texts without leading zeros are compared by length, then by their digits: 56 of them exceed every integer.
-    Files are sorted by shard, so Arrow drops the conditions on other shards by the statistics of a row group.
+    Each row is compared with the position of its own shard alone, so thousands of shards cost little. A shard that
+    the cut does not divide has none: the comparison is null, and Kleene's `and` of false and null is false.
     """
     shard, number, sub = map(pc.field, _PLACE)
-    whole = pc.scalar(False)
-    for name in sorted(cut.shards):
-        if (last := cut.positions.get(name)) is not None:
-            text, length = str(last.sequence), pc.utf8_length(number)
-            is_same = (number == text) & (sub <= last.sub)
-            is_lower = (length < len(text)) | ((length == len(text)) & (number < text))
-            whole |= (shard == name) & (is_lower | is_same)
-        elif cut.has_ended(name):
-            whole |= shard == name
-    return whole
+    ended = [name for name in cut.shards if cut.has_ended(name)]
+    has_ended = shard.isin(pa.array(ended, pa.string()))
+    if not cut.positions:
+        return has_ended
+    names = pa.array(cut.positions, pa.string())
+    at = pc.index_in(shard, value_set=names)
+    text = pc.choose(at, *(pc.scalar(str(last.sequence)) for last in cut.positions.values()))
+    last_sub = pc.choose(at, *(pc.scalar(min(last.sub, _GREATEST_SUB)) for last in cut.positions.values()))
+    length, last_length = pc.utf8_length(number), pc.utf8_length(text)
+    is_same = (number == text) & (sub <= last_sub)
+    is_lower = (length < last_length) | ((length == last_length) & (number < text))
+    return has_ended | (shard.isin(names) & (is_lower | is_same))
 
 
 def _schema(files: pafs.FileSystem, days: Sequence[PublishedDay], columns: Sequence[str] | None) -> pa.Schema:

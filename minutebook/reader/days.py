@@ -39,7 +39,8 @@ class PublishedDay(NamedTuple):
 
     `verdict` is that of the latest audit; `unknown` if its rules are older than this version's, if the audit is gone,
     or if it was `clean` longer ago than `max_age`. It is true of the archive as of `judged_from` (ISO 8601; None: the
-    time is not known). `until` (ISO 8601) is the end of a day so far; None: the whole day.
+    time is not known). `until` (ISO 8601) is the end of a day so far; None: the whole day. `stream` is the name of
+    the stream whose archive was published; empty where no audit tells.
     """
 
     day: dt.date
@@ -49,6 +50,7 @@ class PublishedDay(NamedTuple):
     until: str | None
     files: tuple[PublishedFile, ...]
     judged_from: str | None = None
+    stream: str = ""
 
 
 class PublishedDays(NamedTuple):
@@ -162,6 +164,7 @@ def _read(storage: RetryingStorage, folder: DayFolder, scheme: str) -> Published
         manifest.until,
         files,
         judged_from=None if judgement is None else judgement.judged_from,
+        stream="" if judgement is None else judgement.scope.stream,
     )
 
 

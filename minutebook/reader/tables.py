@@ -6,8 +6,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from minutebook.cut import Cut, read_cut
-from minutebook.errors import DayNotPublished, SettingsError
+from minutebook.errors import DayNotPublished, SafetyRefusal, SettingsError
 from minutebook.format.day import day_of_ms
+from minutebook.format.minute import parse_iso_time
 from minutebook.reader.days import VERDICTS, Missing, PublishedDay, published
 
 if TYPE_CHECKING:
@@ -36,7 +37,10 @@ def read(
 
     `before` and `after` are cuts, or the files that `minutebook cut` wrote: only records before the one and behind
     the other are returned, compared by shard and position. `to` may then be left out for the last day with a record
-    before the cut. The columns of the position are always returned, because rows are selected by them.
+    before the cut. The columns of the position are always returned, because rows are selected by them. A part of a
+    day that ends before `through` of the cut `before` raises DayNotPublished, unless `missing="skip"` takes what
+    there is. A cut of a stream of another name raises SafetyRefusal. Days know no more of their stream: one that was
+    created again under its name, and days without an audit, are not told apart.
 
     Rows are read with the Dataset: a file that is gone, or not the published one, raises `ObjectVanished` then.
     """
@@ -57,7 +61,33 @@ def read(
         region=region,
         endpoint=endpoint,
     )
+    _check_stream(uri, days.days, [cut for cut in (cut_before, cut_after) if cut is not None])
+    if cut_before is not None and missing == "error":
+        _check_reach(uri, days.days, cut_before)
     return open_dataset(days, columns, before=cut_before, after=cut_after)
+
+
+def _check_stream(uri: str, days: Sequence[PublishedDay], cuts: Sequence[Cut]) -> None:
+    """Raise SafetyRefusal for a cut of another stream, as far as the days' audits tell."""
+    for cut in cuts:
+        name = cut.stream_arn.rpartition("/")[2]
+        other = next((day for day in days if day.stream not in {"", name}), None)
+        if other is not None:
+            raise SafetyRefusal(
+                f"the cut is one of the stream {name}, and {uri} holds {other.stream} on {other.day}",
+                next_step="give the cut of the archive that was published",
+            )
+
+
+def _check_reach(uri: str, days: Sequence[PublishedDay], cut: Cut) -> None:
+    """Raise DayNotPublished for a part of a day that ends before the last record before the cut may have arrived."""
+    for day in days:
+        if day.until is not None and parse_iso_time(day.until) < cut.through_ms:
+            raise DayNotPublished(
+                f"{uri}: {day.day} is published until {day.until}, and records before the cut arrived until "
+                f"{cut.through}",
+                next_step=f"run minutebook compact --so-far {cut.through} for the day, or compact all of it later",
+            )
 
 
 def _cut(cut: Cut | str | Path | None) -> Cut | None:

@@ -71,6 +71,16 @@ CUTS: Final = (
         tests=("test_a_gap_is_found_within_the_hours_that_are_judged",),
     ),
     Mutation(
+        "take a part of a day for all that lies before a cut",
+        Change("minutebook.reader.tables:_check_reach", "day.until is not None", "False"),
+        tests=("test_a_part_of_a_day_must_reach_the_cut",),
+    ),
+    Mutation(
+        "divide published days by another stream's cut",
+        Change("minutebook.reader.tables:_check_stream", "other is not None", "False"),
+        tests=("test_a_cut_of_a_stream_of_another_name_is_refused",),
+    ),
+    Mutation(
         "trust the present retention",
         Change("consumer.cut.command:check_held", "stream.holds(row.shard_id, position)", "True"),
         tests=("test_a_cut_older_than_a_day_is_proven_by_what_the_stream_holds",),

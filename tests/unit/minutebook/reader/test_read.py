@@ -7,12 +7,14 @@ from decimal import Decimal
 from pathlib import Path
 
 import duckdb
+import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
+from msgspec.structs import replace
 
 from minutebook.cut import END, NONE, Cut, encode_cut
-from minutebook.errors import DayNotPublished, FormatError, ObjectVanished, SettingsError
+from minutebook.errors import DayNotPublished, FormatError, ObjectVanished, SafetyRefusal, SettingsError
 from minutebook.format.day import Day
 from minutebook.format.position import Position
 from minutebook.reader import published, read
@@ -270,6 +272,59 @@ def test_a_cut_divides_days_by_positions(shelf: Shelf) -> None:
         assert places(before.to_table().to_pylist()) == places(expected)
         assert places([*before.to_table().to_pylist(), *after.to_table().to_pylist()]) == places(rows)
         assert duckdb.sql("SELECT count(*) FROM before").fetchall() == [(len(expected),)]
+
+
+def test_a_part_of_a_day_must_reach_the_cut(shelf: Shelf) -> None:
+    """What it lacks lies before the cut; with `skip` the reader takes what there is."""
+    rows = shelf.publish(DAY, "a", (3,))
+    cut = replace(cut_of(FIRST, s0=END), through=f"{FIRST}T12:00:00.000Z")
+    for until, is_enough in (("12:00:00.000Z", True), ("11:59:00.000Z", False)):
+        end_at(shelf, f"{FIRST}T{until}")
+        if is_enough:
+            assert read(uri(shelf), FIRST, before=cut).count_rows() == len(rows)
+    with pytest.raises(DayNotPublished, match=f"{FIRST} is published until {FIRST}T11:59:00.000Z"):
+        read(uri(shelf), FIRST, before=cut)
+    assert read(uri(shelf), FIRST, before=cut, missing="skip").count_rows() == len(rows)
+    assert read(uri(shelf), FIRST, FIRST, after=cut).count_rows() == 0
+
+
+@pytest.mark.parametrize("side", ["before", "after"])
+def test_a_cut_of_a_stream_of_another_name_is_refused(shelf: Shelf, side: str) -> None:
+    """As far as the audit of a day tells: positions of another stream mean nothing."""
+    rows = shelf.publish(DAY, "a", (3,))
+    shelf.complete(DAY)
+    own, other = (replace(cut_of(NEXT, s0=NONE), stream_arn=f"arn:aws:x:stream/{name}") for name in ("own", "other"))
+    assert read(uri(shelf), FIRST, FIRST, after=other).count_rows() == len(rows)
+    pointer, _ = shelf.publisher(DAY).published()
+    assert pointer is not None
+    audit = Path(shelf.storage.uri(pointer.audit))
+    audit.write_bytes(msgspec.json.encode({**msgspec.json.decode(audit.read_bytes()), "scope": {"stream": "own"}}))
+    assert read(uri(shelf), FIRST, FIRST, after=own).count_rows() == len(rows)
+    with pytest.raises(SafetyRefusal, match=r"the cut is one of the stream other.* holds own"):
+        read(uri(shelf), FIRST, FIRST, **{side: other})
+
+
+def end_at(shelf: Shelf, until: str) -> None:
+    """Make the published day one that ends at a time."""
+    pointer, manifest = shelf.publisher(DAY).published()
+    assert pointer is not None
+    assert manifest is not None
+    documents = {pointer.manifest: manifest, shelf.publisher(DAY).folder.pointer: pointer}
+    for name, document in documents.items():
+        Path(shelf.storage.uri(name)).write_bytes(msgspec.json.encode(replace(document, until=until)))
+
+
+@pytest.mark.parametrize("divided", ["8:0", f"{2**180}:{10**19 - 1}", NONE, END])
+def test_a_cut_may_have_thousands_of_shards(shelf: Shelf, divided: str) -> None:
+    """A condition for each, one in the other, would end the process; a shard without a position has a side, too."""
+    rows = shelf.publish(DAY, "a", (3, 2, 4))
+    others = {f"s{number}": (END, NONE, f"{number}:0")[number % 3] for number in range(9, 12_000)}
+    cut = cut_of(**others, s0=divided)
+    before, after = (
+        read(uri(shelf), FIRST, FIRST, **{side: cut}).to_table().to_pylist() for side in ("before", "after")
+    )
+    assert places(before) == places([row for row in rows if cut.is_before(str(row["shard_id"]), _position(row))])
+    assert places([*before, *after]) == places(rows)
 
 
 def _position(row: Row) -> Position:
