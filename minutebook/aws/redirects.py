@@ -18,9 +18,10 @@ from datetime import UTC, datetime
 from functools import partial
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final
-from urllib.parse import parse_qsl, unquote, urlencode, urlsplit, urlunsplit
+from urllib.parse import SplitResult, parse_qsl, unquote, urlencode, urlsplit, urlunsplit
 
 from botocore.exceptions import BotoCoreError
+from urllib3.util import parse_url
 
 from minutebook.clock import Clock
 
@@ -33,8 +34,14 @@ _HOPS: Final = "minutebook_redirects"
 _SIGNED: Final = "minutebook_signed_ms"
 _SOON_MS: Final = 60_000
 _TIMESTAMP: Final = "%Y%m%dT%H%M%SZ"
-_OF_AWS: Final = re.compile(r"s3(?:[.-][a-z0-9-]+)*\.amazonaws\.com(?:\.cn)?")
-_REGION: Final = re.compile(r"[.-]([a-z]{2,3}(?:-[a-z]+)+-[0-9])\.amazonaws\.")
+_ADDED: Final = "rk"
+"""What S3 adds to the query. Anything else could make another request of it."""
+_REGION: Final = r"[a-z]{2,4}(?:-[a-z]+)+-[0-9]+"
+_OF_AWS: Final = re.compile(
+    rf"(?:s3(?:-fips)?(?:\.dualstack)?(?:[.-]({_REGION}))?|s3-[a-z0-9]+)\.amazonaws\.com(?:\.cn)?"
+)
+"""S3's REST end points, also those that it names in redirects alone (s3-gztb4pa9sq). Other hosts of this domain are
+anybody's: load balancers, web sites."""
 
 
 class ForeignRedirectError(BotoCoreError):
@@ -65,13 +72,12 @@ def _follow(clock: Clock, request_dict: dict[str, Any], response: Any, **_: obje
     bucket = str(redirect.get("bucket") or "")
     address = same_object(request_dict["url"], location, bucket) if location else None
     if location and address is None:
-        shown = urlsplit(location)._replace(query="").geturl()
-        raise ForeignRedirectError(status=http.status_code, address=shown, bucket=bucket)
+        raise ForeignRedirectError(status=http.status_code, address=location.partition("?")[0], bucket=bucket)
     if address is None or hops >= _MOST_HOPS or http.status_code != HTTPStatus.TEMPORARY_REDIRECT or not is_soon:
         return None
     context[_HOPS] = hops + 1
     request_dict["url"] = address
-    region = http.headers.get("x-amz-bucket-region") or _region_in(address)
+    region = http.headers.get("x-amz-bucket-region") or _region_in(address, bucket)
     if region:
         context["signing"] = {**context.get("signing", {}), "region": region}
     return 0
@@ -88,35 +94,53 @@ def _signed_ms(context: Mapping[str, Any]) -> int:
 def same_object(url: str, location: str, bucket: str) -> str | None:
     """Return the address in `location` with the query of `url`; None if it is not the same object's.
 
-    Both name the bucket, in the host or the path, and the same path in it. The hosts are both S3's of AWS, or the new
-    one is the old one (at any port) or below it. TLS is not given up.
+    Both name the bucket and the same path in it, and are addresses of S3 at AWS, or of the very same server: scheme,
+    host and port. TLS is not given up.
     """
-    old, new = urlsplit(url), urlsplit(location)
-    (old_host, old_path), (new_host, new_path) = _split(url, bucket), _split(location, bucket)
-    is_near = new_host == old_host or new_host.endswith(f".{old_host}")
+    old, new = _parse(url), _parse(location)
+    if old is None or new is None or not bucket:
+        return None
+    (old_host, old_path), (new_host, new_path) = _split(old, bucket), _split(new, bucket)
+    is_there = (new.scheme, new.netloc) == (old.scheme, old.netloc)
     is_aws = bool(_OF_AWS.fullmatch(old_host) and _OF_AWS.fullmatch(new_host))
     is_safe = new.scheme == "https" or new.scheme == old.scheme == "http"
-    if not old_host or old_path != new_path or not (is_near or is_aws) or not is_safe:
+    if not old_path or old_path != new_path or not (is_there or is_aws) or not is_safe:
         return None
-    asked = parse_qsl(old.query, keep_blank_values=True)
-    added = [pair for pair in parse_qsl(new.query, keep_blank_values=True) if pair not in asked]
+    added = [(name, text) for name, text in parse_qsl(new.query) if name == _ADDED]
     query = "&".join(filter(None, [old.query, urlencode(added)]))
     return urlunsplit((new.scheme, new.netloc, new.path, query, ""))
 
 
-def _split(url: str, bucket: str) -> tuple[str, str]:
-    """Return the host without the bucket, and the path within the bucket; empty if it names no such bucket."""
-    parts = urlsplit(url)
-    host, path = parts.hostname or "", unquote(parts.path) or "/"
-    if not bucket or parts.username is not None:
-        return "", ""
-    if host.startswith(f"{bucket}."):
-        return host.removeprefix(f"{bucket}."), path
+def _parse(url: str) -> SplitResult | None:
+    """Return the parts of an absolute address; None if the one who connects would read another host or port there.
+
+    urllib3 connects, and ends the host at a backslash; the host that is signed comes from a parser that reads on.
+    """
+    try:
+        parts, connected = urlsplit(url), parse_url(url)
+    except ValueError:
+        return None
+    is_one = (
+        connected.netloc is not None and parts.netloc.lower() == connected.netloc and parts.port == connected.port
+    )
+    return parts if is_one else None
+
+
+def _split(address: SplitResult, bucket: str) -> tuple[str, str]:
+    """Return the host without the bucket, and the path within the bucket; both empty if it names no such bucket.
+
+    Only AWS has the bucket in the host: elsewhere a host may begin with the bucket's name and be the store's as a
+    whole.
+    """
+    host, path = address.netloc, address.path
+    end_point = host.removeprefix(f"{bucket}.")
+    if end_point != host and _OF_AWS.fullmatch(end_point):
+        return end_point, unquote(path) or "/"
     if path == f"/{bucket}" or path.startswith(f"/{bucket}/"):
-        return host, path.removeprefix(f"/{bucket}") or "/"
+        return host, unquote(path.removeprefix(f"/{bucket}")) or "/"
     return "", ""
 
 
-def _region_in(address: str) -> str:
-    match = _REGION.search(urlsplit(address).hostname or "")
-    return match[1] if match else ""
+def _region_in(address: str, bucket: str) -> str:
+    match = _OF_AWS.fullmatch(_split(urlsplit(address), bucket)[0])
+    return match[1] or "" if match else ""

@@ -6,7 +6,6 @@ them.
 
 import re
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
 from pathlib import Path
 from typing import Final
 
@@ -228,36 +227,35 @@ def test_a_redirect_without_a_region_is_followed_by_nobody(send: Send, status: i
 
 
 @pytest.fixture
-def two_servers() -> Iterator[tuple[LaxBucket, LaxBucket, str]]:
-    """Return the old address of a bucket, which sends to the new one, the new one, and the old end point."""
-    new, old = LaxBucket(), LaxBucket()
-    with ExitStack() as stack:
-        there = stack.enter_context(serve(new))
-        old.refuse = lambda request: Refusal(
-            307,
-            "TemporaryRedirect",
-            headers={"Location": f"{there}{request.path}{'&' if '?' in request.path else '?'}rk=e2c6"},
-        )
-        yield old, new, stack.enter_context(serve(old))
+def sent_on() -> Iterator[tuple[LaxBucket, str]]:
+    """Return a bucket whose first answers send to the same server, with a token; and its end point."""
+    bucket = LaxBucket()
+    with serve(bucket) as endpoint:
+
+        def refuse(request: Request) -> Refusal | None:
+            there = f"{endpoint}{request.path}{'&' if '?' in request.path else '?'}rk=e2c6"
+            return None if "rk=" in request.path else Refusal(307, "TemporaryRedirect", headers={"Location": there})
+
+        bucket.refuse = refuse
+        yield bucket, endpoint
 
 
-def test_a_307_is_sent_again_to_the_address_it_names(two_servers: tuple[LaxBucket, LaxBucket, str]) -> None:
+def test_a_307_is_sent_again_to_the_address_it_names(sent_on: tuple[LaxBucket, str]) -> None:
     """The same bytes, metadata, condition and checksum, signed for the new address; a second PUT finds the first."""
-    old, new, endpoint = two_servers
+    bucket, endpoint = sent_on
     storage = _storage(endpoint)
     assert [str(put(storage)), str(put(storage))] == ["PutOutcome.CREATED", "PutOutcome.EXISTS"]
-    assert new.objects["a/k"][0] == b"body"
-    first, again = old.requests[0], new.requests[0]
+    assert bucket.objects["a/k"][0] == b"body"
+    first, again = bucket.requests[:2]
     same = {"if-none-match", "x-amz-checksum-crc32", "x-amz-meta-writer", "content-type", "x-amz-content-sha256"}
     assert {name: first.headers[name] for name in same} == {name: again.headers[name] for name in same}
     assert again.path == "/archive/a/k?rk=e2c6"
-    assert first.headers["host"] != again.headers["host"]
     assert first.headers["authorization"] != again.headers["authorization"]
 
 
-def test_reads_follow_a_307_too(two_servers: tuple[LaxBucket, LaxBucket, str]) -> None:
+def test_reads_follow_a_307_too(sent_on: tuple[LaxBucket, str]) -> None:
     """HEAD, GET and LIST, with their query."""
-    _, new, endpoint = two_servers
+    bucket, endpoint = sent_on
     storage = _storage(endpoint)
     put(storage)
     head, stored = storage.head("a/k"), storage.get("a/k")
@@ -265,7 +263,91 @@ def test_reads_follow_a_307_too(two_servers: tuple[LaxBucket, LaxBucket, str]) -
     assert stored is not None
     assert (head.metadata["writer"], stored.body) == ("w", b"body")
     assert [row.key for row in storage.list_objects("a/")] == ["a/k"]
-    assert "prefix=a%2F" in new.requests[-1].path
+    assert "prefix=a%2F" in bucket.requests[-1].path
+
+
+@pytest.mark.parametrize(
+    "authority",
+    [
+        "evil.test\\.{host}",
+        "evil.test%2f.{host}",
+        "evil.test%5c.{host}",
+        "me@{host}",
+        "{host}@evil.test",
+        "{host}\\@evil.test",
+        "evil.{host}",
+        "",
+    ],
+)
+def test_a_307_to_a_host_that_only_looks_like_the_store_is_refused(authority: str) -> None:
+    """Whoever connects must read the same host as whoever checks; else a stranger's 200 would count as stored."""
+    bucket = LaxBucket()
+    with serve(bucket) as endpoint:
+        location = f"http://{authority.format(host=endpoint.removeprefix('http://'))}/archive/a/k"
+        bucket.refuse = lambda _request: Refusal(307, headers={"Location": location})
+        with pytest.raises(StoreRefused) as caught:
+            put(_storage(endpoint))
+    assert caught.value.next_step == refusals.REDIRECTED.do
+    assert len(bucket.requests) == 1
+
+
+def test_a_307_to_another_port_is_refused() -> None:
+    """At an address of the settings only that one is the store."""
+    bucket, other = LaxBucket(), LaxBucket()
+    with serve(bucket) as endpoint, serve(other) as there:
+        bucket.refuse = lambda request: Refusal(307, headers={"Location": f"{there}{request.path}"})
+        with pytest.raises(StoreRefused):
+            put(_storage(endpoint))
+    assert other.requests == []
+
+
+def test_a_bucket_named_like_a_label_of_the_host_is_no_part_of_it() -> None:
+    """The address has the bucket in its path, so the host is the store's as a whole, and the path's rest the key."""
+    bucket = LaxBucket()
+    with serve(bucket) as endpoint:
+        location = f"{endpoint.replace('127.0.0.1', '0.0.1')}/127/127/a/k"
+        bucket.refuse = lambda _request: Refusal(307, headers={"Location": location})
+        with pytest.raises(StoreRefused):
+            put(S3Storage(make_s3_client("us-east-1", endpoint, PLAIN), "127"))
+    assert len(bucket.requests) == 1
+
+
+@pytest.mark.parametrize(
+    ("host", "is_followed"),
+    [
+        ("s3.eu-west-1.amazonaws.com", True),
+        ("s3-eu-west-1.amazonaws.com", True),
+        ("s3-gztb4pa9sq.amazonaws.com", True),
+        ("s3.dualstack.eu-west-1.amazonaws.com", True),
+        ("s3-fips.us-gov-west-1.amazonaws.com", True),
+        ("s3-x-123.us-east-1.elb.amazonaws.com", False),
+        ("s3.us-east-1.elb.amazonaws.com", False),
+        ("s3-website-us-east-1.amazonaws.com", False),
+        ("s3-website.eu-central-1.amazonaws.com", False),
+        ("s3-accesspoint.eu-west-1.amazonaws.com", False),
+        ("s3.eu-west-1.amazonaws.com:8000", False),
+        ("other.s3.eu-west-1.amazonaws.com", False),
+    ],
+)
+@pytest.mark.parametrize("is_in_host", [False, True])
+def test_of_aws_only_the_end_points_of_s3_are_followed(
+    monkeypatch: pytest.MonkeyPatch, host: str, *, is_followed: bool, is_in_host: bool
+) -> None:
+    """Anybody may have a load balancer or a web site below amazonaws.com. The requests go by way of a proxy."""
+    where = f"archive.{host}/a/k" if is_in_host else f"{host}/archive/a/k"
+    answers = [Refusal(307, headers={"Location": f"http://{where}"}), Refusal(200, headers={"ETag": '"e"'})]
+    bucket = LaxBucket(refuse=lambda _request: answers.pop(0))
+    with serve(bucket) as proxy:
+        monkeypatch.setenv("HTTP_PROXY", proxy)
+        monkeypatch.delenv("NO_PROXY", raising=False)
+        monkeypatch.delenv("no_proxy", raising=False)
+        storage = _storage("http://s3.us-east-1.amazonaws.com")
+        if is_followed:
+            put(storage)
+        else:
+            with pytest.raises(StoreRefused):
+                put(storage)
+    assert [request.path for request in bucket.requests][1:] == [f"http://{where}"] * is_followed
 
 
 def test_a_307_in_a_circle_ends() -> None:

@@ -245,7 +245,7 @@ COMMIT: Final = (
     ),
     Mutation(
         "follow a redirect to any address",
-        Change("minutebook.aws.redirects:same_object", "not (is_near or is_aws)", "not new_host"),
+        Change("minutebook.aws.redirects:same_object", "not (is_there or is_aws)", "not new_host"),
         tests=("test_nothing_else",),
     ),
     Mutation(
