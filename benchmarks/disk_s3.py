@@ -140,10 +140,12 @@ class Handler(BaseHTTPRequestHandler):
             answer = f"<InitiateMultipartUploadResult><UploadId>{name}</UploadId></InitiateMultipartUploadResult>"
             self._answer(HTTPStatus.OK, {}, answer.encode())
         elif "delete" in query:
+            names = re.findall("<Key>(.*?)</Key>", body, re.DOTALL)
             with self.bucket.lock:
-                for name in re.findall("<Key>(.*?)</Key>", body, re.DOTALL):
+                for name in names:
                     self.bucket.delete(f"{key.rstrip('/')}/{unescape(name)}")
-            self._answer(HTTPStatus.OK, {}, b"<DeleteResult></DeleteResult>")
+            rows = "".join(f"<Deleted><Key>{name}</Key></Deleted>" for name in names)
+            self._answer(HTTPStatus.OK, {}, f"<DeleteResult>{rows}</DeleteResult>".encode())
         else:
             stored = self._join(key, query["uploadId"][0])
             answer = (

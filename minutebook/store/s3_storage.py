@@ -1,7 +1,7 @@
 """`Storage` on S3: the archive's store, and the requests that publishing adds."""
 
 import contextlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
@@ -45,6 +45,7 @@ class S3Storage(S3Store):
             answer = self._client.list_objects_v2(Bucket=self.bucket, Prefix=prefix, MaxKeys=1)
         except FAILURES as exc:
             raise translate(exc, what) from exc
+        check_whole(answer, what, "IsTruncated")
         date_ms = epoch_ms(date_of(answer))
         if date_ms is None:
             raise OutcomeUnknown(f"{what}: the answer has no Date")
@@ -61,27 +62,29 @@ class S3Storage(S3Store):
         """
         condition: dict[str, Any] = {"IfNoneMatch": "*"} if etag is None else {"IfMatch": etag}
         try:
-            self._client.put_object(Bucket=self.bucket, Key=key, Body=body, ContentType=content_type, **condition)
+            answer = self._client.put_object(
+                Bucket=self.bucket, Key=key, Body=body, ContentType=content_type, **condition
+            )
         except (ClientError, BotoCoreError) as exc:
             if http_status(exc) in {_PRECONDITION_FAILED, _NOT_FOUND} and error_code(exc) != "NoSuchBucket":
                 return False
             raise translate(
                 exc, f"PUT {key}", "If-None-Match or the checksum" if etag is None else "If-Match or the checksum"
             ) from exc
+        check_whole(answer, f"PUT {key}", "ETag")
         return True
 
     def delete(self, keys: Iterable[str]) -> None:
-        """Delete in batches of 1,000; see `Storage`."""
+        """Delete in batches of 1,000, whose answers name each key that is gone; see `Storage`."""
         remaining = list(keys)
         for start in range(0, len(remaining), _DELETE_BATCH):
             batch = remaining[start : start + _DELETE_BATCH]
             try:
                 answer = self._client.delete_objects(
-                    Bucket=self.bucket, Delete={"Objects": [{"Key": key} for key in batch], "Quiet": True}
+                    Bucket=self.bucket, Delete={"Objects": [{"Key": key} for key in batch]}
                 )
             except FAILURES as exc:
                 raise translate(exc, f"DELETE {batch[0]}") from exc
-            _check_headers(answer, f"DELETE {batch[0]}")
             for failed in answer.get("Errors", []):
                 message = f"DELETE {failed.get('Key')}: {failed.get('Code')} {failed.get('Message')}"
                 if is_retryable_code(failed.get("Code", "")):
@@ -89,6 +92,8 @@ class S3Storage(S3Store):
                 raise StoreRefused(
                     message, next_step="grant s3:DeleteObject below this prefix to whoever runs this command"
                 )
+            gone = {row.get("Key", "") for row in answer.get("Deleted", [])}
+            check_whole(dict.fromkeys(gone), f"DELETE {batch[0]} and {len(batch) - 1} more", *batch)
 
     def open_read(self, key: str, etag: str | None) -> ObjectBody:
         """Send one GET with `If-Match`; the body streams in while the caller reads it. See `Storage`."""
@@ -100,7 +105,7 @@ class S3Storage(S3Store):
             if code in _OTHER_OBJECT:
                 raise ObjectChanged(f"{key} is not the object that was listed ({code})") from exc
             raise translate(exc, f"GET {key}") from exc
-        check_whole(answer, f"GET {key}", "ContentLength")
+        check_whole(answer, f"GET {key}", "ContentLength", "ETag")
         metadata = {name.lower(): value for name, value in answer["Metadata"].items()}
         return ObjectBody(metadata, self._chunks(key, answer["Body"]))
 
@@ -117,23 +122,27 @@ class S3Storage(S3Store):
             data = answer["Body"].read()
         except FAILURES as exc:
             raise translate(exc, f"GET {key}") from exc
-        check_whole(answer, f"GET {key}", "ContentLength")
+        check_whole(answer, f"GET {key}", "ContentLength", "ETag")
         # A 206 has the total size after the slash; a store that answers 200 sends the whole object.
         whole = answer.get("ContentRange", "").rpartition("/")[2]
-        return Tail(data[-count:], int(whole) if whole.isdecimal() else len(data), answer.get("ETag", ""))
+        return Tail(data[-count:], int(whole) if whole.isdecimal() else len(data), answer["ETag"])
 
     def open_uploads(self, prefix: str) -> list[Upload]:
         """List the open multipart uploads below a prefix; see `Storage`."""
+        what = f"LIST uploads of s3://{self.bucket}/{prefix}"
+        uploads: list[Upload] = []
         try:
-            return [
-                Upload(row["Key"], row["UploadId"], int(row["Initiated"].timestamp() * 1000))
-                for page in self._client.get_paginator("list_multipart_uploads").paginate(
-                    Bucket=self.bucket, Prefix=prefix
-                )
-                for row in page.get("Uploads", [])
-            ]
+            for page in self._client.get_paginator("list_multipart_uploads").paginate(
+                Bucket=self.bucket, Prefix=prefix
+            ):
+                check_whole(page, what, "IsTruncated")
+                uploads += [
+                    Upload(row["Key"], row["UploadId"], int(row["Initiated"].timestamp() * 1000))
+                    for row in page.get("Uploads", [])
+                ]
         except FAILURES as exc:
-            raise translate(exc, f"LIST uploads of s3://{self.bucket}/{prefix}") from exc
+            raise translate(exc, what) from exc
+        return uploads
 
     def abort_upload(self, upload: Upload) -> None:
         """Abort one upload; 404 means that it is finished or aborted already. See `Storage`."""
@@ -231,9 +240,10 @@ class S3Sink:
         self._parts.append({"ETag": tag, "PartNumber": number})
 
     def _put(self) -> None:
-        self._client.put_object(
+        answer = self._client.put_object(
             Bucket=self._bucket, Key=self._key, Body=bytes(self._pending), ContentType=self._content_type
         )
+        check_whole(answer, f"PUT {self._key}", "ETag")
 
     def _create(self) -> str:
         answer = self._client.create_multipart_upload(
@@ -277,7 +287,7 @@ class S3Sink:
             if http_status(exc) == _NOT_FOUND:
                 return False
             raise
-        check_whole(answer, f"HEAD {self._key}", "ContentLength")
+        check_whole(answer, f"HEAD {self._key}", "ContentLength", "ETag")
         return answer["ContentLength"] == self.size
 
     def _ask(self, method: str, request: Callable[[], T]) -> T:
@@ -292,9 +302,3 @@ class S3Sink:
                 raise translate(exc, what, "the checksum") from exc
 
         return until_known(translated, self._new_backoff(), what)
-
-
-def _check_headers(answer: Mapping[str, Any], what: str) -> None:
-    """Raise OutcomeUnknown if an answer has no length: it was cut off within its headers."""
-    if not {"content-length", "transfer-encoding"} & answer["ResponseMetadata"]["HTTPHeaders"].keys():
-        raise OutcomeUnknown(f"{what}: the answer has no length: it was cut off")

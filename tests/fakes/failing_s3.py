@@ -164,7 +164,8 @@ class _Handler(BaseHTTPRequestHandler):
                 self.bucket.objects.pop(key, None)
             return 200, ""
 
-        self._write(keys[0], apply, "<DeleteResult/>")
+        rows = "".join(f"<Deleted><Key>{escape(key)}</Key></Deleted>" for key in keys)
+        self._write(keys[0], apply, f"<DeleteResult>{rows}</DeleteResult>")
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the base class's name
         """Say nothing."""

@@ -159,9 +159,11 @@ class _Handler(BaseHTTPRequestHandler):
             self._refuse(403, "AccessDenied")
             return
         with self.bucket.lock:
-            for key in re.findall(r"<Key>([^<]*)</Key>", body.decode()):
+            keys = re.findall(r"<Key>([^<]*)</Key>", body.decode())
+            for key in keys:
                 self.bucket.objects.pop(key, None)
-        self._answer(200, "<DeleteResult/>")
+        rows = "".join(f"<Deleted><Key>{key}</Key></Deleted>" for key in keys)
+        self._answer(200, f"<DeleteResult>{rows}</DeleteResult>")
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the base class's name
         """Say nothing."""

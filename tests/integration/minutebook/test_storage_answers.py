@@ -13,11 +13,14 @@ import pytest
 
 from minutebook.aws.access import PLAIN
 from minutebook.aws.clients import aws_session, make_s3_client
-from minutebook.errors import OutcomeUnknown, StoreError, StoreRefused
+from minutebook.errors import OutcomeUnknown, StoreError, StoreRefused, StoreUnavailable
+from minutebook.retry import backoff_within
 from minutebook.store import refusals
 from minutebook.store.refusals import ROWS, Row
+from minutebook.store.retrying import RetryingStorage
 from minutebook.store.s3_storage import S3Storage
 from tests.fakes.lax_s3 import LaxBucket, Refusal, Request, serve
+from tests.witness.waiting import PATIENCE_SECONDS
 
 pytestmark = pytest.mark.usefixtures("credentials")
 PAGE: Final = Path(__file__).resolve().parents[3] / "docs/how-to/storage-answers.md"
@@ -361,6 +364,57 @@ def test_a_307_in_a_circle_ends() -> None:
             put(_storage(endpoint))
     assert len(bucket.requests) == 4
     assert caught.value.next_step == refusals.SPREADING.do
+
+
+def write(storage: S3Storage) -> object:
+    """Write a small file, as publishing does, with one attempt."""
+    with RetryingStorage(storage, backoff_within(0)).writing("a/k", "text/plain") as sink:
+        return sink.write(b"body")
+
+
+REQUESTS: Final[dict[str, Send]] = {
+    "PUT": put,
+    "PUT if match": lambda storage: storage.put_if_match("a/k", b"body", '"e"', "text/plain"),
+    "PUT if absent": lambda storage: storage.put_if_match("a/k", b"body", None, "text/plain"),
+    "PUT of a file": write,
+    "DELETE": lambda storage: storage.delete(["a/k"]),
+    "HEAD": lambda storage: storage.head("a/k"),
+    "GET": get,
+    "GET if match": lambda storage: list(storage.open_read("a/k", '"e"').chunks),
+    "GET tail": lambda storage: storage.read_tail("a/k", 5),
+    "LIST": lambda storage: list(storage.list_objects("a/")),
+    "LIST level": lambda storage: storage.list_level("a/"),
+    "LIST uploads": lambda storage: storage.open_uploads("a/"),
+    "time": lambda storage: storage.now_ms("a/"),
+}
+
+
+@pytest.mark.parametrize("body", ["", "<html><body>Sign in</body></html>"])
+@pytest.mark.parametrize("request_", list(REQUESTS))
+def test_a_proxys_page_is_no_answer_of_the_store(request_: str, body: str) -> None:
+    """Neither that an object is written, replaced or deleted, nor what is in it, nor what is there."""
+    error, _ = _failure(
+        lambda _request: Refusal(200, body=body, headers={"Content-Type": "text/html"}), REQUESTS[request_]
+    )
+    assert isinstance(error, OutcomeUnknown | StoreUnavailable)
+    assert refusals.NOT_S3.means in str(error)
+    assert refusals.NOT_S3.do in error.next_step
+
+
+def test_a_request_that_met_a_proxys_page_is_sent_again() -> None:
+    """A small file is there, and what was deleted is gone, once the page does not come any more."""
+    bucket = LaxBucket()
+    pages: list[Refusal] = []
+    bucket.refuse = lambda _request: pages.pop() if pages else None
+    with serve(bucket) as endpoint:
+        storage = RetryingStorage(_storage(endpoint), backoff_within(PATIENCE_SECONDS))
+        pages += [Refusal(200, body="<html/>")]
+        with storage.writing("a/k", "text/plain") as sink:
+            sink.write(b"body")
+        assert bucket.objects["a/k"][0] == b"body"
+        pages += [Refusal(200, body="<html/>")]
+        storage.delete(["a/k", "a/other"])
+    assert not bucket.objects
 
 
 @pytest.mark.parametrize(

@@ -145,16 +145,17 @@ class S3Client:
     def delete_objects(self, *, Bucket: str, Delete: Mapping[str, Any]) -> dict[str, Any]:  # noqa: ARG002, N803
         """DeleteObjects; now and then some keys fail and the others go, or all go and the answer is cut off."""
         fault = self._begin("DELETE", "", _READ_FAULTS)
-        errors = []
+        errors, gone = [], []
         for row in Delete["Objects"]:
             if fault == "headers cut off" and self._host.world.chance(0.5):
                 errors.append({"Key": row["Key"], "Code": "InternalError"})
             else:
                 self._bucket.delete(row["Key"])
+                gone.append({"Key": row["Key"]})
         self._end("DELETE", "", fault)
-        is_torn = fault == "headers cut off" and not errors
-        answer = {"ResponseMetadata": {"HTTPHeaders": {} if is_torn else {"content-length": "0"}}}
-        return {"Errors": errors, **answer} if errors else answer
+        if fault == "headers cut off" and not errors:
+            return {}
+        return {"Deleted": gone} | ({"Errors": errors} if errors else {})
 
     def get_paginator(self, operation: str) -> "S3Client":
         """ListObjectsV2 is the only one."""

@@ -33,16 +33,17 @@ class Bucket:
         self.go_on.set()
         self._broken = broken
 
-    def put_object(self, *, Key: str, Body: bytes, **_: object) -> None:  # noqa: N803 - AWS' names
+    def put_object(self, *, Key: str, Body: bytes, **_: object) -> dict[str, str]:  # noqa: N803 - AWS' names
         """Store an object."""
         with self._faults("put"):
             self.objects[Key] = Body
+        return {"ETag": '"e"'}
 
-    def head_object(self, *, Key: str, **_: object) -> dict[str, int]:  # noqa: N803 - AWS' names
+    def head_object(self, *, Key: str, **_: object) -> dict[str, Any]:  # noqa: N803 - AWS' names
         """Return the size of an object."""
         if Key not in self.objects:
             raise _error("404", "HeadObject", 404)
-        return {"ContentLength": len(self.objects[Key])}
+        return {"ContentLength": len(self.objects[Key]), "ETag": '"e"'}
 
     def create_multipart_upload(self, **_: object) -> dict[str, str]:
         """Begin an upload."""
