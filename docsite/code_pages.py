@@ -24,7 +24,7 @@ def exit_codes_page() -> str:
     """Return the page: the codes as the command line names them, and the errors of each."""
     epilog = str(cli.app.info.epilog).removeprefix("Exit codes: ").rstrip(".")
     meanings = [item.partition(" ")[::2] for item in re.split(r", (?=\d)", epilog)]
-    kinds = sorted(_errors(), key=lambda kind: (kind.exit_code, kind.__name__))
+    kinds = sorted(error_kinds(), key=lambda kind: (kind.exit_code, kind.__name__))
     rows = [
         (
             code(kind.__name__),
@@ -44,9 +44,12 @@ def exit_codes_page() -> str:
     )
 
 
-def _errors() -> Iterator[type[errors.MinutebookError]]:
+def error_kinds() -> Iterator[type[errors.MinutebookError]]:
+    """Yield the errors that are raised as they are: not those that only others derive from."""
     for kind in vars(errors).values():
-        if isinstance(kind, type) and issubclass(kind, errors.MinutebookError) and not kind.__subclasses__():
+        if not (isinstance(kind, type) and issubclass(kind, errors.MinutebookError)):
+            continue
+        if not kind.__subclasses__() or (kind is not errors.MinutebookError and "exit_code" in vars(kind)):
             yield kind
 
 

@@ -33,6 +33,12 @@ class StoreRefused(StoreError):
     exit_code = 2
 
 
+class ObjectArchived(StoreRefused):
+    """An object lies in an archive tier. It is there, and what it holds cannot be proven before it is restored."""
+
+    exit_code = 4
+
+
 class StoreUnavailable(StoreError):
     """The store stayed unavailable until the retry budget was spent. Nothing was checkpointed."""
 

@@ -20,8 +20,8 @@ from typing import Final
 from consumer.child_logs.processor_log import ProcessorEvent
 
 UNREAD: Final = "shard_without_reader"
-_REFUSALS: Final = frozenset({2, 6})
-_OUR_CODES: Final = frozenset({1, 2, 5, 6})
+_REFUSALS: Final = frozenset({2, 4, 6})
+_OUR_CODES: Final = frozenset({1, 2, 4, 5, 6})
 _QUIET_CRASHES: Final = 2
 """One crash or two need no person; a refusal does."""
 _WAIT: Final = "nothing yet: it is started again, and consume gives up after {} crashes in a row"

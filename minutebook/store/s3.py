@@ -18,9 +18,10 @@ from minutebook.aws.answers import MisshapenAnswerError
 from minutebook.aws.clients import error_code, http_status, is_retryable
 from minutebook.aws.credentials import STS_OPERATIONS, comes_from_credentials
 from minutebook.aws.redirects import ForeignRedirectError
-from minutebook.errors import OutcomeUnknown, StoreError, StoreRefused
+from minutebook.errors import ObjectArchived, OutcomeUnknown, StoreError, StoreRefused
 from minutebook.store.objects import ListedObject, Listing, ObjectHead, PutOutcome, StoredObject
 from minutebook.store.refusals import (
+    ARCHIVED,
     DAMAGED,
     NO_CREDENTIALS,
     NOT_S3,
@@ -63,7 +64,8 @@ def translate(error: Exception, what: str, suspects: str = "") -> StoreError:
     else:
         text, row = f"{type(error).__name__}: {error}", _row_without_answer(error)
         means = row.means
-    kind = OutcomeUnknown if is_retryable(error) else StoreRefused
+    final = ObjectArchived if row is ARCHIVED else StoreRefused
+    kind = OutcomeUnknown if is_retryable(error) else final
     return kind(f"{what}: {means} ({text.rstrip('.: ')})", next_step=row.do)
 
 

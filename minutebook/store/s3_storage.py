@@ -3,6 +3,7 @@
 import contextlib
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import closing
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from botocore.exceptions import BotoCoreError, ClientError
@@ -119,7 +120,8 @@ class S3Storage(S3Store):
         """Send one GET with a range from the end; see `Storage`."""
         try:
             answer = self._client.get_object(Bucket=self.bucket, Key=key, Range=f"bytes=-{count}")
-            data = answer["Body"].read()
+            with closing(answer["Body"]) as body:  # a proxy's page may leave its connection open
+                data = body.read()
         except FAILURES as exc:
             raise translate(exc, f"GET {key}") from exc
         check_whole(answer, f"GET {key}", "ContentLength", "ETag")

@@ -6,7 +6,7 @@ from typing import Final
 import pytest
 
 from demo.embedded import REGION
-from minutebook.errors import StoreRefused
+from minutebook.errors import ObjectArchived
 from minutebook.store.places import open_storage
 from minutebook.store.storage import Address, Storage
 from tests.corpus.desk import DAY, Desk
@@ -33,14 +33,14 @@ def _a_segment(desk: Desk) -> str:
 
 
 def _is_to_be_restored(request: Callable[[], object]) -> None:
-    with pytest.raises(StoreRefused, match=r"the object is archived \(GLACIER\): restore it") as caught:
+    with pytest.raises(ObjectArchived, match=r"the object is archived \(GLACIER\): restore it") as caught:
         request()
-    assert caught.value.exit_code == 2
+    assert caught.value.exit_code == 4
     assert "restore-object" in caught.value.next_step
 
 
 def test_a_day_with_a_segment_in_glacier_is_not_published_before_it_is_restored(s3: FailingS3) -> None:
-    """Nothing is published of it, and then all of it."""
+    """Nothing is published of it, and what it holds is not proven (4); then all of it."""
     desk = _desk(s3)
     s3.archived = {_a_segment(desk)}
     _is_to_be_restored(desk.compact)

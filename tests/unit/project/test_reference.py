@@ -10,11 +10,11 @@ import pytest
 from consumer.monitoring.health_file import UNHEALTHY
 from consumer.settings.kcl_properties import INEFFECTIVE, KCL_PROPERTIES
 from consumer.settings.settings import OUR_PROPERTIES, environment_name
+from docsite.code_pages import error_kinds
 from docsite.events_page import NORMAL_LIFE, alarms, events_page, meaning
 from docsite.hook import pages
 from docsite.log_events import LogEvent, log_events
 from docsite.settings_page import commented, kind
-from minutebook import errors
 from minutebook.properties_file import KCL_VARIABLES
 
 CHECKOUT: Final = Path(__file__).resolve().parents[3]
@@ -116,7 +116,7 @@ def test_every_metric_is_there(made: dict[str, str]) -> None:
 def test_every_exit_code_is_there(made: dict[str, str]) -> None:
     """Those of the errors, of the audit, and of whoever watches; each error with its own."""
     page = made["reference/exit-codes.md"]
-    kinds = [kind for kind in vars(errors).values() if isinstance(kind, type) and not kind.__subclasses__()]
+    kinds = list(error_kinds())
     codes = {0, 3, 4, UNHEALTHY, *(kind.exit_code for kind in kinds)}
 
     assert sorted(map(int, re.findall(r"^\| (\d) \|", page, re.MULTILINE))) == sorted(codes)

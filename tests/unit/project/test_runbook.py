@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
+from docsite.code_pages import error_kinds
 from minutebook import errors
 
 CHECKOUT: Final = Path(__file__).resolve().parents[3]
@@ -72,11 +73,7 @@ def _events() -> set[str]:
 
 def _raised() -> set[str]:
     """Return the errors of the tree that the consumer or what it calls raises."""
-    kinds = {
-        name
-        for name, kind in vars(errors).items()
-        if isinstance(kind, type) and issubclass(kind, errors.MinutebookError) and not kind.__subclasses__()
-    }
+    kinds = {kind.__name__ for kind in error_kinds()}
     texts = [
         path.read_text() for path in [*_FILES, *(CHECKOUT / "archive").glob("**/*.py")] if path.name != "errors.py"
     ]
