@@ -156,7 +156,7 @@ def unread(statuses: Sequence[ShardStatus]) -> list[StatusProblem]:
     return [
         StatusProblem(
             sentence=f"lease table: nobody reads {some_of(shards, _SHOWN)}",
-            next_step="nothing within two minutes of a start or a stop; else minutebook docs runbook "
+            next_step="normal for two minutes after a start or a stop; later see minutebook docs runbook "
             "shard_without_reader, and look at the worker that leads",
         )
     ]

@@ -76,11 +76,11 @@ def _table(shards: list[ShardStatus], proven: Mapping[str, str | None], *, is_wi
 
 def _proven(coverage: ProvenTime) -> Group:
     """Return up to when everything is proven, and the open times that are overdue."""
-    since = f"since {_clock(coverage.since)}"
+    since = _clock(coverage.since)
     if coverage.until is None:
-        text = styled(f"proven: nothing {since}", "yellow")
+        text = styled(f"proven: nothing since {since}", "yellow")
     else:
-        text = styled(f"proven: all that arrived until {_clock(coverage.until)} is archived ({since})", "green")
+        text = styled(f"proven: all that arrived from {since} until {_clock(coverage.until)}", "green")
     lines = [text]
     if coverage.until is not None:
         lines.append(styled("  records archived twice were not looked for: the nightly audit does that", "dim"))

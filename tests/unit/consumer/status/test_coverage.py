@@ -98,7 +98,7 @@ def test_an_archive_is_proven_as_far_as_its_evidence() -> None:
     assert (report.coverage.until, report.coverage.unproven) == (at(90), [])
     screen = TerminalConsole(width=200, color_system=None, record=True, file=io.StringIO())
     screen.print(render(report))
-    assert "proven: all that arrived until 2026-11-21 09:46 is archived (since" in screen.export_text()
+    assert "proven: all that arrived from 2026-11-21 08:16 until 2026-11-21 09:46" in screen.export_text()
 
 
 def test_beside_doubled_records_nothing_is_called_archived_once() -> None:
