@@ -162,7 +162,7 @@ def run_handover(request: HandoverRequest, environ: Mapping[str, str]) -> int:
         return 0
     write_rows(table, [row for row in rows if row.shard_id not in present])
     console.print(
-        f"{len(rows) - len(present)} rows written to {table.name}, {len(present)} were there already: start the "
+        f"{len(rows) - len(present)} rows written to {table.name}, {len(present)} already there: start the "
         f"application {request.application} on this stream; what lies before the cut is minutebook cat --before "
         f"{request.cut}"
     )
