@@ -2,6 +2,7 @@
 
     before the cut      records that arrive in order of positions, whose stamps step back; segments cut anywhere
     the cut             at a time up to which every record is archived, and proven to be: a minute ago at the latest
+    perhaps             the day before is expired: its tombstone says what it held, and what was published of it stays
     after the cut       the archive grows, shards end, the stream forgets closed shards
     then                `cat --before` and `cat --after` by their own rules, and KCL with the rows of the hand-over
 
@@ -12,6 +13,7 @@ row's checkpoint, nothing of a shard at SHARD_END, and fills a hole of hash keys
 import random
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import groupby
 from typing import Final, NamedTuple
 
 from consumer.cut.archive_cut import cut_archive
@@ -22,16 +24,20 @@ from minutebook.cat.request import CatRequest
 from minutebook.cut import Cut, decode_cut, encode_cut
 from minutebook.format.aggregate import LAST_HASH_KEY
 from minutebook.format.arrival import ARRIVAL_STEP_BACK_MS
-from minutebook.format.keys import parse_segment_key
+from minutebook.format.day import day_of_ms
+from minutebook.format.document import FORMAT
+from minutebook.format.keys import SegmentKey, parse_segment_key
 from minutebook.format.minute import MINUTE_MS
 from minutebook.format.position import Position
 from minutebook.format.record import Record
 from minutebook.format.segment import read_records
+from minutebook.format.tombstone import ExpiredRun, ExpiredShard, Tombstone, encode_tombstone, tombstone_key
 from minutebook.owner import read_application
 from tests.fakes.archive_scene import PREFIX, MemoryScene
 from tests.fakes.clock import START_MS
 
-BEGIN_MS: Final = START_MS // (60 * MINUTE_MS) * 60 * MINUTE_MS
+_MIDNIGHT_MS: Final = day_of_ms(START_MS).begin_ms
+BEGIN_MS: Final = _MIDNIGHT_MS - 15 * MINUTE_MS
 IDENTITY: Final = StreamIdentity("arn:aws:kinesis:us-east-1:000000000000:stream/s", BEGIN_MS - 1, 24 * 60 * MINUTE_MS)
 Name = tuple[str, Position]
 
@@ -47,6 +53,19 @@ class Shard:
     archived: int = 0
     children: tuple[str, ...] = ()
     has_end: bool = False
+
+
+class Segment(NamedTuple):
+    """A stored segment."""
+
+    key: str
+    parsed: SegmentKey
+    records: dict[Position, Record]
+
+    @property
+    def positions(self) -> list[Position]:
+        """Its positions, in order."""
+        return list(self.records)
 
 
 class Outcome(NamedTuple):
@@ -69,6 +88,7 @@ class History:
         self.steps_ms = self.rng.choice([0, 5_000, 60_000, 60_000, 20 * MINUTE_MS])
         self.first: list[str] = []
         self.start_ms = BEGIN_MS
+        self.published: set[Name] = set()
 
     def run(self) -> Outcome:
         """Live the history."""
@@ -83,6 +103,9 @@ class History:
         proven_ms = self.now_ms - ARRIVAL_STEP_BACK_MS
         at_ms = min([proven_ms, *late]) - rng.choice([0, 0, rng.randrange(20 * MINUTE_MS)])
         at_ms = max(at_ms, self.start_ms + 1)
+        if self._is_steady and at_ms >= _MIDNIGHT_MS and rng.random() < 0.7:
+            at_ms = rng.choice([at_ms, _MIDNIGHT_MS])
+            self._expire()
         cut = self._cut(at_ms)
         for _ in range(rng.randint(0, 6)):
             self._arrive()
@@ -167,6 +190,43 @@ class History:
                 self.scene.end(shard.name, last, *shard.children)
                 shard.has_end = True
 
+    def _expire(self) -> None:
+        """Delete the segments of the day that has ended; its tombstone keeps the runs of each chain."""
+        runs: dict[str, list[ExpiredRun]] = {}
+        segments = sorted(self._segments(), key=lambda one: (one.parsed.shard_id, one.positions))
+        midnight = _MIDNIGHT_MS // MINUTE_MS
+        for (shard_id, is_old), group in groupby(
+            segments, key=lambda one: (one.parsed.shard_id, one.parsed.minute < midnight)
+        ):
+            run = list(group) if is_old else []
+            for segment in run:
+                self.published.update((shard_id, position) for position in segment.positions)
+                self.scene.bucket.delete(segment.key)
+            if run:
+                first, last = str(run[0].positions[0]), str(run[-1].positions[-1])
+                runs.setdefault(shard_id, []).append(
+                    ExpiredRun(after=first, first=first, last=last, segments=len(run))
+                )
+        day = day_of_ms(BEGIN_MS)
+        tombstone = Tombstone(
+            format=FORMAT,
+            day=str(day),
+            generation="g",
+            segments=sum(run.segments for parts in runs.values() for run in parts),
+            bytes=1,
+            shards={shard_id: ExpiredShard(runs=parts, kept=[]) for shard_id, parts in runs.items()},
+            writer="w",
+            written_at="",
+        )
+        self.scene.bucket.place(tombstone_key(PREFIX, day), encode_tombstone(tombstone))
+
+    def _segments(self) -> Iterator[Segment]:
+        for key in self.scene.retrying.keys(f"{PREFIX}2"):
+            parsed, stored = parse_segment_key(PREFIX, key), self.scene.retrying.get(key)
+            assert stored is not None
+            records = dict(read_records(stored.body, parsed.shard_id, parsed.compression))
+            yield Segment(key, parsed, records)
+
     @property
     def _is_steady(self) -> bool:
         """Whether stamps step back no farther than coverage assumes. Positions divide exactly even so."""
@@ -217,6 +277,8 @@ class History:
         before = self._read(CatRequest(BEGIN_MS, cut.through_ms, before=cut))
         begin_ms, end_ms = cut.at_ms // MINUTE_MS * MINUTE_MS, self.now_ms + 60 * MINUTE_MS
         after = self._read(CatRequest(begin_ms, end_ms, after=cut))
+        before |= {name for name in self.published if cut.is_before(*name)}
+        after |= {name for name in self.published if not cut.is_before(*name)}
         delivered = self._deliver(rows)
         for shard in filter(self._is_own, self.shards.values()):
             for number, record in enumerate(shard.records):
@@ -243,13 +305,10 @@ class History:
     def _read(self, request: CatRequest) -> set[Name]:
         """Return what `cat` shows: of the minutes that it lists, the records that it selects."""
         shown: set[Name] = set()
-        for key in self.scene.retrying.keys(f"{PREFIX}2"):
-            parsed = parse_segment_key(PREFIX, key)
-            stored = self.scene.retrying.get(key)
-            assert stored is not None
-            if parsed.minute in request.minutes:
-                records = read_records(stored.body, parsed.shard_id, parsed.compression)
-                shown |= {(parsed.shard_id, at) for at, row in records if request.selects(parsed.shard_id, row)}
+        for segment in self._segments():
+            shard_id = segment.parsed.shard_id
+            if segment.parsed.minute in request.minutes:
+                shown |= {(shard_id, at) for at, row in segment.records.items() if request.selects(shard_id, row)}
         return shown
 
     def _deliver(self, rows: list[Lease]) -> set[Name]:

@@ -23,7 +23,7 @@ CUTS: Final = (
     Mutation(
         "cut an expired day at the segments that are left",
         Change("consumer.cut.archive_cut:cut_archive", "day.end_ms <= at_ms", "False"),
-        tests=("test_expired_days_lie_before_the_cut",),
+        tests=(*_HISTORIES, "test_expired_days_lie_before_the_cut"),
     ),
     Mutation(
         "compare positions of a cut as text",
