@@ -10,7 +10,7 @@ import msgspec
 from consumer.archived.listed_shards import listed_stream
 from consumer.cut.archive_cut import cut_archive
 from consumer.cut.lease_rows import plan_handover
-from consumer.leases.rows import Checkpoint, LeaderLock, Lease, LeaseTable
+from consumer.leases.rows import Checkpoint, LeaderLock, Lease, LeaseRows, LeaseTable
 from consumer.leases.table import lease_table_of
 from consumer.requests import CutRequest, HandoverRequest
 from consumer.settings.kcl_properties import KCL_PROPERTIES
@@ -231,19 +231,18 @@ def check_unused(table: UnusedTable, rows: Sequence[Lease]) -> set[str]:
     Raises SafetyRefusal unless the table is absent, empty, or holds only such rows: parents and children may differ,
     because the stream may have been split since. A worker that has started has left a leader's row.
     """
-    lock, present = table.leader(), table.read()
-    if lock is not None:
-        raise SafetyRefusal(
-            f"the worker {lock.owner} of this application has started: the table has its leader's row",
-            next_step=_NEVER,
-        )
-    if present is None:
-        return set()
+    present = table.read() or LeaseRows({})
     planned = {lease.shard_id: _progress(lease) for lease in rows}
     others = [key for key, lease in present.leases.items() if planned.get(key) != _progress(lease)]
     if others or present.unreadable:
         raise SafetyRefusal(
             f"the lease table has rows already: {', '.join([*others, *present.unreadable][:_SHOWN])}",
+            next_step=_NEVER,
+        )
+    lock = table.leader()
+    if lock is not None:
+        raise SafetyRefusal(
+            f"the worker {lock.owner} of this application has started: the table has its leader's row",
             next_step=_NEVER,
         )
     return set(present.leases)
