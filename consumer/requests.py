@@ -64,7 +64,7 @@ class CutRequest(NamedTuple):
     file: PropertiesFile = None
     out: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the cut here instead of stdout.")] = None
     hours: Annotated[
-        float, typer.Option(min=0, help="The hours before it that must be proven; 0: since the archive's beginning.")
+        int, typer.Option(min=0, help="The hours before it that must be proven; 0: since the archive's beginning.")
     ] = 1
 
 

@@ -117,10 +117,10 @@ def check_time(sources: Sources, at_ms: int) -> None:
         )
 
 
-def judged_from_ms(sources: Sources, at_ms: int, hours: float) -> int:
+def judged_from_ms(sources: Sources, at_ms: int, hours: int) -> int:
     """Return since when coverage is judged: `hours` before the cut; 0: since the archive's beginning."""
     begin_ms = sources.application.begin_ms
-    return max(begin_ms, at_ms - int(hours * _HOUR_MS)) if hours else begin_ms
+    return max(begin_ms, at_ms - hours * _HOUR_MS) if hours else begin_ms
 
 
 def judge(sources: Sources, from_ms: int, at_ms: int) -> Verdict:

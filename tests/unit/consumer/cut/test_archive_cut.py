@@ -164,7 +164,7 @@ def sources(archive: RestoreScene) -> Sources:
     return Sources(archive.retrying, PREFIX, application, stream.describe(), shards, archive.clock.now_ms(), stream)
 
 
-def judged(archive: RestoreScene, hours: float = 1) -> Verdict:
+def judged(archive: RestoreScene, hours: int = 1) -> Verdict:
     """Judge the hours before the cut."""
     read = sources(archive)
     return judge(read, judged_from_ms(read, AT * MINUTE_MS, hours), AT * MINUTE_MS)
