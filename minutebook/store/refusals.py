@@ -55,7 +55,7 @@ UNNAMED_HEADER: Final = Row(
     "run minutebook doctor, which sends checksum and condition apart; then look at storage class, tags and KMS key",
 )
 UNIMPLEMENTED: Final = Row(
-    "`501` to any other request",
+    "`501` to any other request; a LIST that goes on without `NextContinuationToken`",
     "this store does not implement the request",
     "archive to Amazon S3, or to a store that implements it; minutebook doctor tries each request of a worker",
 )

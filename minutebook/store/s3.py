@@ -28,6 +28,7 @@ from minutebook.store.refusals import (
     OTHER,
     REDIRECTED,
     SILENT,
+    UNIMPLEMENTED,
     UNTRUSTED,
     ErrorAnswer,
     Row,
@@ -169,7 +170,7 @@ class S3Store:
         pages = self._client.get_paginator("list_objects_v2").paginate(Bucket=self.bucket, Prefix=prefix, **level)
         try:
             for page in pages:
-                check_whole(page, what, "IsTruncated")
+                check_page(page, what, "NextContinuationToken")
                 yield page
         except FAILURES as exc:
             raise translate(exc, what) from exc
@@ -185,6 +186,19 @@ def check_whole(answer: Mapping[str, Any], what: str, *fields: str) -> None:
     missing = [field for field in fields if field not in answer]
     if missing:
         raise OutcomeUnknown(f"{what}: the answer has no {missing[0]}: {NOT_S3.means}", next_step=NOT_S3.do)
+
+
+def check_page(page: Mapping[str, Any], what: str, next_page: str) -> None:
+    """Raise as `check_whole`, or StoreRefused if a page of a LIST is not the last and `next_page` does not lead on.
+
+    A store that takes ListObjectsV2 for the first version names no token. botocore would end the LIST there, and what
+    follows would look as if it were not there.
+    """
+    check_whole(page, what, "IsTruncated")
+    if page["IsTruncated"] and not page.get(next_page):
+        raise StoreRefused(
+            f"{what}: {UNIMPLEMENTED.means} (IsTruncated without {next_page})", next_step=UNIMPLEMENTED.do
+        )
 
 
 def _is_absent(error: Exception) -> bool:

@@ -12,7 +12,7 @@ from minutebook.aws.answers import date_of, epoch_ms
 from minutebook.aws.clients import error_code, http_status, is_retryable_code
 from minutebook.errors import OutcomeUnknown, StoreRefused, StoreUnavailable
 from minutebook.retry import Backoff, until_known
-from minutebook.store.s3 import FAILURES, S3Store, check_whole, translate
+from minutebook.store.s3 import FAILURES, S3Store, check_page, check_whole, translate
 from minutebook.store.storage import ObjectBody, ObjectChanged, Tail, Upload
 
 if TYPE_CHECKING:
@@ -106,7 +106,11 @@ class S3Storage(S3Store):
             if code in _OTHER_OBJECT:
                 raise ObjectChanged(f"{key} is not the object that was listed ({code})") from exc
             raise translate(exc, f"GET {key}") from exc
-        check_whole(answer, f"GET {key}", "ContentLength", "ETag")
+        try:
+            check_whole(answer, f"GET {key}", "ContentLength", "ETag")
+        except OutcomeUnknown:
+            answer["Body"].close()  # nobody will read it, and an open one keeps its connection
+            raise
         metadata = {name.lower(): value for name, value in answer["Metadata"].items()}
         return ObjectBody(metadata, self._chunks(key, answer["Body"]))
 
@@ -137,7 +141,7 @@ class S3Storage(S3Store):
             for page in self._client.get_paginator("list_multipart_uploads").paginate(
                 Bucket=self.bucket, Prefix=prefix
             ):
-                check_whole(page, what, "IsTruncated")
+                check_page(page, what, "NextKeyMarker")
                 uploads += [
                     Upload(row["Key"], row["UploadId"], int(row["Initiated"].timestamp() * 1000))
                     for row in page.get("Uploads", [])

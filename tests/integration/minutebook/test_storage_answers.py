@@ -401,6 +401,23 @@ def test_a_proxys_page_is_no_answer_of_the_store(request_: str, body: str) -> No
     assert refusals.NOT_S3.do in error.next_step
 
 
+CONTENTS: Final = (
+    "<Contents><Key>a/1</Key><Size>1</Size><ETag>e</ETag><LastModified>2026-11-21T10:16:00Z</LastModified></Contents>"
+)
+
+
+@pytest.mark.parametrize("request_", ["LIST", "LIST level", "LIST uploads"])
+@pytest.mark.parametrize("old", ["", "<NextMarker>a/1</NextMarker>", "<NextContinuationToken/>"])
+def test_a_list_that_ends_in_the_middle_is_refused(request_: str, old: str) -> None:
+    """A store that takes ListObjectsV2 for the first version: what follows the page would count as missing."""
+    page = f"<ListBucketResult><IsTruncated>true</IsTruncated>{CONTENTS}{old}</ListBucketResult>"
+    error, bucket = _failure(lambda _request: Refusal(200, body=page), REQUESTS[request_])
+    assert isinstance(error, StoreRefused)
+    assert refusals.UNIMPLEMENTED.means in str(error)
+    assert error.next_step == refusals.UNIMPLEMENTED.do
+    assert len(bucket.requests) == 1
+
+
 def test_a_request_that_met_a_proxys_page_is_sent_again() -> None:
     """A small file is there, and what was deleted is gone, once the page does not come any more."""
     bucket = LaxBucket()

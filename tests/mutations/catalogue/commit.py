@@ -249,6 +249,27 @@ COMMIT: Final = (
         tests=("test_nothing_else",),
     ),
     Mutation(
+        "end a LIST at a page that names no next one",
+        Change("minutebook.store.s3:check_page", "page['IsTruncated']", "page is None"),
+        tests=("test_a_list_that_ends_in_the_middle_is_refused",),
+    ),
+    Mutation(
+        "take a proxy's page for a pointer that was replaced",
+        Change(
+            "minutebook.store.s3_storage:S3Storage.put_if_match", "check_whole(answer, f'PUT {key}', 'ETag')", "None"
+        ),
+        tests=("test_a_proxys_page_is_no_answer_of_the_store",),
+    ),
+    Mutation(
+        "take an object for deleted that no answer names",
+        Change(
+            "minutebook.store.s3_storage:S3Storage.delete",
+            "answer.get('Deleted', [])",
+            "[{'Key': key} for key in batch]",
+        ),
+        tests=("test_a_proxys_page_is_no_answer_of_the_store",),
+    ),
+    Mutation(
         "follow a redirect however long the machine slept",
         Change("minutebook.aws.redirects:_follow", "0 <= clock.now_ms() - first_ms <= _SOON_MS", "first_ms >= 0"),
         tests=("test_a_machine_that_slept_behind_a_redirect_sends_nothing",),
