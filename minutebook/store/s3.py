@@ -177,13 +177,13 @@ class S3Store:
 
 
 def check_whole(answer: Mapping[str, Any], what: str, *fields: str) -> None:
-    """Raise OutcomeUnknown if an answer lacks a field that S3 always sends.
+    """Raise OutcomeUnknown if an answer lacks a field that S3 always sends, or it is empty.
 
     Python's HTTP client takes a connection that ends within the headers for the end of the headers. Metadata is then
     missing, and botocore reads the empty body of a LIST as an empty list: as if nothing were archived. A proxy's page
     looks the same, also as the answer to a PUT.
     """
-    missing = [field for field in fields if field not in answer]
+    missing = [field for field in fields if answer.get(field, "") == ""]
     if missing:
         raise OutcomeUnknown(f"{what}: the answer has no {missing[0]}: {NOT_S3.means}", next_step=NOT_S3.do)
 

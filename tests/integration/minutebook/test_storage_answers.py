@@ -418,6 +418,12 @@ def test_a_list_that_ends_in_the_middle_is_refused(request_: str, old: str) -> N
     assert len(bucket.requests) == 1
 
 
+def test_an_empty_etag_is_none() -> None:
+    """As of a header that was cut off behind its name."""
+    error, _ = _failure(lambda _request: Refusal(200, headers={"ETag": ""}))
+    assert isinstance(error, OutcomeUnknown)
+
+
 def test_a_request_that_met_a_proxys_page_is_sent_again() -> None:
     """A small file is there, and what was deleted is gone, once the page does not come any more."""
     bucket = LaxBucket()
