@@ -38,7 +38,7 @@ _ADDED: Final = "rk"
 """What S3 adds to the query. Anything else could make another request of it."""
 _REGION: Final = r"[a-z]{2,4}(?:-[a-z]+)+-[0-9]+"
 _OF_AWS: Final = re.compile(
-    rf"(?:s3(?:-fips)?(?:\.dualstack)?(?:[.-]({_REGION}))?|s3-[a-z0-9]+)\.amazonaws\.com(?:\.cn)?"
+    rf"(?:s3(?:-fips)?(?:\.dualstack)?(?:[.-]({_REGION}))?|s3-external-1|s3-[a-z0-9]+)\.amazonaws\.com(?:\.cn)?"
 )
 """S3's REST end points, also those that it names in redirects alone (s3-gztb4pa9sq). Other hosts of this domain are
 anybody's: load balancers, web sites."""

@@ -321,6 +321,7 @@ def test_a_bucket_named_like_a_label_of_the_host_is_no_part_of_it() -> None:
         ("s3.eu-west-1.amazonaws.com", True),
         ("s3-eu-west-1.amazonaws.com", True),
         ("s3-gztb4pa9sq.amazonaws.com", True),
+        ("s3-external-1.amazonaws.com", True),
         ("s3.dualstack.eu-west-1.amazonaws.com", True),
         ("s3-fips.us-gov-west-1.amazonaws.com", True),
         ("s3-x-123.us-east-1.elb.amazonaws.com", False),
