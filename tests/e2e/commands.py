@@ -34,6 +34,12 @@ def health(app: Application, worker_id: str = "w1") -> Answer:
     return run(app, "health", worker_id=worker_id)
 
 
+def settled_health(app: Application) -> Answer:
+    """Run it until the worker is healthy: the first verdict is written before the daemon runs, the next 5 s later."""
+    wait_until(lambda: health(app).code == 0, "the worker is healthy")
+    return health(app)
+
+
 def status(app: Application) -> StatusReport:
     """Run `minutebook status --json`."""
     answer = run(app, "status", "--json")

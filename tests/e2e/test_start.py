@@ -13,7 +13,7 @@ from demo.readback import Verdict, compare
 from minutebook.clock import SystemClock
 from minutebook.format.keys import application_key
 from minutebook.format.markers import ApplicationRecord, decode_marker
-from tests.e2e.commands import Answer, health
+from tests.e2e.commands import Answer, health, settled_health
 from tests.e2e.harness import PREFIX, Application
 from tests.witness.events import Event
 from tests.witness.readback import assert_exactly_once
@@ -56,7 +56,7 @@ def story(embedded_aws: "EmbeddedAws", tmp_path_factory: pytest.TempPathFactory)
         app.producer.put_numbered(10)
         opened = worker.events.wait("shard_opened")
         worker.events.wait("checkpoint_written", position=str(app.producer.last()[_SHARD]))
-        alive = health(app)
+        alive = settled_health(app)
         worker.terminate()
         assert worker.wait() == 0
     objects, gone = app.objects(), health(app)

@@ -9,7 +9,7 @@ import pytest
 from tests.lives.model.life import Life, live
 from tests.lives.model.night import Rule
 
-LIVES: Final = 20_000 if os.environ.get("MINUTEBOOK_SEARCH") == "deep" else 200
+LIVES: Final = 20_000 if os.environ.get("MINUTEBOOK_SEARCH") == "deep" else 100
 A_PIECE: Final = 25
 NOTICED: Final[Mapping[Rule, int]] = {
     Rule.SWAP: 151,
