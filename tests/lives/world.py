@@ -220,7 +220,7 @@ class ReadStream:
         if not kept:
             return
         continuity, evidence, after = None, None, self._after(reading, kept)
-        is_late = now - reading.until_ms >= SURELY_HELD_MS and reading.until_ms != BIRTH
+        is_late = self._is_late(reading)
         if reading.tail is None or reading.is_new_run or reading.is_behind_mark or is_late:
             continuity = Continuity.UNPROVEN if is_late else Continuity.PROVEN
             evidence = None if is_late else reading.until_ms
@@ -236,6 +236,11 @@ class ReadStream:
         else:
             reading.until_ms = max(reading.until_ms, link_until, 1)
         reading.tail, reading.minute = kept[-1].position, minute
+
+    def _is_late(self, reading: Reading) -> bool:
+        """Return whether what came behind the evidence may be trimmed; a child without any begins at its birth."""
+        since_ms = reading.born_ms if reading.until_ms == BIRTH else reading.until_ms
+        return since_ms is not None and self.clock.now_ms() - since_ms >= SURELY_HELD_MS
 
     def _after(self, reading: Reading, kept: list[Sent]) -> Predecessor:
         if reading.tail is not None:
@@ -276,7 +281,7 @@ class ReadStream:
 
     def _mark(self, name: str, kind: MarkKind, until_ms: int) -> None:
         reading = self.readings[name]
-        is_late = reading.until_ms != BIRTH and self.clock.now_ms() - reading.until_ms >= SURELY_HELD_MS
+        is_late = self._is_late(reading)
         continuity = Continuity.UNPROVEN if is_late else Continuity.PROVEN
         until_ms = max(until_ms, reading.until_ms)
         mark = ReadMark(name, kind, continuity, reading.until_ms, until_ms, reading.tail, self._writer(reading))
