@@ -6,15 +6,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from demo.embedded import REGION, EmbeddedAws
+from minutebook.clock import SystemClock
 from minutebook.store.places import open_storage
 from minutebook.store.storage import Address
 from tests.corpus.model import PREFIX, Corpus
 from tests.integration.forked import run_forked
+from tests.witness.waiting import wait_until
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
 ROOT = Path(__file__).parents[2]
+_CLOCK = SystemClock()
 
 
 class Shell:
@@ -38,8 +41,11 @@ class Shell:
         self.file.write_text("".join(f"{name} = {value}\n" for name, value in values.items()))
 
     def archive(self, corpus: Corpus) -> None:
-        """Put a corpus into the bucket, as the application of the file did."""
+        """Put a corpus into the bucket, as the application of the file did, before the second that is judged."""
         corpus.write(open_storage(self.address), application=self.address.bucket or "")
+        # LastModified has whole seconds: what was stored in the second of a judgement may have come meanwhile.
+        second = _CLOCK.now_ms() // 1000
+        wait_until(lambda: _CLOCK.now_ms() // 1000 > second, "the next second")
 
     def run(self, *words: str, path: str | None = None) -> subprocess.CompletedProcess[str]:
         """Run `minutebook WORD FILE WORDS...` in a process that is forked with its modules."""
