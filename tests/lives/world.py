@@ -7,8 +7,9 @@ doubled or altered. Time is the clock's; whatever is due happens when time passe
 import heapq
 import itertools
 import random
+from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -80,7 +81,20 @@ class Reading:
     is_ended: bool = False
 
 
-class ReadStream:
+class Written(NamedTuple):
+    """What a processor writes as one segment: its records in order; it leaves out those that are `dropped`."""
+
+    shard: str
+    minute: int
+    records: Sequence[Sent]
+    after: Predecessor
+    writer: str
+    continuity: Continuity | None = None
+    evidence: int | None = None
+    dropped: Sequence[Sent] = ()
+
+
+class ReadStream(ABC):
     """A stream of a few shards, and the processors that archive it; `scene` gets their markers and marks."""
 
     def __init__(self, scene: ArchiveScene[Any], clock: ManualClock, seed: int, *, shards: int) -> None:
@@ -225,10 +239,8 @@ class ReadStream:
             continuity = Continuity.UNPROVEN if is_late else Continuity.PROVEN
             evidence = None if is_late else reading.until_ms
         dropped = kept[1:2] if self.rng.random() < self.drops else []
-        self.put_segment(
-            reading.shard, minute, kept, after=after, continuity=continuity, evidence=evidence,
-            writer=self._writer(reading), dropped=dropped,
-        )  # fmt: skip
+        writer = self._writer(reading)
+        self.put_segment(Written(reading.shard, minute, kept, after, writer, continuity, evidence, dropped))
         reading.is_new_run = reading.is_behind_mark = False
         link_until = minute * MINUTE_MS - MINUTE_MS
         if is_late:
@@ -251,24 +263,13 @@ class ReadStream:
     def _writer(self, reading: Reading) -> str:
         return f"run{reading.run}-{next(self._writers)}"
 
-    def put_segment(
-        self,
-        shard: str,
-        minute: int,
-        records: Iterable[Sent],
-        *,
-        after: Predecessor,
-        writer: str,
-        continuity: Continuity | None = None,
-        evidence: int | None = None,
-        dropped: Iterable[Sent] = (),
-    ) -> str:
+    @abstractmethod
+    def put_segment(self, written: Written) -> str:
         """Write a segment; return its key."""
-        raise NotImplementedError
 
+    @abstractmethod
     def tell_skip(self, name: str, logged_ms: int) -> None:
         """Write the marker of a batch that KCL skipped."""
-        raise NotImplementedError
 
     def read_on(self) -> None:
         """Let the processors read quiet shards to their tips."""
@@ -356,21 +357,10 @@ class World(ReadStream):
         self.gone: dict[str, tuple[bytes, dict[str, str]]] = {}
         super().__init__(ArchiveScene(self.store, PREFIX), clock, seed, shards=shards)
 
-    def put_segment(
-        self,
-        shard: str,
-        minute: int,
-        records: Iterable[Sent],
-        *,
-        after: Predecessor,
-        writer: str,
-        continuity: Continuity | None = None,
-        evidence: int | None = None,
-        dropped: Iterable[Sent] = (),
-    ) -> str:
+    def put_segment(self, written: Written) -> str:
         """Write a segment; return its key."""
-        left_out = {sent.position for sent in dropped}
-        every = list(records)
+        shard, minute, every = written.shard, written.minute, written.records
+        left_out = {sent.position for sent in written.dropped}
         made = SegmentWriter(shard, minute)
         for sent in every:
             record = Record(str(sent.position.sequence), 0, "k", sent.arrival_ms, sent.data)
@@ -378,11 +368,11 @@ class World(ReadStream):
                 made.drop(record, str(every[0].position))
             else:
                 made.extend([record])
-        metadata = made.metadata(after=after, writer=writer, continuity=continuity)
-        metadata = msgspec.structs.replace(metadata, evidence_ms=evidence)
+        metadata = made.metadata(after=written.after, writer=written.writer, continuity=written.continuity)
+        metadata = msgspec.structs.replace(metadata, evidence_ms=written.evidence)
         key = segment_key(PREFIX, shard, minute, metadata.first)
         if left_out:
-            beside = duplicates_key(PREFIX, shard, minute, metadata.first, writer)
+            beside = duplicates_key(PREFIX, shard, minute, metadata.first, written.writer)
             self.store.put_if_absent(beside, made.duplicates_body(), {}, GZIP)
             self.dropped[key] = tuple(sent for sent in every if sent.position in left_out)
         body, fields = made.body(), metadata.encode()
@@ -404,8 +394,8 @@ class World(ReadStream):
         held = self.archive.get(key)
         if held is None or held.records is None or len(held.records) < 2:
             return None
-        rest = held.records[1:]
-        return self.put_segment(held.shard, held.minute, rest, after=held.records[0].position, writer="zombie-1")
+        first, *rest = held.records
+        return self.put_segment(Written(held.shard, held.minute, rest, first.position, "zombie-1"))
 
     def delete(self, key: str) -> None:
         """Delete an object."""

@@ -13,7 +13,7 @@ import msgspec
 
 from minutebook.format.day import MINUTES_A_DAY, Day
 from minutebook.format.keys import segment_key
-from minutebook.format.metadata import Continuity, Predecessor, SegmentMetadata
+from minutebook.format.metadata import Continuity, SegmentMetadata
 from minutebook.format.position import Position
 from minutebook.format.read_mark import MarkKind, ReadMark
 from minutebook.store.objects import ListedObject
@@ -21,7 +21,7 @@ from tests.corpus.model import PREFIX
 from tests.fakes.clock import ManualClock
 from tests.fakes.stream import DAY_MS
 from tests.lives.model.archive import Archive, Entry, Scene, foreign_entry, segment_entry
-from tests.lives.world import Reading, ReadStream, Sent
+from tests.lives.world import Reading, ReadStream, Sent, Written
 
 Name = tuple[str, Position]
 EDITED: Final = b"edited"
@@ -56,24 +56,12 @@ class World(ReadStream):
 
     # What the processors write
 
-    def put_segment(
-        self,
-        shard: str,
-        minute: int,
-        records: Iterable[Sent],
-        *,
-        after: Predecessor,
-        writer: str,
-        continuity: Continuity | None = None,
-        evidence: int | None = None,
-        dropped: Iterable[Sent] = (),
-    ) -> str:
+    def put_segment(self, written: Written) -> str:
         """Write a segment; return its key."""
-        every = tuple(records)
-        assert not [*dropped], "the model has no dropped records"
-        metadata = metadata_of(shard, minute, every, after, writer, continuity, evidence)
-        key = segment_key(PREFIX, shard, minute, metadata.first)
-        self._put(segment_entry(key, metadata, every, self.archive.stamp_ms()))
+        assert not written.dropped, "the model has no dropped records"
+        metadata = metadata_of(written)
+        key = segment_key(PREFIX, written.shard, written.minute, metadata.first)
+        self._put(segment_entry(key, metadata, tuple(written.records), self.archive.stamp_ms()))
         return key
 
     def tell_skip(self, name: str, logged_ms: int) -> None:
@@ -160,9 +148,8 @@ class World(ReadStream):
         if entry is None or entry.records is None or len(entry.records) < 2 or entry.metadata is None:
             return None
         first, *rest = entry.records
-        return self.put_segment(
-            entry.metadata.shard_id, entry.metadata.minute, rest, after=first.position, writer="zombie-1"
-        )
+        zombie = Written(entry.metadata.shard_id, entry.metadata.minute, rest, first.position, "zombie-1")
+        return self.put_segment(zombie)
 
     def foreign(self, key: str) -> None:
         """Put an object there that is nobody's."""
@@ -305,29 +292,22 @@ def name_of(sent: Sent) -> Name:
     return sent.shard, sent.position
 
 
-def metadata_of(
-    shard: str,
-    minute: int,
-    records: tuple[Sent, ...],
-    after: Predecessor,
-    writer: str,
-    continuity: Continuity | None,
-    evidence: int | None,
-) -> SegmentMetadata:
+def metadata_of(written: Written) -> SegmentMetadata:
     """Return the metadata that a processor writes."""
+    records = written.records
     times = [sent.arrival_ms for sent in records]
     return SegmentMetadata(
-        shard_id=shard,
-        minute=minute,
+        shard_id=written.shard,
+        minute=written.minute,
         first=records[0].position,
         last=records[-1].position,
-        after=after,
+        after=written.after,
         records=len(records),
         dropped=0,
         payload_bytes=sum(len(sent.data) for sent in records),
         arrival_min_ms=min(times),
         arrival_max_ms=max(times),
-        writer=writer,
-        continuity=continuity,
-        evidence_ms=evidence,
+        writer=written.writer,
+        continuity=written.continuity,
+        evidence_ms=written.evidence,
     )
