@@ -68,7 +68,7 @@ class DayDeleter(NamedTuple):
 
     def _put_tombstone(self, plan: ExpiryPlan, proof: DayProof) -> None:
         key = tombstone_key(self.prefix, plan.day)
-        tombstone = self._tombstone(plan, proof)
+        tombstone = tombstone_of(plan, proof, writer=self.new_id(), now_ms=self.clock.now_ms())
         other = self.store.put_or_read(key, encode_tombstone(tombstone))
         if other is None:
             return
@@ -79,26 +79,28 @@ class DayDeleter(NamedTuple):
                 next_step="let it come to its end, then run the command again",
             )
 
-    def _tombstone(self, plan: ExpiryPlan, proof: DayProof) -> Tombstone:
-        kept = {key: plan.segments[key].shard_id for key in sorted(plan.kept)}
-        return Tombstone(
-            format=FORMAT,
-            day=plan.day.isoformat(),
-            generation=plan.generation,
-            segments=len(plan.segments),
-            bytes=plan.bytes,
-            shards={
-                shard_id: ExpiredShard(
-                    runs=[proof.run_of(run) for run in runs_of(proof.segments.get(shard_id, ()))],
-                    kept=[key for key, owner in kept.items() if owner == shard_id],
-                    proven=proof.proven(shard_id),
-                )
-                for shard_id in sorted({*proof.segments, *proof.judged.coverages})
-                if shard_id in proof.segments or proof.proven(shard_id)
-            },
-            writer=self.new_id(),
-            written_at=iso_time(self.clock.now_ms()),
-        )
+
+def tombstone_of(plan: ExpiryPlan, proof: DayProof, *, writer: str, now_ms: int) -> Tombstone:
+    """Return the tombstone of a day that the plan expires and the proof covers."""
+    kept = {key: plan.segments[key].shard_id for key in sorted(plan.kept)}
+    return Tombstone(
+        format=FORMAT,
+        day=plan.day.isoformat(),
+        generation=plan.generation,
+        segments=len(plan.segments),
+        bytes=plan.bytes,
+        shards={
+            shard_id: ExpiredShard(
+                runs=[proof.run_of(run) for run in runs_of(proof.segments.get(shard_id, ()))],
+                kept=[key for key, owner in kept.items() if owner == shard_id],
+                proven=proof.proven(shard_id),
+            )
+            for shard_id in sorted({*proof.segments, *proof.judged.coverages})
+            if shard_id in proof.segments or proof.proven(shard_id)
+        },
+        writer=writer,
+        written_at=iso_time(now_ms),
+    )
 
 
 def runs_of(segments: Iterable[SegmentMetadata]) -> Iterator[list[SegmentMetadata]]:

@@ -2,15 +2,13 @@
 
 from typing import Final
 
-from consumer.expire.apply import runs_of
+from consumer.expire.apply import tombstone_of
 from consumer.expire.command import SEEN_AFTER_DAYS
 from consumer.expire.coverage import DayProof
-from consumer.expire.plan import ExpiryPlan, greatest_firsts, plan_expiry
+from consumer.expire.plan import greatest_firsts, plan_expiry
 from consumer.expire.published_day import JudgedGeneration
 from minutebook.format.day import Day, day_of_ms
-from minutebook.format.minute import iso_time
 from minutebook.format.position import Position
-from minutebook.format.tombstone import ExpiredShard, Tombstone
 from tests.corpus.model import PREFIX
 from tests.fakes.stream import DAY_MS
 from tests.lives.model.judgement import judge
@@ -41,7 +39,7 @@ def expire(site: Site, age_days: int) -> Steps[list[Day]]:
             if proof.refusal:
                 continue
             yield
-            archive.put_tombstone(day, _tombstone(site, plan, proof))
+            archive.put_tombstone(day, tombstone_of(plan, proof, writer=site.new_id(), now_ms=site.now_ms))
         deletions = plan.deletions
         for keys in (deletions[: len(deletions) // 2], deletions[len(deletions) // 2 :]):
             yield
@@ -74,26 +72,3 @@ def _prove(site: Site, day: Day) -> Steps[DayProof]:
         if entry.metadata is not None:
             segments.setdefault(entry.metadata.shard_id, []).append(entry.metadata)
     return DayProof(segments, judged.judged, day)  # type: ignore[arg-type]  # metadata
-
-
-def _tombstone(site: Site, plan: ExpiryPlan, proof: DayProof) -> Tombstone:
-    kept = {key: plan.segments[key].shard_id for key in sorted(plan.kept)}
-    shards = {
-        shard: ExpiredShard(
-            runs=[proof.run_of(run) for run in runs_of(proof.segments.get(shard, ()))],
-            kept=[key for key, owner in kept.items() if owner == shard],
-            proven=proof.proven(shard),
-        )
-        for shard in sorted({*proof.segments, *proof.judged.coverages})
-        if shard in proof.segments or proof.proven(shard)
-    }
-    return Tombstone(
-        format=1,
-        day=str(proof.day),
-        generation=plan.generation,
-        segments=len(plan.segments),
-        bytes=plan.bytes,
-        shards=shards,
-        writer=site.new_id(),
-        written_at=iso_time(site.now_ms),
-    )
