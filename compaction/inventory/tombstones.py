@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 
 from minutebook.errors import FormatError, StoreRefused
 from minutebook.format.day import Day
-from minutebook.format.metadata import Predecessor, parse_predecessor
+from minutebook.format.metadata import Predecessor
 from minutebook.format.position import Position, SequenceRange
 from minutebook.format.tombstone import Tombstone, tombstone_key
 from minutebook.store.parallel import in_parallel
@@ -101,12 +101,7 @@ def _ends(span: ExpiredSpan) -> tuple[Position, Position]:
 
 def _spans(day: Day, tombstone: Tombstone) -> dict[str, list[ExpiredSpan]]:
     return {
-        shard_id: [
-            ExpiredSpan(
-                Position.parse(run.first), Position.parse(run.last), parse_predecessor(run.after), day.first_minute
-            )
-            for run in shard.runs
-        ]
+        shard_id: [ExpiredSpan(*run.span, run.predecessor, day.first_minute) for run in shard.runs]
         for shard_id, shard in tombstone.shards.items()
     }
 

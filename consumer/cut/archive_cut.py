@@ -20,7 +20,7 @@ from minutebook.errors import ObjectVanished, SafetyRefusal
 from minutebook.format.day import Day, day_of_ms, hour_of_ms
 from minutebook.format.markers import ApplicationRecord
 from minutebook.format.minute import MINUTE_MS, iso_time
-from minutebook.format.position import Position
+from minutebook.format.position import Position, SequenceRange
 from minutebook.format.tombstone import Tombstone
 from minutebook.index.names import ArchiveIndex
 from minutebook.store.retrying import RetryingStore
@@ -44,8 +44,8 @@ def cut_archive(store: RetryingStore, prefix: str, application: ApplicationRecor
     lasts = {shard_id: end.tail.last for shard_id, end in ends.items()}
     for day, tombstone in expired.items():
         if day.end_ms <= at_ms:
-            for shard_id, _, last in _runs(tombstone):
-                lasts[shard_id] = max(last, lasts.get(shard_id, last))
+            for shard_id, span in _runs(tombstone):
+                lasts[shard_id] = max(span.last, lasts.get(shard_id, span.last))
     until_ms = max(
         [
             at_ms,
@@ -79,16 +79,16 @@ def _read_expired(store: RetryingStore, prefix: str, at_ms: int) -> dict[Day, To
     return {day: tombstone for day, tombstone in zip(days, tombstones, strict=True) if tombstone is not None}
 
 
-def _runs(tombstone: Tombstone) -> Iterator[tuple[str, Position, Position]]:
-    """Yield each run's shard, first and last position."""
+def _runs(tombstone: Tombstone) -> Iterator[tuple[str, SequenceRange]]:
+    """Yield each run's shard and positions."""
     for shard_id, shard in tombstone.shards.items():
         for run in shard.runs:
-            yield shard_id, Position.parse(run.first), Position.parse(run.last)
+            yield shard_id, run.span
 
 
 def _reaches_before(tombstone: Tombstone, lasts: Mapping[str, Position]) -> bool:
     """Return whether a record of an expired day lies before the cut."""
-    return any(shard_id in lasts and first <= lasts[shard_id] for shard_id, first, _ in _runs(tombstone))
+    return any(shard_id in lasts and span.first <= lasts[shard_id] for shard_id, span in _runs(tombstone))
 
 
 def _entry(shard: ArchivedShard | None, last: Position | None) -> str:

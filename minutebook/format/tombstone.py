@@ -13,8 +13,8 @@ import msgspec
 from minutebook.errors import FormatError
 from minutebook.format.day import Day
 from minutebook.format.document import RESTORE, decode_document, encode_document
-from minutebook.format.metadata import parse_predecessor
-from minutebook.format.position import Position
+from minutebook.format.metadata import Predecessor, parse_predecessor
+from minutebook.format.position import Position, SequenceRange
 
 FOLDER: Final = "_expired/"
 
@@ -39,6 +39,16 @@ class ExpiredRun(msgspec.Struct, frozen=True, kw_only=True):
     from_ms: int | None = None
     arrival_min_ms: int = 0
 
+    @property
+    def span(self) -> SequenceRange:
+        """The positions that the run covers; raises FormatError if they are none."""
+        return SequenceRange(Position.parse(self.first), Position.parse(self.last))
+
+    @property
+    def predecessor(self) -> Predecessor:
+        """What the run follows; raises FormatError if it is none."""
+        return parse_predecessor(self.after)
+
 
 class ExpiredShard(msgspec.Struct, frozen=True, kw_only=True):
     """One shard's day: its runs in order, and the keys of segments that stay (the last one of a chain).
@@ -53,7 +63,7 @@ class ExpiredShard(msgspec.Struct, frozen=True, kw_only=True):
     def check(self) -> None:
         """Raise FormatError for an invalid position or interval."""
         for run in self.runs:
-            Position.parse(run.first), Position.parse(run.last), parse_predecessor(run.after)
+            _ = run.span, run.predecessor
         if any(not 0 <= begin <= end for begin, end in self.proven):
             raise FormatError("an interval of it ends before it begins")
 
@@ -80,8 +90,7 @@ class Tombstone(msgspec.Struct, frozen=True, kw_only=True):
     def covers(self, shard_id: str, position: Position) -> bool:
         """Return whether the day held the record at `position`: a segment after it is not an orphan."""
         shard = self.shards.get(shard_id)
-        runs = shard.runs if shard else []
-        return any(Position.parse(run.first) <= position <= Position.parse(run.last) for run in runs)
+        return any(position in run.span for run in (shard.runs if shard else ()))
 
 
 def tombstone_key(prefix: str, day: Day | dt.date) -> str:

@@ -10,7 +10,7 @@ from minutebook.coverage.intervals import Interval
 from minutebook.coverage.shard_coverage import ShardFacts
 from minutebook.coverage.topology import Topology
 from minutebook.format.arrival import ARRIVAL_STEP_BACK_MS, MIDNIGHT_EDGE_MS
-from minutebook.format.metadata import Predecessor, parse_predecessor
+from minutebook.format.metadata import Predecessor
 from minutebook.format.position import Position
 from minutebook.format.read_mark import MarkKind, ReadMark
 from minutebook.proof.sources import Stream, sources_of
@@ -83,9 +83,9 @@ class EvidenceSet:
             for shard_id, shard in tombstone.shards.items():
                 for run in shard.runs:
                     link = evidence.expired_link(
-                        first=Position.parse(run.first),
-                        last=Position.parse(run.last),
-                        after=parse_predecessor(run.after),
+                        first=run.span.first,
+                        last=run.span.last,
+                        after=run.predecessor,
                         arrival_min_ms=run.arrival_min_ms or day.begin_ms,
                         until_ms=run.until_ms or day.end_ms + ARRIVAL_STEP_BACK_MS,
                         run=evidence.run_of(run.writer),
