@@ -21,7 +21,7 @@ from minutebook.apply_option import is_applied, tell_unchanged
 from minutebook.aws.clients import make_kinesis_client, make_s3_client
 from minutebook.clock import Clock, SystemClock, new_random
 from minutebook.coverage.intervals import Interval
-from minutebook.coverage.verdict import OpenTime, State, Verdict
+from minutebook.coverage.verdict import State, Verdict
 from minutebook.cut import END, NONE, Cut, check_cut, encode_cut, read_cut
 from minutebook.errors import SafetyRefusal, SettingsError
 from minutebook.format.markers import ApplicationRecord
@@ -133,16 +133,10 @@ def judge(sources: Sources, from_ms: int, at_ms: int) -> Verdict:
 
 def doubts(verdict: Verdict) -> list[str]:
     """Return what is not proven, a sentence each, five at most."""
-
-    def sentence(open_time: OpenTime) -> str:
-        begins, until = map(iso_time, verdict.inside(open_time.interval))
-        why = "; ".join(reason.meaning for reason in open_time.reasons)
-        shard = open_time.shard_id or "the stream"
-        return f"not proven to be archived: what arrived on {shard} from {begins} to {until} ({why})"
-
     times = verdict.open_times
+    told = [f"not proven to be archived: {verdict.arrivals(time)} ({time.why})" for time in times[:_SHOWN]]
     more = [f"{len(times) - _SHOWN} more"] if len(times) > _SHOWN else []
-    return [*map(sentence, times[:_SHOWN]), *more]
+    return [*told, *more]
 
 
 def run_handover(request: HandoverRequest, environ: Mapping[str, str]) -> int:

@@ -40,11 +40,9 @@ class DayProof(NamedTuple):
         if not verdict.open_times:
             return f"nothing of it is proven: run minutebook audit --date {self.day}"
         first = verdict.open_times[0]
-        begins, until = map(iso_time, verdict.inside(first.interval))
-        why = "; ".join(reason.meaning for reason in first.reasons)
         return (
-            f"what arrived on {first.shard_id or 'the stream'} from {begins} to {until} is not proven to be archived "
-            f"({why}): run minutebook audit --date {self.day}"
+            f"{verdict.arrivals(first)} is not proven to be archived ({first.why}): run minutebook audit "
+            f"--date {self.day}"
         )
 
     def proven(self, shard_id: str) -> list[tuple[int, int]]:

@@ -15,7 +15,7 @@ from minutebook.coverage.intervals import Interval
 from minutebook.coverage.shard_coverage import Gap, ShardCoverage
 from minutebook.coverage.topology import Topology
 from minutebook.format.day import Day
-from minutebook.format.minute import MINUTE_MS
+from minutebook.format.minute import MINUTE_MS, iso_time
 
 SO_FAR_MARGIN_MS: Final = 80 * MINUTE_MS
 """What arrived later may still be unproven: quiet shards are marked once an hour, and marks may be late."""
@@ -50,6 +50,11 @@ class OpenTime(NamedTuple):
     interval: Interval
     reasons: tuple[Reason, ...]
 
+    @property
+    def why(self) -> str:
+        """What its reasons mean."""
+        return "; ".join(reason.meaning for reason in self.reasons)
+
 
 class Verdict(NamedTuple):
     """The verdict on a scope: its shards in order, and doubts about the stream's shards."""
@@ -74,6 +79,11 @@ class Verdict(NamedTuple):
     def inside(self, interval: Interval) -> Interval:
         """Return the part of an interval within the scope."""
         return Interval(max(interval.from_ms, self.scope.from_ms), min(interval.until_ms, self.scope.until_ms))
+
+    def arrivals(self, open_time: OpenTime) -> str:
+        """Return, for a sentence, what arrived at an open time within the scope."""
+        begins, until = map(iso_time, self.inside(open_time.interval))
+        return f"what arrived on {open_time.shard_id or 'the stream'} from {begins} to {until}"
 
 
 def day_scope(day: Day, begin_ms: int, now_ms: int, *, so_far_ms: int | None = None) -> Interval | None:
