@@ -159,9 +159,12 @@ def test_a_table_that_answers_page_after_page_holds_nobody_up() -> None:
     """Each request may take its time, and a large table takes many: the whole is bounded."""
     table, answered = MemoryLeaseTable(_lease(0)), threading.Event()
     table.on_ask = lambda: answered.wait(10) and None
+    before = {*threading.enumerate()}
     with capture_logs() as logs:
         Leaving(table, "w1", ManualClock(), longest_seconds=0.05).finish()
     answered.set()
+    for left in {*threading.enumerate()} - before:
+        left.join()  # else it logs into the next test's capture
     assert [log["event"] for log in logs] == ["leases_kept"]
 
 
