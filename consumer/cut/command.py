@@ -8,6 +8,7 @@ from typing import Final, NamedTuple, Protocol
 import msgspec
 
 from consumer.archived.listed_shards import listed_stream
+from consumer.connections import archive_of, stream_of
 from consumer.cut.archive_cut import cut_archive
 from consumer.cut.lease_rows import plan_handover
 from consumer.leases.rows import Checkpoint, LeaderLock, Lease, LeaseRows, LeaseTable
@@ -15,10 +16,8 @@ from consumer.leases.table import lease_table_of
 from consumer.requests import CutRequest, HandoverRequest
 from consumer.settings.kcl_properties import KCL_PROPERTIES
 from consumer.settings.settings import LoadedSettings, Settings, load_with_kcl
-from consumer.stream.kinesis import KinesisStream
 from consumer.stream.port import SURELY_KEPT_MS, ShardInfo, StreamFacts, StreamIdentity
 from minutebook.apply_option import is_applied, tell_unchanged
-from minutebook.aws.clients import make_kinesis_client, make_s3_client
 from minutebook.clock import Clock, SystemClock, new_random
 from minutebook.coverage.intervals import Interval
 from minutebook.coverage.verdict import State, Verdict
@@ -32,9 +31,7 @@ from minutebook.owner import check_application, check_stream, read_application
 from minutebook.proof.evidence_set import ProofQuery
 from minutebook.proof.reading import judge_archive
 from minutebook.proof.statements import read_statements
-from minutebook.retry import Backoff
 from minutebook.store.retrying import RetryingStore
-from minutebook.store.s3 import S3Store
 from minutebook.terminal import Table, TerminalConsole
 from minutebook.wording import printable, printable_json
 
@@ -263,15 +260,7 @@ def write_rows(table: LeaseTable, rows: Sequence[Lease]) -> None:
 
 def read_sources(settings: Settings, clock: Clock) -> Sources:
     """Read what ties the archive to the stream; raises SafetyRefusal where it is not this application's archive."""
-    rng = new_random()
-    stream = KinesisStream(
-        lambda: make_kinesis_client(settings.region, settings.kinesis_endpoint, settings.access),
-        settings.stream_name,
-        clock,
-        rng,
-    )
-    s3 = S3Store(make_s3_client(settings.region, settings.s3_endpoint, settings.access), settings.bucket)
-    store = RetryingStore(s3, lambda: Backoff(clock, rng, budget_seconds=settings.store_timeout_seconds))
+    stream, store = stream_of(settings, clock), archive_of(settings, clock)
     now_ms, identity, shards = clock.now_ms(), stream.describe(), stream.all_shards()
     record = read_application(store, settings.prefix)
     if record is None:

@@ -10,12 +10,13 @@ import structlog
 
 from consumer.archived.application import KclStart
 from consumer.archived.skipped import SkippedBatches
+from consumer.connections import stream_of
 from consumer.daemon.fork_server import ForkPlan, socket_of, stub_command
 from consumer.daemon.prepared.classes import find_classes
 from consumer.daemon.process import allow_descriptors, daemon_command
 from consumer.daemon.properties import ReadSize, effective_properties, processor_command, write_effective
 from consumer.daemon.restart_policy import RestartLimits
-from consumer.daemon.start import StartChooser, as_settled, settle_start, stream_of
+from consumer.daemon.start import StartChooser, as_settled, settle_start
 from consumer.daemon.supervisor import DaemonPlan, Supervisor
 from consumer.leases.hand_over import REPORT_SECONDS, Leaving, release_own_lock
 from consumer.leases.table import DynamoDBLeaseTable, failover_seconds, lease_table_of

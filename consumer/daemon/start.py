@@ -12,9 +12,8 @@ from consumer.archived import application
 from consumer.leases.rows import LeaseTable
 from consumer.settings.settings import LoadedSettings, Settings
 from consumer.settings.values import start_text
-from consumer.stream.kinesis import KinesisStream
 from consumer.stream.port import StreamPort
-from minutebook.aws.clients import make_kinesis_client, make_s3_client
+from minutebook.aws.clients import make_s3_client
 from minutebook.clock import Clock, new_id, new_random
 from minutebook.compression import Compression
 from minutebook.format.document import FORMAT
@@ -22,16 +21,6 @@ from minutebook.format.markers import ApplicationRecord
 from minutebook.retry import Backoff
 from minutebook.store.retrying import RetryingStore
 from minutebook.store.s3 import S3Store
-
-
-def stream_of(settings: Settings, clock: Clock) -> KinesisStream:
-    """Return the stream of these settings."""
-    return KinesisStream(
-        lambda: make_kinesis_client(settings.region, settings.kinesis_endpoint, settings.access),
-        settings.stream_name,
-        clock,
-        new_random(),
-    )
 
 
 def settle_start(settings: Settings, stream: StreamPort, clock: Clock) -> ApplicationRecord:

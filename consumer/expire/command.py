@@ -8,16 +8,16 @@ from typing import Final, NamedTuple
 
 import structlog
 
+from consumer.connections import stream_of
 from consumer.expire.apply import DayDeleter, delete_all
 from consumer.expire.coverage import DayProver
 from consumer.expire.plan import ExpiryPlan, greatest_firsts, plan_expiry
 from consumer.expire.published_day import read_judged_generation
 from consumer.requests import ExpireRequest
 from consumer.settings.settings import Settings, load_settings
-from consumer.stream.kinesis import KinesisStream
 from consumer.stream.port import StreamIdentity
 from minutebook.apply_option import is_applied, tell_unchanged
-from minutebook.aws.clients import make_kinesis_client, make_s3_client
+from minutebook.aws.clients import make_s3_client
 from minutebook.clock import Clock, IdSource, SystemClock, new_id, new_random
 from minutebook.compression import compression_of
 from minutebook.errors import FormatError, MinutebookError, SafetyRefusal, SettingsError
@@ -114,16 +114,10 @@ def run_expire(request: ExpireRequest, environ: Mapping[str, str]) -> int:
     place = published_place(request.published, settings)
     s3 = S3Storage(make_s3_client(settings.region, settings.s3_endpoint, settings.access), settings.bucket)
     store = RetryingStorage(s3, lambda: Backoff(clock, rng, budget_seconds=settings.store_timeout_seconds))
-    stream = KinesisStream(
-        lambda: make_kinesis_client(settings.region, settings.kinesis_endpoint, settings.access),
-        settings.stream_name,
-        clock,
-        rng,
-    )
     archive = Archive(
         store=store,
         prefix=settings.prefix,
-        identity=stream.describe(),
+        identity=stream_of(settings, clock).describe(),
         application=settings.application_name,
         published=RetryingStore(open_storage(place.address), store.new_backoff),
         published_root=place.prefix,

@@ -6,23 +6,20 @@ from typing import Final, NamedTuple
 from consumer.archived.application import kcl_start
 from consumer.archived.chain_ends import AHEAD_MINUTES, find_ends
 from consumer.archived.shard_markers import read_archived_shards
+from consumer.connections import archive_of, stream_of
 from consumer.leases.rows import LeaseRows, LeaseTable, signs_of_life
 from consumer.leases.table import failover_seconds, lease_table_of
 from consumer.requests import RestoreRequest
 from consumer.restore.plan import PlannedRow, RestoreFacts, RowChange, plan_rows
 from consumer.settings.settings import LoadedSettings, load_with_kcl
-from consumer.stream.kinesis import KinesisStream
 from consumer.stream.port import ShardInfo, StreamIdentity
 from minutebook.apply_option import is_applied, tell_unchanged
-from minutebook.aws.clients import make_kinesis_client, make_s3_client
 from minutebook.clock import Clock, SystemClock, new_random
 from minutebook.errors import SafetyRefusal, SettingsError
 from minutebook.format.minute import MINUTE_MS, parse_iso_time
 from minutebook.logs import configure_logging
 from minutebook.owner import check_application, check_stream, read_application
-from minutebook.retry import Backoff
 from minutebook.store.retrying import RetryingStore
-from minutebook.store.s3 import S3Store
 from minutebook.terminal import Table, TerminalConsole, styled
 
 _MARGIN_SECONDS: Final = 1
@@ -170,16 +167,10 @@ def apply_plan(table: LeaseTable, plan: Sequence[PlannedRow]) -> int:
 
 
 def _gather(loaded: LoadedSettings, clock: Clock, as_of_ms: int | None) -> RestoreFacts:
-    settings, rng = loaded.settings, new_random()
-    stream = KinesisStream(
-        lambda: make_kinesis_client(settings.region, settings.kinesis_endpoint, settings.access),
-        settings.stream_name,
-        clock,
-        rng,
-    )
-    s3 = S3Store(make_s3_client(settings.region, settings.s3_endpoint, settings.access), settings.bucket)
+    settings = loaded.settings
+    stream = stream_of(settings, clock)
     return gather_facts(
-        RetryingStore(s3, lambda: Backoff(clock, rng, budget_seconds=settings.store_timeout_seconds)),
+        archive_of(settings, clock),
         settings.prefix,
         stream.describe(),
         stream.all_shards(),

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
-from consumer.daemon.start import stream_of
+from consumer.connections import stream_of
 from consumer.settings.settings import load_with_kcl
 from demo.embedded import REGION, EmbeddedAws
 from minutebook.clock import SystemClock

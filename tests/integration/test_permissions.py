@@ -18,8 +18,9 @@ from compaction.job.settings import JobSettings, load_job_settings
 from compaction.night.due import DueDay, find_due
 from compaction.night.rewrite import CompactOptions, compact_day
 from compaction.stream.kinesis import ArchivedStream
+from consumer.connections import stream_of
 from consumer.cut.command import check_held, read_sources, run_cut, run_handover
-from consumer.daemon.start import settle_start, stream_of
+from consumer.daemon.start import settle_start
 from consumer.dedupe.claim_batches import VERBS, EventClaim, StatementBatch
 from consumer.dedupe.table import DynamoDedupeTable, make_claims_client
 from consumer.expire.command import run_expire

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 import pytest
 from structlog.testing import capture_logs
 
+from consumer.connections import stream_of
 from consumer.daemon.consume import daemon_environment, find_logback
-from consumer.daemon.start import as_settled, settle_start, stream_of
+from consumer.daemon.start import as_settled, settle_start
 from consumer.settings.settings import LoadedSettings, Settings
 from minutebook.aws.access import PLAIN, Access
 from minutebook.clock import SystemClock, new_id

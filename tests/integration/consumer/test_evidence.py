@@ -6,7 +6,8 @@ import time
 import msgspec
 import pytest
 
-from consumer.daemon.start import settle_start, stream_of
+from consumer.connections import stream_of
+from consumer.daemon.start import settle_start
 from consumer.settings.settings import Settings
 from consumer.stream.kinesis import KinesisStream
 from demo.embedded import REGION, EmbeddedAws

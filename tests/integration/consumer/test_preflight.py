@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from consumer.daemon.start import settle_start, stream_of
+from consumer.connections import stream_of
+from consumer.daemon.start import settle_start
 from consumer.preflight.check import Check, CheckOutcome
 from consumer.preflight.preflight import failed_checks_code, preflight, settled
 from consumer.settings.settings import LoadedSettings, Settings

@@ -35,7 +35,7 @@ ORDER: Final = {
         "serving",
         "daemon.prepared processor",
         "cut evidence liveness preflight restore status",
-        "archived expire leases monitoring services",
+        "archived connections expire leases monitoring services",
         "child_logs dedupe exit_line pipe requests settings stream worker",
     ),
     "compaction": (
@@ -61,9 +61,9 @@ LESS: Final = {
     "minutebook.coverage": "errors format",
     "minutebook.proof": "coverage errors format index store",
     "minutebook.reader": "aws clock compression cut errors format index owner published retry store",
-    "consumer.expire": "archived requests settings stream",  # a command knows no other one
-    "consumer.cut": "archived leases requests settings stream",
-    "consumer.restore": "archived leases requests settings stream",
+    "consumer.expire": "archived connections requests settings stream",  # a command knows no other one
+    "consumer.cut": "archived connections leases requests settings stream",
+    "consumer.restore": "archived connections leases requests settings stream",
     "consumer.status": "archived leases requests settings stream",
     "consumer.leases": "settings",
 }
