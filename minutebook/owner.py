@@ -80,6 +80,24 @@ def read_owned(
     return record
 
 
+def require_archive(
+    store: RetryingStore, prefix: str, stream: DescribedStream, application: str
+) -> ApplicationRecord:
+    """Return the application record of an archive that this application began for this stream.
+
+    Raises SafetyRefusal if the prefix holds no archive, or that of another stream or application, and FormatError if
+    the record does not parse.
+    """
+    record = read_application(store, prefix)
+    if record is None:
+        raise SafetyRefusal(
+            f"no archive begins at prefix {prefix!r}", next_step="correct minutebook.bucket and minutebook.prefix"
+        )
+    check_stream(record, stream, prefix)
+    check_application(record, application, prefix)
+    return record
+
+
 def disbelief(begun_by: str, application: str) -> str:
     """Return why the checkpoints of `application` do not count for an archive; empty: it has begun it."""
     if application == begun_by:

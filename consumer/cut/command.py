@@ -27,7 +27,7 @@ from minutebook.format.markers import ApplicationRecord
 from minutebook.format.minute import MINUTE_MS, iso_time, parse_iso_time
 from minutebook.format.position import Position
 from minutebook.logs import configure_logging
-from minutebook.owner import check_application, check_stream, read_application
+from minutebook.owner import require_archive
 from minutebook.proof.evidence_set import ProofQuery
 from minutebook.proof.reading import judge_archive
 from minutebook.proof.statements import read_statements
@@ -262,14 +262,7 @@ def read_sources(settings: Settings, clock: Clock) -> Sources:
     """Read what ties the archive to the stream; raises SafetyRefusal where it is not this application's archive."""
     stream, store = stream_of(settings, clock), archive_of(settings, clock)
     now_ms, identity, shards = clock.now_ms(), stream.describe(), stream.all_shards()
-    record = read_application(store, settings.prefix)
-    if record is None:
-        raise SafetyRefusal(
-            f"no archive begins at prefix {settings.prefix!r}",
-            next_step="correct minutebook.bucket and minutebook.prefix",
-        )
-    check_stream(record, identity, settings.prefix)
-    check_application(record, settings.application_name, settings.prefix)
+    record = require_archive(store, settings.prefix, identity, settings.application_name)
     return Sources(store, settings.prefix, record, identity, shards, now_ms, stream)
 
 

@@ -23,13 +23,12 @@ from minutebook.compression import compression_of
 from minutebook.errors import FormatError, MinutebookError, SafetyRefusal, SettingsError
 from minutebook.format.day import MINUTES_A_DAY, Day
 from minutebook.format.keys import DUPLICATES, WATERMARKS, slot_beside, slot_of
-from minutebook.format.markers import ApplicationRecord
 from minutebook.format.position import Position
 from minutebook.format.record import decode_dropped_line, original_of
 from minutebook.format.segment import inflate
 from minutebook.index.names import ArchiveIndex
 from minutebook.logs import configure_logging
-from minutebook.owner import check_application, check_stream, read_application
+from minutebook.owner import require_archive
 from minutebook.retry import Backoff
 from minutebook.store.places import StorePrefix, open_storage, parse_place
 from minutebook.store.retrying import RetryingStorage, RetryingStore
@@ -140,7 +139,7 @@ def published_place(text: str, settings: Settings) -> StorePrefix:
 
 def expire_days(archive: Archive, older_than_ms: int, console: TerminalConsole, rate: int | None) -> int:
     """Plan the days, newest first, and expire them at `rate` objects a second; None: only print the plan."""
-    record = archive_record(archive)
+    record = require_archive(archive.store, archive.prefix, archive.identity, archive.application)
     cutoff = newest_day(archive, older_than_ms)
     table = Table("day", "objects", "delete", "stay", numbers=("objects", "delete", "stay"))
     refused = False
@@ -175,19 +174,6 @@ def newest_day(archive: Archive, older_than_ms: int) -> dt.date:
             next_step=f"use --older-than {least}d or more",
         )
     return _EPOCH + dt.timedelta(days=(archive.clock.now_ms() - older_than_ms) // _DAY_MS - 1)
-
-
-def archive_record(archive: Archive) -> ApplicationRecord:
-    """Return the archive's record; raises SafetyRefusal if there is none, or another stream's or application's."""
-    record = read_application(archive.store, archive.prefix)
-    if record is None:
-        raise SafetyRefusal(
-            f"no archive begins at prefix {archive.prefix!r}",
-            next_step="correct minutebook.bucket and minutebook.prefix",
-        )
-    check_stream(record, archive.identity, archive.prefix)
-    check_application(record, archive.application, archive.prefix)
-    return record
 
 
 def plans(archive: Archive, newest: dt.date) -> Iterator[ExpiryPlan]:
