@@ -100,6 +100,7 @@ def tombstone_of(plan: ExpiryPlan, proof: DayProof, *, writer: str, now_ms: int)
         },
         writer=writer,
         written_at=iso_time(now_ms),
+        manifest=plan.manifest,
     )
 
 

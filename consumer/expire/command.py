@@ -2,7 +2,7 @@
 
 import datetime as dt
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -10,6 +10,7 @@ import structlog
 
 from consumer.connections import stream_of
 from consumer.expire.apply import DayDeleter, delete_all
+from consumer.expire.boundary_objects import OldBoundaries
 from consumer.expire.coverage import DayProver
 from consumer.expire.plan import ExpiryPlan, greatest_firsts, plan_expiry
 from consumer.expire.published_day import read_judged_generation
@@ -29,12 +30,18 @@ from minutebook.format.segment import inflate
 from minutebook.index.names import ArchiveIndex
 from minutebook.logs import configure_logging
 from minutebook.owner import require_archive
+from minutebook.properties_file import PropertiesFile, Source
+from minutebook.properties_folder import PropertiesFolder, StreamFile, streams_of
+from minutebook.published.generation import OUTPUT_FOLDER
 from minutebook.retry import Backoff
 from minutebook.store.places import StorePrefix, open_storage, parse_place
 from minutebook.store.retrying import RetryingStorage, RetryingStore
 from minutebook.store.s3_storage import S3Storage
+from minutebook.store.storage import Address
 from minutebook.store.tombstones import read_tombstone
+from minutebook.streams_run import StreamEnd, StreamsRun
 from minutebook.terminal import Table, TerminalConsole
+from minutebook.wording import ITEM
 
 MARGIN_MS: Final = 86_400_000
 """How much older than the stream's retention a record must be: more than a buffer's age and the clocks' error."""
@@ -103,14 +110,42 @@ class SideObjects(NamedTuple):
 def run_expire(request: ExpireRequest, environ: Mapping[str, str]) -> int:
     """Print what would be deleted and, with `apply`, delete it; return the exit code.
 
-    The code is 6 when a day was refused; the other days are expired nevertheless.
+    The code is 6 when a day was refused; the other days are expired nevertheless, and so are other streams' days.
     """
     apply = is_applied(apply=request.apply, dry_run=request.dry_run)
-    settings = load_settings(request.file, environ)
+    older_than_ms = expiry_age_ms(request.older_than)
+    source = streams_of(request.file, environ, request.stream)
+    if isinstance(source, PropertiesFolder):
+        configure_logging()
+
+        def work(_: StreamFile, properties: PropertiesFile) -> StreamEnd:
+            days = _expired(request, properties, environ, older_than_ms, apply=apply)
+            return end_of_stream(days, apply=apply)
+
+        code = StreamsRun("expire", source, is_long=True).run(work)
+    else:
+        code = _expired(request, source, environ, older_than_ms, apply=apply).exit_code
+    if not apply:
+        tell_unchanged("expire", dry_run=request.dry_run)
+    return code
+
+
+def end_of_stream(days: "ExpiredDays", *, apply: bool) -> StreamEnd:
+    """Return the row of a stream of a folder."""
+    outcome = f"{days.done} day(s) {'expired' if apply else 'would be expired'}"
+    if days.refused:
+        more = f"; and {len(days.refused) - 1} more day(s)" if len(days.refused) > 1 else ""
+        outcome += f"{ITEM}{days.refused[0]}{more}"
+    return StreamEnd(days.exit_code, outcome)
+
+
+def _expired(
+    request: ExpireRequest, source: Source, environ: Mapping[str, str], older_than_ms: int, *, apply: bool
+) -> "ExpiredDays":
+    settings = load_settings(source, environ)
     configure_logging(settings.log_level)
     clock, rng, console = SystemClock(), new_random(), TerminalConsole()
-    older_than_ms = expiry_age_ms(request.older_than)
-    place = published_place(request.published, settings)
+    place = place_of(request.published, settings, source)
     s3 = S3Storage(make_s3_client(settings.region, settings.s3_endpoint, settings.access), settings.bucket)
     store = RetryingStorage(s3, lambda: Backoff(clock, rng, budget_seconds=settings.store_timeout_seconds))
     archive = Archive(
@@ -123,10 +158,20 @@ def run_expire(request: ExpireRequest, environ: Mapping[str, str]) -> int:
         clock=clock,
         new_id=new_id,
     )
-    code = expire_days(archive, older_than_ms, console, request.rate if apply else None)
-    if not apply:
-        tell_unchanged("expire", dry_run=request.dry_run)
-    return code
+    return expire_days(archive, older_than_ms, console, request.rate if apply else None)
+
+
+def place_of(published: str | None, settings: Settings, source: Source) -> StorePrefix:
+    """Return where a stream's days are published; of a stream of a folder by the places that `compact` gives them."""
+    if not isinstance(source, PropertiesFile):
+        if published is None:
+            raise SettingsError("--published is missing", next_step="name what compact was given as --out")
+        return published_place(published, settings)
+    if published is None:
+        bucket = Address(settings.bucket, "", settings.region, settings.s3_endpoint, settings.access)
+        return StorePrefix(bucket, f"{settings.prefix}{OUTPUT_FOLDER}")
+    place = published_place(published, settings)
+    return place._replace(prefix=f"{place.prefix}{settings.application_name}/")
 
 
 def published_place(text: str, settings: Settings) -> StorePrefix:
@@ -137,19 +182,31 @@ def published_place(text: str, settings: Settings) -> StorePrefix:
     return place
 
 
-def expire_days(archive: Archive, older_than_ms: int, console: TerminalConsole, rate: int | None) -> int:
+class ExpiredDays(NamedTuple):
+    """How many days were expired, or would be, and what is wrong with those that were refused."""
+
+    done: int
+    refused: tuple[str, ...] = ()
+
+    @property
+    def exit_code(self) -> int:
+        """6 when a day was refused."""
+        return _REFUSED if self.refused else 0
+
+
+def expire_days(archive: Archive, older_than_ms: int, console: TerminalConsole, rate: int | None) -> ExpiredDays:
     """Plan the days, newest first, and expire them at `rate` objects a second; None: only print the plan."""
     record = require_archive(archive.store, archive.prefix, archive.identity, archive.application)
     cutoff = newest_day(archive, older_than_ms)
     table = Table("day", "objects", "delete", "stay", numbers=("objects", "delete", "stay"))
-    refused = False
+    refused: list[str] = []
     log = structlog.get_logger()
     for plan in plans(archive, cutoff):
         reason = plan.refusal
         if reason is None:
             reason = _expire_day(archive, plan, record.begin_ms, rate)
-        refused |= reason is not None
         if reason is not None:
+            refused.append(f"{plan.day}: {reason}")
             log.warning("day_refused", day=str(plan.day), next_step=reason)
         because = reason or ("resumes" if plan.tombstone else "published, clean")
         stay = len(plan.segments) - len(plan.deletions)
@@ -159,8 +216,13 @@ def expire_days(archive: Archive, older_than_ms: int, console: TerminalConsole, 
         console.print(table)
     else:
         console.print(f"no day up to {cutoff} has anything to delete")
-    _expire_side_objects(archive, cutoff, console, rate)
-    return _REFUSED if refused else 0
+    beside = list(SideObjects(archive.store, archive.prefix).orphans(cutoff))
+    if _delete_too(archive, beside, "beside segments that are gone", console, rate):
+        log.info("beside_expired", deleted=len(beside))
+    boundaries = list(OldBoundaries(archive.store, archive.prefix).of_expired_days(cutoff))
+    if _delete_too(archive, boundaries, "about boundaries", console, rate):
+        log.info("boundaries_expired", deleted=len(boundaries))
+    return ExpiredDays(len(table) - len(refused), tuple(refused))
 
 
 def newest_day(archive: Archive, older_than_ms: int) -> dt.date:
@@ -234,13 +296,11 @@ def _expire_day(archive: Archive, plan: ExpiryPlan, begin_ms: int, rate: int | N
     return None
 
 
-def _expire_side_objects(archive: Archive, newest: dt.date, console: TerminalConsole, rate: int | None) -> None:
-    """Delete the objects beside expired segments, also those that earlier runs left."""
-    orphans = list(SideObjects(archive.store, archive.prefix).orphans(newest))
-    if not orphans:
-        return
+def _delete_too(archive: Archive, keys: Sequence[str], what: str, console: TerminalConsole, rate: int | None) -> bool:
+    """Delete other objects of expired days, also those that earlier runs left; return whether any were."""
+    if not keys:
+        return False
     if rate is not None:
-        delete_all(archive.store, orphans, rate, archive.clock)
-        structlog.get_logger().info("beside_expired", deleted=len(orphans))
-    verb = "would be" if rate is None else "were"
-    console.print(f"{len(orphans)} object(s) beside segments that are gone {verb} deleted, too")
+        delete_all(archive.store, keys, rate, archive.clock)
+    console.print(f"{len(keys)} object(s) {what} {'would be' if rate is None else 'were'} deleted, too")
+    return rate is not None

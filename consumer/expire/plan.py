@@ -29,7 +29,8 @@ from minutebook.store.objects import ListedObject
 class ExpiryPlan(NamedTuple):
     """The plan for one day; with a `refusal`, nothing is deleted. `tombstone` is the stored one.
 
-    `segments` are all segments of the day by key; `kept` are the keys that stay.
+    `segments` are all segments of the day by key; `kept` are the keys that stay. `manifest` is the published
+    manifest's key; empty where none was read.
     """
 
     day: dt.date
@@ -39,6 +40,7 @@ class ExpiryPlan(NamedTuple):
     bytes: int
     tombstone: Tombstone | None
     refusal: str | None = None
+    manifest: str = ""
 
     @property
     def deletions(self) -> list[str]:
@@ -68,6 +70,7 @@ def plan_expiry(
         bytes=sum(row.size for row in listed),
         tombstone=tombstone,
         refusal=refusal,
+        manifest=published.manifest if published else "",
     )
 
 

@@ -29,8 +29,8 @@ class JudgedGeneration(NamedTuple):
     """A day's current generation. `inventory` maps the keys of the raw objects that it was made from to (ETag, size).
 
     `until` is the end of the verdict's scope if it is within the day. `missing_file` is a published file that is gone
-    or is another one, by its size, or by its ETag and bytes. If `rules` are older than ours, only generation and
-    verdict are read.
+    or is another one, by its size, or by its ETag and bytes. `manifest` is the manifest's key. If `rules` are older
+    than ours, only generation and verdict are read.
     """
 
     generation: str
@@ -39,6 +39,7 @@ class JudgedGeneration(NamedTuple):
     until: str | None = None
     inventory: Mapping[str, tuple[str, int]] = {}
     missing_file: str | None = None
+    manifest: str = ""
 
 
 def read_judged_generation(store: RetryingStore, root: str, day: dt.date) -> JudgedGeneration | None:
@@ -72,7 +73,9 @@ def read_judged_generation(store: RetryingStore, root: str, day: dt.date) -> Jud
             next_step=_NEXT_STEP,
         )
     missing = reader.missing_file(manifest) or reader.other_file(pointer, manifest)
-    return JudgedGeneration(pointer.generation, pointer.verdict, pointer.rules, pointer.until, inventory, missing)
+    return JudgedGeneration(
+        pointer.generation, pointer.verdict, pointer.rules, pointer.until, inventory, missing, pointer.manifest
+    )
 
 
 def _agree(folder: DayFolder, pointer: Pointer, manifest: Manifest, inventory: Mapping[str, tuple[str, int]]) -> bool:

@@ -1,6 +1,5 @@
 """`minutebook status`: the state of the stream, the archive and the lease table, read-only."""
 
-import re
 import sys
 from collections.abc import Iterator, Mapping
 from typing import Final, NamedTuple
@@ -8,44 +7,51 @@ from typing import Final, NamedTuple
 import msgspec
 from rich.live import Live
 
+from consumer.connections import archive_of
 from consumer.leases.table import failover_seconds, lease_table_of
 from consumer.requests import StatusRequest
 from consumer.settings.settings import LoadedSettings, load_with_kcl
 from consumer.status.coverage import CoverageWatch
 from consumer.status.facts import LagReader, StatusSources, ask_or_note, observe
 from consumer.status.report import LeaseWatch, StatusReport, shard_statuses, unread
-from consumer.status.screen import render
+from consumer.status.screen import HEADINGS, cells_of, render
 from consumer.stream.kinesis import KinesisStream
-from minutebook.aws.clients import make_kinesis_client, make_s3_client
+from minutebook.aws.clients import make_kinesis_client
 from minutebook.clock import SystemClock, new_random
 from minutebook.errors import SettingsError
 from minutebook.logs import configure_logging
-from minutebook.retry import Backoff
-from minutebook.store.retrying import RetryingStore
-from minutebook.store.s3 import S3Store
+from minutebook.properties_file import PropertiesFile
+from minutebook.properties_folder import PropertiesFolder, StreamFile, streams_of
+from minutebook.spans import parse_span
+from minutebook.streams_run import StreamEnd, StreamsRun
 from minutebook.terminal import TerminalConsole
-from minutebook.wording import printable_json
+from minutebook.wording import ITEM, printable_json, some_of
 
 _PATIENCE_SECONDS: Final = 10
 """How long requests to one service are retried."""
-_UNITS: Final = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86_400}
-_SPAN: Final = re.compile(r"([0-9]+(?:\.[0-9]+)?)([smhd]?)")
+_AT_ONCE: Final = 8
+"""Streams of a folder that are looked at side by side."""
+_SHOWN: Final = 2
+_MAX_BEHIND: Final = "--max-behind"
 _READS_APART: Final = 0.4
 """The part of the failover time between two reads of the leases; a living worker renews every third of it."""
 
 
 def run_status(request: StatusRequest, environ: Mapping[str, str]) -> int:
-    """Print one report, or with `watch` one after the other until interrupted; return the exit code.
+    """Print one report, or with `watch` one after the other until interrupted; of a folder one table of its streams.
 
-    The code is 0 also when the table, the bucket or the archive does not exist; a service that failed gives the code
-    of its error; `judge_limit` says the codes of `max_behind`.
+    Returned is the exit code. It is 0 also when the table, the bucket or the archive does not exist; a service that
+    failed gives the code of its error; `judge_limit` says the codes of `max_behind`.
     """
     if request.max_behind is not None:
-        parse_span(request.max_behind)
+        parse_span(request.max_behind, _MAX_BEHIND)
         if request.watch:
             raise SettingsError("--max-behind works for one report only", next_step="leave --watch out")
-    loaded = load_with_kcl(request.file, environ)
+    source = streams_of(request.file, environ, request.stream)
     configure_logging("error")
+    if isinstance(source, PropertiesFolder):
+        return _run_of_streams(source, request, environ)
+    loaded = load_with_kcl(source, environ)
     console, clock = TerminalConsole(), SystemClock()
     reports = iter_reports(_sources(loaded, request.days, request.hours), failover_seconds(loaded))
     try:
@@ -64,6 +70,33 @@ def run_status(request: StatusRequest, environ: Mapping[str, str]) -> int:
     except KeyboardInterrupt:
         return 0
     return 0
+
+
+def _run_of_streams(folder: PropertiesFolder, request: StatusRequest, environ: Mapping[str, str]) -> int:
+    """Print a row for each stream; they are looked at side by side: a look waits for seconds between two reads."""
+    if request.watch:
+        raise SettingsError("--watch works for one stream only", next_step="name it with --stream NAME")
+
+    def work(_: StreamFile, properties: PropertiesFile) -> StreamEnd:
+        loaded = load_with_kcl(properties, environ)
+        reports = iter_reports(_sources(loaded, request.days, request.hours), failover_seconds(loaded))
+        return end_of_stream(next(reports), request.max_behind)
+
+    return StreamsRun("status", folder, request.as_json, HEADINGS, _AT_ONCE).run(work)
+
+
+def end_of_stream(report: StatusReport, max_behind: str | None) -> StreamEnd:
+    """Return the row of a stream: what a person would look at first of its report."""
+    code, problems = unasked_services_code(report), sorted(report.problems, key=lambda each: each.exit_code == 0)
+    told, next_step = [each.sentence for each in problems], next((each.next_step for each in problems), "")
+    if max_behind is not None:
+        verdict = judge_limit(report, max_behind)
+        code = code or verdict.exit_code
+        told += [verdict.sentence] if verdict.exit_code else []
+    if broken := [shard.shard for shard in report.shards if shard.gaps]:
+        told.append(f"gaps in the archive of {some_of(broken, _SHOWN)}")
+        next_step = next_step or "add --stream to see them; the nightly audit says what is lost"
+    return StreamEnd(code, ITEM.join(told), next_step, report, cells_of(report))
 
 
 def iter_reports(sources: StatusSources, failover: float) -> Iterator[StatusReport]:
@@ -87,6 +120,7 @@ def iter_reports(sources: StatusSources, failover: float) -> Iterator[StatusRepo
             prefix=settings.prefix,
             problems=[*problems, *unread(shards)],
             coverage=observation.coverage,
+            complete=observation.complete,
             shards=shards,
         )
 
@@ -103,17 +137,9 @@ class LimitVerdict(NamedTuple):
     sentence: str
 
 
-def parse_span(text: str) -> float:
-    """Return the seconds of a span such as 5m, 300s, 1.5h or 90; raises SettingsError."""
-    match = _SPAN.fullmatch(text)
-    if match is None:
-        raise SettingsError(f"not a span of time: {text!r}", next_step="write it as --max-behind 5m, 300s or 2h")
-    return float(match[1]) * _UNITS[match[2]]
-
-
 def judge_limit(report: StatusReport, limit: str) -> LimitVerdict:
     """Return 7 if a shard is farther behind than the limit, else 4 if a lag or all shards are unknown, else 0."""
-    seconds = parse_span(limit)
+    seconds = parse_span(limit, _MAX_BEHIND)
     late = [shard.shard for shard in report.shards if (shard.behind_seconds or 0) > seconds]
     if late:
         return LimitVerdict(7, f"more than {limit} behind: {', '.join(late)}")
@@ -137,8 +163,7 @@ def _sources(loaded: LoadedSettings, days: int, hours: float) -> StatusSources:
     settings, clock, rng = loaded.settings, SystemClock(), new_random()
     client = make_kinesis_client(settings.region, settings.kinesis_endpoint, settings.access)
     stream = KinesisStream(lambda: client, settings.stream_name, clock, rng, budget_seconds=_PATIENCE_SECONDS)
-    s3 = S3Store(make_s3_client(settings.region, settings.s3_endpoint, settings.access), settings.bucket)
-    store = RetryingStore(s3, lambda: Backoff(clock, rng, budget_seconds=_PATIENCE_SECONDS))
+    store = archive_of(settings, clock, _PATIENCE_SECONDS)
     return StatusSources(
         settings=settings,
         store=store,

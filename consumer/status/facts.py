@@ -11,6 +11,7 @@ from consumer.archived.chain_ends import AHEAD_MINUTES, ChainEnd, find_end_keys,
 from consumer.archived.shard_markers import ArchivedShard, read_archived_shards
 from consumer.leases.rows import LeaseTable
 from consumer.settings.settings import Settings
+from consumer.status.complete import CompleteTime, read_complete
 from consumer.status.coverage import CoverageWatch, ProvenTime
 from consumer.status.report import Lag, Observation, StatusProblem
 from consumer.stream.port import ShardInfo, StreamIdentity
@@ -116,9 +117,11 @@ def observe(sources: StatusSources) -> tuple[Observation, list[StatusProblem]]:
     if archive and sources.lags and shards:
         lags = sources.lags.read(_tails(shards, archive), sources.clock.now_ms())
     coverage: ProvenTime | None = None
+    complete: CompleteTime | None = None
     if archive and archive.application is not None:
         record, rows = archive.application, leases.leases if leases else {}
         coverage = ask_or_note(lambda: sources.coverage.look(record, shards, rows), problems, "coverage")
+        complete = ask_or_note(lambda: _complete(sources, record), problems, "boundaries")
     for text in coverage.unreadable if coverage else ():
         problems.append(StatusProblem(sentence=f"coverage: {text}", next_step=RESTORE))
     archive = archive or _Archive({}, {}, {}, KclStart(None))
@@ -130,8 +133,15 @@ def observe(sources: StatusSources) -> tuple[Observation, list[StatusProblem]]:
         leases=leases,
         lags=lags,
         coverage=coverage,
+        complete=complete,
     )
     return observation, problems
+
+
+def _complete(sources: StatusSources, record: ApplicationRecord) -> CompleteTime | None:
+    settings = sources.settings
+    every_ms = settings.complete_slot_seconds * 1000
+    return read_complete(sources.store, settings.prefix, record, every_ms, sources.clock.now_ms())
 
 
 class _Archive(NamedTuple):

@@ -8,6 +8,7 @@ import msgspec
 from consumer.archived.chain_ends import ChainEnd
 from consumer.archived.shard_markers import ArchivedShard
 from consumer.leases.rows import Lease, LeaseRows
+from consumer.status.complete import CompleteTime
 from consumer.status.coverage import ProvenTime
 from consumer.stream.port import ShardInfo
 from minutebook.format.minute import minute_text
@@ -56,7 +57,10 @@ class ShardStatus(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class StatusReport(msgspec.Struct, frozen=True, kw_only=True):
-    """One report; `at_ms` is epoch milliseconds. `coverage` is None if nothing could be judged."""
+    """One report; `at_ms` is epoch milliseconds. `coverage` is None if nothing could be judged.
+
+    `complete` is what the published boundaries say; None if nobody publishes any.
+    """
 
     format: int = FORMAT
     at_ms: int
@@ -66,6 +70,7 @@ class StatusReport(msgspec.Struct, frozen=True, kw_only=True):
     prefix: str
     problems: list[StatusProblem]
     coverage: ProvenTime | None
+    complete: CompleteTime | None = None
     shards: list[ShardStatus]
 
 
@@ -87,6 +92,7 @@ class Observation(NamedTuple):
     leases: LeaseRows | None
     lags: Mapping[str, Lag]
     coverage: ProvenTime | None = None
+    complete: CompleteTime | None = None
 
 
 class LeaseWatch:

@@ -5,10 +5,13 @@ from collections.abc import Mapping
 from rich.console import ConsoleOptions, Group, RenderableType, RenderResult
 from rich.text import Text
 
+from consumer.status.complete import CompleteTime
 from consumer.status.coverage import ProvenTime
 from consumer.status.report import ShardStatus, StatusReport
 from minutebook.terminal import Table, shortened, styled
 
+HEADINGS = ("shards", "behind", "proven to")
+"""Those of `cells_of`."""
 _HEADINGS = ("shard", "state", "archived to", "proven to", "behind")
 _LEASE_HEADINGS = ("lease", "checkpoint", "end")
 _WIDE = 132
@@ -31,9 +34,20 @@ def render(report: StatusReport) -> RenderableType:
             parts.append(styled(f"  → {problem.next_step}", "dim"))
     if report.coverage is not None:
         parts.append(_proven(report.coverage))
+    if report.complete is not None:
+        parts.append(_complete(report.complete))
     if report.shards:
         parts.append(_Shards(report.shards, report.coverage.shards if report.coverage else {}))
     return Group(*parts)
+
+
+def cells_of(report: StatusReport) -> tuple[str, ...]:
+    """Return the cells of a stream in the table of a folder: the longest lag, and up to when all is proven."""
+    lags = [shard.behind_seconds for shard in report.shards if shard.behind_source != "end"]
+    known = [seconds for seconds in lags if seconds is not None]
+    behind = "unknown" if len(known) < len(lags) or not report.shards else f"{max(known, default=0):,.0f} s"
+    proven = "-" if report.coverage is None or report.coverage.until is None else _clock(report.coverage.until)
+    return str(len(report.shards)), behind, proven
 
 
 class _Shards:
@@ -89,6 +103,26 @@ def _proven(coverage: ProvenTime) -> Group:
         lines.append(styled(f"  ? {what}", "yellow"))
     if len(coverage.unproven) > _MOST_GAPS:
         lines.append(styled(f"  and {len(coverage.unproven) - _MOST_GAPS} more: --json names them all", "dim"))
+    return Group(*lines)
+
+
+def _complete(complete: CompleteTime) -> Group:
+    """Return the newest boundary, its gaps, and what holds the next one."""
+    if complete.until is None:
+        lines = [styled("boundaries: none is published yet", "yellow")]
+    else:
+        since = _clock(complete.since or "")
+        style = "yellow" if complete.gaps or complete.held else "green"
+        lines = [styled(f"complete: by the boundaries from {since} until {_clock(complete.until)}", style)]
+    for gap in complete.gaps[:_MOST_GAPS]:
+        what = f"{gap.shard}, {_clock(gap.begin)} to {_clock(gap.until)}: {', '.join(gap.reasons)}"
+        lines.append(styled(f"  ? {what}", "yellow"))
+    for held in complete.held[:_MOST_GAPS]:
+        reached = f", which reached {_clock(held.reached)}" if held.reached else ""
+        lines.append(styled(f"  the next is held by {held.shard or 'the stream'}{reached}: {held.why}", "yellow"))
+    hidden = max(0, len(complete.gaps) - _MOST_GAPS) + max(0, len(complete.held) - _MOST_GAPS)
+    if hidden:
+        lines.append(styled(f"  and {hidden} more: --json names them all", "dim"))
     return Group(*lines)
 
 

@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Final, NamedTuple
 
 from demo.readback import Verdict
+from minutebook.format.boundaries import CompleteMarker
 from tests.chaos.faults import Fault
 from tests.chaos.hostile import Hostile
 from tests.chaos.timeline import Strike
@@ -52,6 +53,9 @@ class Findings:
     """Times that nothing moved any more after the last fault, until the workers were restarted."""
     wrong_checkpoints: Sequence[tuple[str, str]] = field(default_factory=list)
     """Checkpoints seen in the lease table that are no segment's end."""
+    boundaries: Sequence[CompleteMarker] = field(default_factory=list)
+    false_boundaries: Sequence[str] = field(default_factory=list)
+    """What boundaries said when it was not true, and what is out of order."""
     hostile: Hostile | None = None
     """What became of what hostile producers sent."""
 
@@ -66,7 +70,7 @@ class Findings:
         verdict = self.verdict
         wrong = (verdict.lost, verdict.duplicated, verdict.altered, verdict.unknown, verdict.broken)
         wrongly_dropped = self.hostile is not None and self.hostile.wrongly_dropped
-        doubts = (*wrong, self.wrong_checkpoints, self.refusals, wrongly_dropped)
+        doubts = (*wrong, self.wrong_checkpoints, self.false_boundaries, self.refusals, wrongly_dropped)
         return verdict.sent > 0 and not any(doubts)
 
 
@@ -141,6 +145,9 @@ def _verdict_rows(findings: Findings) -> list[str]:
         "never sent": len(verdict.unknown),
         "chain breaks": len(verdict.broken),
         "checkpoints off a segment's end": len(findings.wrong_checkpoints),
+        "boundaries published": len(findings.boundaries),
+        "of which name gaps": sum(bool(marker.gaps) for marker in findings.boundaries),
+        "false boundaries": len(findings.false_boundaries),
         "refusals (codes 2, 6)": len(findings.refusals),
     }
     rows = ["", "the archive against the ledger", *(f"  {name:<32} {count:>8}" for name, count in counts.items())]
@@ -151,6 +158,7 @@ def _verdict_rows(findings: Findings) -> list[str]:
         "never sent": verdict.unknown,
         "chain": verdict.broken,
         "checkpoint": findings.wrong_checkpoints,
+        "boundary": findings.false_boundaries,
     }
     rows += [f"  {name}: {sample}" for name, found in samples.items() for sample in found[:10]]
     return rows

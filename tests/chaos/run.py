@@ -11,6 +11,7 @@ from demo.readback import compare, read_archive
 from minutebook.clock import Clock, SystemClock
 from minutebook.errors import MinutebookError
 from tests.chaos.acts import BACKGROUND_DYNAMODB, BACKGROUND_S3, Acts, Play
+from tests.chaos.boundaries import BoundaryWatch
 from tests.chaos.faults import CALM
 from tests.chaos.feeder import Feeder
 from tests.chaos.hostile import CLAIMS, HostileFeeder, judge
@@ -69,6 +70,7 @@ class Run:
                 else Feeder(app.producer, rngs["feeder"], self._rate)
             )
             self._site, self._feeder, self._timeline = site, feeder, timeline
+            self._watch = BoundaryWatch(app.store)
             self._proxies = {"s3": s3, "dynamodb": dynamodb}
             with self._ended():
                 self._begin()
@@ -173,6 +175,7 @@ class Run:
         return codes
 
     def _look(self, stop_codes: list[int]) -> Findings:
+        self._watch.look()
         segments = read_archive(self._site.app.store, PREFIX)
         ends = {(segment.metadata.shard_id, str(segment.metadata.last)) for segment in segments}
         events = self._site.events()
@@ -188,6 +191,8 @@ class Run:
             stop_codes=stop_codes,
             stalls=self._stalls,
             wrong_checkpoints=sorted(self._site.checkpoints - ends),
+            boundaries=self._watch.published(),
+            false_boundaries=self._watch.judge(segments),
             hostile=judge(self._feeder, segments, events),
         )
         (self._folder / "report.txt").write_text(table(findings) + "\n")
@@ -212,6 +217,7 @@ class Run:
         if self._clock.monotonic() - self._sampled >= _SAMPLE_SECONDS:
             self._sampled = self._clock.monotonic()
             self._site.leases()
+            self._watch.look()
         self._clock.sleep(_TICK_SECONDS)
 
 

@@ -21,6 +21,7 @@ from demo.embedded import EmbeddedAws
 from demo.processes import Process, descendants, send
 from demo.readback import count_archived
 from minutebook.clock import Clock
+from tests.chaos.boundaries import EVERY_SECONDS
 from tests.chaos.proxy import FaultProxy
 from tests.chaos.timeline import Timeline
 from tests.e2e.harness import PREFIX, Application
@@ -58,6 +59,7 @@ class ChaosApplication(Application):
             lingerSeconds=1,
             storeTimeoutSeconds=25,
             maxSegmentAgeSeconds=120,
+            completeSlotSeconds=EVERY_SECONDS,
             **ours,
         )
         self.dynamodb: DynamoDBClient = aws.dynamodb_client()

@@ -112,7 +112,7 @@ class ExpireScene(MemoryScene):
         """Run the command; returns the exit code and what it printed."""
         console = TerminalConsole(width=250)
         with console.capture() as capture:
-            code = expire_days(self.archive(), expiry_age_ms(older_than), console, rate)
+            code = expire_days(self.archive(), expiry_age_ms(older_than), console, rate).exit_code
         return code, capture.get()
 
     def raw(self) -> list[str]:

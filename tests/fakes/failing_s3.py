@@ -6,7 +6,6 @@ product's own code.
 
 import enum
 import hashlib
-import os
 import socket
 import struct
 import threading
@@ -21,6 +20,7 @@ from xml.etree import ElementTree as ET
 from xml.sax.saxutils import escape
 
 from tests.fakes.answering import answer
+from tests.searching import IS_DEEP
 
 _ERROR = '<?xml version="1.0"?><Error><Code>{0}</Code><Message>{0}</Message>{1}</Error>'
 _RESET_ON_CLOSE: Final = struct.pack("ii", 1, 0)
@@ -41,7 +41,6 @@ IS_FINAL: Final = frozenset({WriteFault.DENIED})
 """What no client may try again."""
 CHOSEN: Final = (WriteFault.SLOW_DOWN, WriteFault.CUT_AFTER, WriteFault.DENIED)
 """One that passes, one whose outcome is unknown, one that is final: what the tests take time for by default."""
-IS_DEEP: Final = os.environ.get("MINUTEBOOK_SEARCH") == "deep"
 
 
 def faults_of(number: int) -> tuple[WriteFault, ...]:

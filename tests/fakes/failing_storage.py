@@ -8,7 +8,7 @@ from minutebook.errors import OutcomeUnknown
 from minutebook.retry import Backoff
 from minutebook.store.objects import ListedObject, Listing, ObjectHead, PutOutcome, StoredObject
 from minutebook.store.storage import ObjectBody, Sink, Storage, Tail, Upload
-from tests.fakes.failing_s3 import IS_DEEP
+from tests.searching import IS_DEEP
 
 T = TypeVar("T")
 
@@ -58,6 +58,10 @@ class PassingStorage:
     def list_objects(self, prefix: str) -> Iterator[ListedObject]:
         """Pass on."""
         yield from self._send(lambda: list(self._storage.list_objects(prefix)))
+
+    def list_after(self, prefix: str, start_after: str) -> Iterator[ListedObject]:
+        """Pass on."""
+        yield from self._send(lambda: list(self._storage.list_after(prefix, start_after)))
 
     def list_level(self, folder: str) -> Listing:
         """Pass on."""

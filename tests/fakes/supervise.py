@@ -14,9 +14,11 @@ import structlog
 from consumer.archived.skipped import SkippedBatches
 from consumer.daemon.fork_server import ForkPlan
 from consumer.daemon.restart_policy import RestartLimits
+from consumer.daemon.stream_run import StreamPlan
 from consumer.daemon.supervisor import DaemonPlan, Supervisor
 from consumer.leases.hand_over import Leaving
 from consumer.leases.rows import Lease
+from consumer.monitoring.labels import StreamLabels
 from consumer.monitoring.watch import Watch
 from minutebook.aws.access import PLAIN
 from minutebook.aws.clients import make_s3_client
@@ -39,16 +41,18 @@ def main(arguments: list[str]) -> int:
     plan = DaemonPlan(
         command=[sys.executable, str(PROGRAM), *arguments],
         environment={**os.environ, "MINUTEBOOK_PROPERTIES": "x.properties"},
-        before_start=[skipped.store, lambda: structlog.get_logger().info("before_start")],
-        after_end=[skipped.store],
-        on_skipped=lambda event: skipped.note(event.shard, event.error),
-        on_out_of_memory=lambda: structlog.get_logger().info("ran_out_of_memory"),
-        leaving=_leaving(clock) if "TEST_LEASE" in os.environ else None,
         forks=_forks() if "TEST_FORKS" in os.environ else None,
         grace_seconds=float(os.environ.get("TEST_GRACE_SECONDS", "30")),
+        stream=StreamPlan(
+            before_start=[skipped.store, lambda: structlog.get_logger().info("before_start")],
+            after_end=[skipped.store],
+            on_skipped=lambda event: skipped.note(event.shard, event.error),
+            on_out_of_memory=lambda: structlog.get_logger().info("ran_out_of_memory"),
+            leaving=_leaving(clock) if "TEST_LEASE" in os.environ else None,
+        ),
     )
     limits = RestartLimits(second_wait_seconds=float(os.environ.get("TEST_WAIT_SECONDS", "0.01")), crashes_in_a_row=3)
-    watch = Watch(clock, with_metrics=True)
+    watch = Watch(clock, labels=StreamLabels("a", "s"))
     code = Supervisor(plan, clock, limits=limits, watch=watch).run()
     if "TEST_METRICS" in os.environ and watch.metrics is not None:
         structlog.get_logger().info("watched", totals=watch.metrics.totals(), verdict=watch.verdict().sentence)
@@ -58,7 +62,7 @@ def main(arguments: list[str]) -> int:
 def _forks() -> ForkPlan:
     properties = Path(os.environ["TEST_FORKS"])
     environment = {name: text for name, text in os.environ.items() if not name.startswith("MINUTEBOOK_")}
-    return ForkPlan(properties.with_suffix(".socket"), properties, environment)
+    return ForkPlan(properties.with_suffix(".socket"), {"": properties}, environment)
 
 
 def _leaving(clock: SystemClock) -> Leaving:

@@ -54,6 +54,9 @@ def test_the_tombstone_names_the_chains_ends() -> None:
     ]
     assert found.shards[S0].proven == [(scene.begin_ms, until_ms)]
     assert (found.segments, found.generation, found.shards[S0].kept) == (3, "g1", [])
+    published = read_judged_generation(scene.retrying, OUT, day_of(40))
+    assert published is not None
+    assert found.manifest == published.manifest != ""
 
 
 def test_a_chain_that_steps_back_over_midnight_has_two_runs() -> None:

@@ -79,8 +79,23 @@ def test_an_integer_too_long_to_be_written_out_is_no_id() -> None:
 
 
 @pytest.mark.parametrize("read", [PayloadPath("n").value, PayloadPath("n").text, PayloadPath("n").number])
-def test_only_payloads_of_up_to_a_mebibyte_are_looked_into(read: Callable[[bytes], object]) -> None:
-    """Decoded JSON takes twenty times its bytes: what a larger payload says is not known, and it is kept."""
-    filling = b" " * ((1 << 20) - len(b'{"n":7}'))
+def test_only_payloads_of_up_to_ten_mebibytes_are_looked_into(read: Callable[[bytes], object]) -> None:
+    """No stream takes larger ones: what they say is not known, and they are kept."""
+    filling = b" " * ((10 << 20) - len(b'{"n":7}'))
     assert read(filling + b'{"n":7}') in (7, "7")
     assert read(filling + b' {"n":7}') is None
+
+
+@pytest.mark.parametrize(
+    ("payload", "expected"),
+    [
+        (b'{"id":"a","b":"' + b"x" * (10 * 1024 * 1024 - 30) + b'"}', '"a"'),
+        (b'{"id":"a","b":"' + b"{,[" * (1 << 20) + b'"}', '"a"'),
+        (b'{"id":"a","b":[' + b"1000000," * 130_000 + b"1]}", '"a"'),
+        (b'{"id":"a","b":"' + b"x" * (10 * 1024 * 1024) + b'"}', None),
+        (b'{"id":"a","b":[' + b"{}," * 600_000 + b"1]}", None),
+    ],
+)
+def test_ids_are_read_of_records_as_large_as_the_stream_takes(payload: bytes, expected: str | None) -> None:
+    """Unless they have so many values that decoding would take hundreds of megabytes."""
+    assert PayloadPath("id").text(payload) == expected
