@@ -15,12 +15,14 @@ from demo.feeder import Feeder, Pace
 from demo.flights import read_flights
 from demo.ledger import Ledger
 from demo.nightly import Nightly, is_installed, run_nightly, tamper_with
+from demo.onwards import Onwards, play_onwards
 from demo.readback import StoredSegment, compare, read_archive
 from demo.report import Findings, print_nightly, print_report
 from demo.retries import SETTINGS, Mode, count_retries
 from demo.scenario import Outcome, Scenario
 from demo.screen import Screen
 from demo.stage import BUCKET, PREFIX, STREAM, Stage, fresh_folder
+from demo.table import NAME
 from demo.tamper import Tampered, print_tampered
 from minutebook.clock import Clock, SystemClock
 from minutebook.errors import MinutebookError, SettingsError
@@ -97,7 +99,7 @@ def _play(console: Console, clock: Clock, folder: Path, play: Play) -> Findings:
         with Screen(console, clock, total=play.pace.events) as screen:
             feeder.start()
             try:
-                outcome = _run(stage, screen, feeder, ledger)
+                outcome, onwards = _run(stage, screen, feeder, ledger)
             finally:
                 feeder.stop()
             screen.act("the archive is read back and compared with the ledger")
@@ -108,6 +110,7 @@ def _play(console: Console, clock: Clock, folder: Path, play: Play) -> Findings:
             retries=count_retries(play.mode, STREAM, segments, ledger.events(), outcome.recoveries),
             outcome=outcome,
             puts=stage.segment_puts(),
+            onwards=onwards,
         )
         print_report(console, findings)
         if not play.nightly:
@@ -125,7 +128,7 @@ def _nightly(console: Console, stage: Stage, segments: list[StoredSegment]) -> N
     if not is_installed():
         console.print("without the nightly job: PySpark is not installed; `make setup` brings it")
         return None
-    nightly = run_nightly(console, stage.clock, stage.properties("a"), segments, stage.environment)
+    nightly = run_nightly(console, stage, segments)
     print_nightly(console, nightly)
     return nightly
 
@@ -139,7 +142,7 @@ def _tamper(console: Console, stage: Stage, segments: list[StoredSegment]) -> li
     return results
 
 
-def _run(stage: Stage, screen: Screen, feeder: Feeder, ledger: Ledger) -> Outcome:
+def _run(stage: Stage, screen: Screen, feeder: Feeder, ledger: Ledger) -> tuple[Outcome, Onwards]:
     """Play the acts, wait until all that was sent is archived, and stop the workers.
 
     What is not archived in time is not waited for any longer: the comparison names it.
@@ -163,17 +166,22 @@ def _run(stage: Stage, screen: Screen, feeder: Feeder, ledger: Ledger) -> Outcom
 
     outcome = Scenario(stage, screen, tick=tick, retry=feeder.retry_recent).play()
     leader = stage.workers["a"]
+    shown = stage.read_table()
+    if shown is not None:
+        screen.result(f"the table {NAME} has {shown.total:,} rows already, of what was archived until {shown.until}")
     screen.act("the last flights are sent")
     leader.wait_until(is_fed, seconds=_FEED_LIMIT_SECONDS)
     feeder.check()
+    fed_ms = stage.clock.now_ms()
     screen.act("the last minutes are archived")
     deadline = stage.clock.monotonic() + _DRAIN_SECONDS
     leader.wait_until(is_drained, seconds=2 * _DRAIN_SECONDS)
     if archived < ledger.totals().records:
         screen.result(f"not everything was archived within {_DRAIN_SECONDS} s: it may be in the stream still")
+    onwards = play_onwards(stage, screen, feeder, tick, fed_ms)
     for worker in stage.workers.values():
         worker.stop()
-    return outcome
+    return outcome, onwards
 
 
 @contextmanager

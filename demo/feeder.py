@@ -100,6 +100,15 @@ class Feeder(threading.Thread):
         if events:
             self._put(events, is_retry=True)
 
+    def feed_more(self, count: int) -> None:
+        """Put the next events, once the feed is over, from the caller's thread; raises as `retry_recent`."""
+        for _ in range(0, count, self._pace.batch):
+            self._put(list(islice(self._events, self._pace.batch)), is_retry=False)
+
+    def sent(self) -> int:
+        """Return how many records the stream has acknowledged."""
+        return self._ledger.totals().records
+
     def _feed(self) -> None:
         started = self._clock.monotonic()
         sent = 0

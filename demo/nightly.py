@@ -10,8 +10,9 @@ from rich.console import Console
 
 from demo.front_door import run_minutebook
 from demo.readback import StoredSegment
+from demo.stage import Stage
+from demo.table import OPTIONS, TableRows
 from demo.tamper import Tampered, audit_command, tamper
-from minutebook.clock import Clock
 from minutebook.errors import MinutebookError
 from minutebook.format.minute import MINUTE_MS, iso_time, minute_text
 
@@ -33,11 +34,18 @@ class Nightly:
     reports: list[Path] = field(default_factory=list)
     parquet: Path
     rows: dict[str, int] = field(default_factory=dict)
+    table: TableRows | None = None
+    """What the table holds afterwards; None: pyiceberg is not installed."""
 
     @property
     def is_clean(self) -> bool:
         """Tell whether both commands did."""
         return (self.compact_code, self.audit_code) == (0, 0)
+
+    def holds(self, lines: Mapping[str, int]) -> bool:
+        """Return whether Parquet, and the table if there is one, have as many rows of each shard as were archived."""
+        rows = [self.rows] if self.table is None else [self.rows, self.table.by_shard]
+        return all(dict(each) == dict(lines) for each in rows)
 
 
 def is_installed() -> bool:
@@ -47,12 +55,10 @@ def is_installed() -> bool:
 
 def run_nightly(
     console: Console,
-    clock: Clock,
-    properties: Path,
+    stage: Stage,
     segments: list[StoredSegment],
-    environment: Mapping[str, str],
 ) -> Nightly:
-    """Compact and audit the days of these segments into folders beside the properties file.
+    """Compact and audit the days of these segments into folders of the run; the table is taken over.
 
     The days are those so far: nobody can know yet what else arrives today. So the last minute is waited for, and one
     more: what arrived a moment ago is not proven yet.
@@ -60,7 +66,7 @@ def run_nightly(
     Raises:
         MinutebookError: a command did not come to a verdict.
     """
-    folder = properties.parent
+    clock, properties, environment = stage.clock, stage.properties("a"), stage.environment
     span = days_so_far(segments)
     end_ms = _end_ms(segments)
     console.print(
@@ -69,11 +75,11 @@ def run_nightly(
         soft_wrap=True,
     )
     clock.sleep(max(0, end_ms + _PROVEN_AFTER_MS - clock.now_ms()) / 1000)
-    reports, parquet = folder / "report", folder / "parquet"
+    reports, table = stage.folder / "report", () if stage.follower is None else OPTIONS
     # The comparison with the stream comes first: what it proves of a day that is not over, the compaction builds on.
     commands = (
         ["audit", str(properties), *span, "--level", "stream", "--report", str(reports)],
-        ["compact", str(properties), *span, "--out", str(parquet)],
+        ["compact", str(properties), *span, "--out", str(stage.parquet), *table],
     )
     codes = []
     for words in commands:
@@ -81,12 +87,14 @@ def run_nightly(
         begun = clock.monotonic()
         codes.append(_minutebook(console, words, environment))
         console.print(f"[dim]exit {codes[-1]} after {clock.monotonic() - begun:.0f} s[/]", highlight=False)
+    stage.stop_follow()
     return Nightly(
         compact_code=codes[1],
         audit_code=codes[0],
         reports=sorted(reports.glob("*.html")),
-        parquet=parquet,
-        rows=count_rows(parquet),
+        parquet=stage.parquet,
+        rows=count_rows(stage.parquet),
+        table=stage.read_table(),
     )
 
 

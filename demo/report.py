@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.table import Table
 
 from demo.nightly import Nightly
+from demo.onwards import Onwards
 from demo.readback import StoredSegment, Verdict
 from demo.retries import Retries
 from demo.scenario import Outcome
@@ -26,6 +27,7 @@ class Findings:
     retries: Retries
     outcome: Outcome
     puts: int
+    onwards: Onwards | None = None
     nightly: Nightly | None = None
     tampered: Sequence[Tampered] = ()
 
@@ -42,15 +44,22 @@ class Findings:
         """Tell whether the archive is right by both witnesses, and the scenario proved what it should."""
         is_archived = self.verdict.is_clean and self.retries.is_right
         is_told = self.outcome.fenced > 0 and self.retries.is_telling
-        return is_archived and is_told and self.is_compacted and all(copy.is_named for copy in self.tampered)
+        is_exact = self.onwards is None or self.onwards.is_exact
+        return (
+            is_archived
+            and is_told
+            and is_exact
+            and self.is_compacted
+            and all(copy.is_named for copy in self.tampered)
+        )
 
     @property
     def is_compacted(self) -> bool:
-        """Tell whether the nightly job, if it ran, found the day clean and wrote the row of each line."""
+        """Tell whether the nightly job, if it ran, calls the day clean, and wrote each line once: Parquet, table."""
         if self.nightly is None:
             return True
         lines = Counter(record.ref.shard_id for segment in self.segments for record in segment.records)
-        return self.nightly.is_clean and self.nightly.rows == dict(lines)
+        return self.nightly.is_clean and self.nightly.holds(lines)
 
 
 def print_report(console: Console, findings: Findings) -> None:
@@ -83,20 +92,25 @@ def print_report(console: Console, findings: Findings) -> None:
 
 
 def print_nightly(console: Console, nightly: Nightly) -> None:
-    """Print the verdict, the rows of each shard, and where reports and Parquet are."""
-    console.print("the Parquet, asked for count(*) by shard_id; audited at level stream", highlight=False)
-    table = Table()
+    """Print the verdict, the rows of each shard, and where reports, Parquet and table are."""
+    console.print(
+        "the Parquet and the table, asked for count(*) by shard_id; audited at level stream", highlight=False
+    )
+    table, followed = Table(), nightly.table
     table.add_column("shard_id")
     table.add_column("rows", justify="right")
+    table.add_column("in the table", justify="right")
     for shard_id, count in nightly.rows.items():
-        table.add_row(shard_id, f"{count:,}")
-    table.add_row("all", f"{sum(nightly.rows.values()):,}")
+        table.add_row(shard_id, f"{count:,}", "" if followed is None else f"{followed.by_shard.get(shard_id, 0):,}")
+    table.add_row("all", f"{sum(nightly.rows.values()):,}", "" if followed is None else f"{followed.total:,}")
     console.print(table)
     if not nightly.is_clean:
         console.print("[red]the nightly job does not call the archive clean[/]")
     for report in nightly.reports:
         console.print(f"report:  {report}", highlight=False, soft_wrap=True)
     console.print(f"Parquet: {nightly.parquet}", highlight=False, soft_wrap=True)
+    if followed is not None:
+        console.print(f"table:   {followed.metadata}", highlight=False, soft_wrap=True)
 
 
 def _rows(findings: Findings) -> list[tuple[str, str]]:
@@ -116,7 +130,18 @@ def _rows(findings: Findings) -> list[tuple[str, str]]:
         ("PUTs per shard and minute", f"{findings.puts / max(1, len(per_minute)):.2f}"),
         ("late PUTs of the frozen worker, all refused", f"{outcome.fenced}"),
         ("its shards taken over after", f"{outcome.takeover_seconds:.0f} s"),
+        *_onward_rows(findings.onwards),
         *((f"{recovery.what}: back after", f"{recovery.seconds:.0f} s") for recovery in outcome.recoveries),
+    ]
+
+
+def _onward_rows(onwards: Onwards | None) -> list[tuple[str, str]]:
+    if onwards is None:
+        return []
+    return [
+        ("`minutebook wait`: quiet shards and a split, complete after", f"{onwards.waited_seconds:.0f} s"),
+        ("before the cut, behind it (another application)", f"{onwards.before:,}, {onwards.behind:,}"),
+        ("  in both, in neither", f"{onwards.in_both:,}, {onwards.in_neither:,}"),
     ]
 
 

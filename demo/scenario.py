@@ -2,6 +2,7 @@
 
     feed      |=======================================================================|  22,000 flights, 190 s
     worker A  |--start------------------------------------------------------------------------|
+    follow          |--each minute: what is archived goes into an Iceberg table---------------|
     worker B        |--start--|frozen ........................|wakes: its late PUT is refused|
     worker C              |--start--takes B's shards over-----------------------------------|
     stream                split            merge
@@ -71,6 +72,7 @@ class Scenario:
         screen.act(f"worker A starts, with all {SHARDS} shards (an application's first start takes up to 45 s)")
         leader = stage.start_worker("a")
         self._wait(leader, lambda: len(leader.holds()) == SHARDS, _START_SECONDS)
+        stage.start_follow()
         zombie = stage.start_worker("b", MINUTEBOOK_FLUSH_SECONDS=str(ZOMBIE_FLUSH_SECONDS))
         victim = stage.open_shards()[0]
         screen.act(f"worker B starts, and {victim} is split: its halves are for worker B")

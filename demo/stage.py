@@ -1,6 +1,7 @@
 """The stage: a folder for this run, a stream, a bucket, and workers with their properties files."""
 
 import os
+import sys
 from collections.abc import Mapping
 from contextlib import ExitStack
 from pathlib import Path
@@ -8,7 +9,9 @@ from typing import TYPE_CHECKING, Self
 
 import javaproperties
 
+from demo import table
 from demo.bootstrap import CHECKOUT, ensure_java
+from demo.child import Child
 from demo.embedded import EmbeddedAws
 from demo.readback import count_archived
 from demo.worker import Worker
@@ -26,6 +29,7 @@ PREFIX = "flights/"
 TEMPLATE = CHECKOUT / "properties" / "demo.properties"
 LEASES_PER_WORKER = 4
 _ACTIVE_SECONDS = 30
+_FOLLOW_SECONDS = 60
 
 
 class Stage:
@@ -42,8 +46,10 @@ class Stage:
         self.kinesis = aws.kinesis_client()
         self.store = S3Store(aws.s3_client(), BUCKET)
         self.workers: dict[str, Worker] = {}
+        self.follower: Child | None = None
         self._java = ensure_java()
         self._counted: dict[str, int] = {}
+        self._counted_next: dict[str, int] = {}
         self._exits = ExitStack()
 
     def __enter__(self) -> Self:
@@ -60,15 +66,58 @@ class Stage:
 
     @property
     def environment(self) -> dict[str, str]:
-        """What every process of ours needs: credentials of the servers, and a Java."""
-        return {**self.aws.environment, "JAVA_HOME": str(self._java.parents[1])}
+        """What every process of ours needs: credentials of the servers, a catalog, and a Java."""
+        catalog = table.catalog_variables(self.folder)
+        return {**self.aws.environment, **catalog, "JAVA_HOME": str(self._java.parents[1])}
 
     def properties(self, name: str) -> Path:
         """Return where a worker's properties file is."""
         return self.folder / f"worker-{name}.properties"
 
+    @property
+    def parquet(self) -> Path:
+        """Where `minutebook follow` and the nightly job write."""
+        return self.folder / "parquet"
+
+    def start_follow(self) -> None:
+        """Start `minutebook follow` with the properties of worker A, where it is installed."""
+        if not table.is_installed():
+            return
+        program, properties = Path(sys.executable).with_name("minutebook"), self.properties("a")
+        words = [str(program), "follow", str(properties), "--out", str(self.parquet), *table.OPTIONS]
+        inherited = {name: os.environ[name] for name in ("PATH", "HOME", "LANG") if name in os.environ}
+        environment = {**inherited, "TMPDIR": str(self.folder), **self.environment}
+        log = self.folder / "follow.log"
+        self.follower = Child("minutebook follow", words, log=log, clock=self.clock, environment=environment)
+        self._exits.callback(self.follower.kill)
+
+    def stop_follow(self) -> None:
+        """Ask it to end. Raises MinutebookError if it ended otherwise."""
+        if self.follower is not None and (code := self.follower.stop(grace_seconds=_FOLLOW_SECONDS)):
+            raise MinutebookError(f"minutebook follow ended with {code}", next_step=f"read {self.follower.log}")
+
+    def read_table(self) -> table.TableRows | None:
+        """Ask the table; None: it is not installed, or has no rows yet."""
+        return table.read_table(self.folder) if self.follower is not None else None
+
     def start_worker(self, name: str, **overrides: str) -> Worker:
         """Start `minutebook consume` with a properties file of its own; `overrides` are environment variables."""
+        self.workers[name] = self._start(name, self._settings, overrides)
+        return self.workers[name]
+
+    def start_next(self, application: str, prefix: str) -> Worker:
+        """Start the only worker of another application on the same stream, whose leases were written before."""
+        settings = {
+            "applicationName": application,
+            "minutebook.prefix": prefix,
+            # Its archive begins behind another application's.
+            "minutebook.adoptCheckpoint": "true",
+            "minutebook.flushSeconds": "2",
+            "maxLeasesForWorker": "100",
+        }
+        return self._start("next", settings, {})
+
+    def _start(self, name: str, settings: Mapping[str, str], overrides: Mapping[str, str]) -> Worker:
         properties = self.properties(name)
         values = javaproperties.loads(TEMPLATE.read_text(encoding="ascii"))
         values |= {
@@ -87,12 +136,11 @@ class Stage:
             "varianceBalancingFrequency": "3600",
             # A killed processor takes its daemon down only after this grace.
             "shutdownGraceMillis": "5000",
-            **self._settings,
+            **settings,
         }
         properties.write_text(javaproperties.dumps(values, timestamp=False), encoding="ascii")
         worker = Worker(name, properties, clock=self.clock, environment={**self.environment, **overrides})
         self._exits.callback(worker.kill)
-        self.workers[name] = worker
         return worker
 
     def open_shards(self) -> list[str]:
@@ -130,6 +178,10 @@ class Stage:
     def count_archived(self) -> int:
         """Return how many records are archived, by metadata alone."""
         return count_archived(self.store, PREFIX, self._counted)
+
+    def count_next(self, prefix: str) -> int:
+        """Return how many records another application has archived, by metadata alone."""
+        return count_archived(self.store, prefix, self._counted_next)
 
     def feeding_client(self) -> "KinesisClient":
         """Return the producer's client, without retries of its own: each retry must be written down."""

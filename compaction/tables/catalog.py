@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from pyiceberg.catalog import Catalog
 
     from compaction.tables.orphans import TableFolders
+    from compaction.tables.table import IcebergTable
 
 _OWN_CREDENTIALS: Final = re.compile(r"(s3|client)\.(access-key-id|profile-name|role-arn|anonymous)")
 _SNAPSHOTS: Final = "snapshot-loading-mode"
@@ -54,6 +55,30 @@ def opened_table(
         from compaction.tables.table import IcebergTable  # noqa: PLC0415 - an optional dependency
 
         yield IcebergTable(catalog, identifier, by_event=by_event)
+
+
+@contextlib.contextmanager
+def opened_followed(identifier: str, catalog_name: str | None, out: StorePrefix) -> "Iterator[IcebergTable]":
+    """Open the table that `minutebook follow` commits to. Raises as `opened_table`.
+
+    Raises SettingsError also for a catalog whose commits are not conditional, and for a table by event time.
+    """
+    with _opened(catalog_name, out) as catalog:
+        from compaction.tables.table import IcebergTable  # noqa: PLC0415 - an optional dependency
+
+        table = IcebergTable(catalog, identifier)
+        if not table.is_conditional():
+            raise SettingsError(
+                f"{type(catalog).__name__} of pyiceberg applies a commit that is based on an older snapshot: of two "
+                "commits at once one would be lost",
+                next_step="follow into a table of another catalog: sql, rest, glue or hive",
+            )
+        if table.is_by_event():
+            raise SettingsError(
+                f"{table.name} is partitioned by the day of its events, too: a night makes its files",
+                next_step="follow into a table of its own, which is partitioned by arrival alone",
+            )
+        yield table
 
 
 @contextlib.contextmanager
@@ -161,6 +186,7 @@ class _SerialView:
     def __init__(self, view: PublishedView, lock: threading.Lock) -> None:
         self._view = view
         self._lock = lock
+        self.table_uuid = view.table_uuid
         self.files = view.files
         self.recorded = view.recorded
 
@@ -174,6 +200,7 @@ class _SerialView:
         sizes: Mapping[str, int],
         properties: Mapping[str, str],
         columns: Mapping[str, str] | None = None,
+        table_properties: Mapping[str, str] | None = None,
     ) -> bool:
         with self._lock:
-            return self._view.replace(change, sizes, properties, columns)
+            return self._view.replace(change, sizes, properties, columns, table_properties)

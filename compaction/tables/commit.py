@@ -1,22 +1,23 @@
 """Commit published days to an Iceberg table: one snapshot replaces the files of a day with those of a generation.
 
     view       load the table's current snapshot: the day's files in it, and the last commit of the day
-    pointer    read `_current.json`: what the table should hold
+    pointer    read `_current.json`, and the live pointer: what the table should hold (`target`)
     mark       dt=D/_tables/<generation>.<table>.<run>.json   a table may name this generation's files
-    pointer    read it again: a generation that was replaced before the mark may be swept already
+    pointer    read both again: a generation that was replaced before the mark may be swept already
     commit     one snapshot, on condition that the snapshot of the view is still the current one
-    pointer    read it again; if another run has published meanwhile, start over
+    pointer    read both again; if another run has published or followed meanwhile, start over
     unmark     delete marks older than the grace, of generations that the table left longer than the grace ago
 
 The pointer is read **after** the view, and the commit's condition rejects an outdated view. So every commit is based
 on a pointer read after the snapshot that it replaces, and the last commit on the last pointer, whichever run made it.
 Each commit writes its own mark: with a shared one, a cleanup could delete an old mark that a run about to commit
 relies on. If a response is lost, the next view shows what the table holds. A crash after any step leaves the old or
-the new files, and the next run continues.
+the new files, and the next run continues. Live parts need no mark: no sweep takes one that the table names.
 """
 
 import hashlib
 from collections.abc import Collection, Mapping, Sequence
+from types import MappingProxyType
 from typing import Final, Literal, NamedTuple, Protocol
 
 import msgspec
@@ -33,22 +34,32 @@ from compaction.tables.plan import (
     is_rewritten,
     plan_replacement,
 )
+from compaction.tables.target import target_generation
 from minutebook.clock import Clock, IdSource
-from minutebook.errors import CatalogUnavailable, OutcomeUnknown
+from minutebook.errors import CatalogUnavailable, FormatError, OutcomeUnknown
 from minutebook.format.day import Day
 from minutebook.published.generation import Manifest, Pointer
+from minutebook.published.live import live_pointer_key
 
 DAY_PROPERTY: Final = "minutebook.day"
 GENERATION_PROPERTY: Final = "minutebook.generation"
 ROWS_PROPERTY: Final = "minutebook.rows"
 MANIFEST_PROPERTY: Final = "minutebook.manifest"
-"""Properties of a day's snapshot: the day, its generation and rows, the address of its manifest."""
+"""Properties of a day's snapshot: the day, its generation and rows, the address of its manifest.
+
+With live parts the generation is a digest of all files; a day that is not published has its live pointer's address.
+"""
 
 State = Literal["committed", "already", "held"]
 
 
 class PublishedView(Protocol):
     """A day as one snapshot of the table has it."""
+
+    @property
+    def table_uuid(self) -> str:
+        """What tells the table from others of its name, in other catalogs too."""
+        ...
 
     @property
     def files(self) -> tuple[LiveFile, ...]:
@@ -70,11 +81,12 @@ class PublishedView(Protocol):
         sizes: Mapping[str, int],
         properties: Mapping[str, str],
         columns: Mapping[str, str] | None = None,
+        table_properties: Mapping[str, str] | None = None,
     ) -> bool:
         """Commit one snapshot and return True, or False if this view's snapshot is no longer the current one.
 
-        `sizes` maps the address of each added file to its rows; the same commit adds `columns` to the schema. Raises
-        `OutcomeUnknown`, `CatalogRefused`.
+        `sizes` maps the address of each added file to its rows; the same commit adds `columns` to the schema, and
+        sets properties of the table. Raises `OutcomeUnknown`, `CatalogRefused`.
         """
         ...
 
@@ -100,12 +112,60 @@ class FilesByEvent(Protocol):
         ...
 
 
+class LiveFiles(NamedTuple):
+    """The live parts that belong into the table: rows by key. `version`: the live pointer's; None: there is none."""
+
+    rows: Mapping[str, int] = MappingProxyType({})
+    version: str | None = None
+
+
+class LiveRows(Protocol):
+    """The live parts of one day."""
+
+    def shown(self, pointer: Pointer | None) -> LiveFiles | None:
+        """Return what belongs into the table beside what the pointer names; cut parts that are covered in part.
+
+        None: others changed them meanwhile. Raises SafetyRefusal if nobody can tell.
+        """
+        ...
+
+    def is_current(self, files: LiveFiles) -> bool:
+        """Return whether the live pointer still is that of these files."""
+        ...
+
+
 class Mark(msgspec.Struct, frozen=True, kw_only=True):
     """States that a table may name the files of a generation, which must not be deleted."""
 
     format: int
     table: str
     generation: str
+    uuid: str = ""
+
+
+class _Goal(NamedTuple):
+    """What the table should hold of a day. `rows`: those of its files by address.
+
+    `manifest` is None where the day has live parts alone. `place` is the address of the manifest, or of the live
+    pointer.
+    """
+
+    target: Target
+    rows: Mapping[str, int]
+    place: str
+    live: LiveFiles
+    pointer: Pointer | None = None
+    manifest: Manifest | None = None
+
+    @property
+    def total(self) -> int:
+        """All rows."""
+        return (0 if self.manifest is None else self.manifest.rows) + sum(self.live.rows.values())
+
+    @property
+    def columns(self) -> Mapping[str, str] | None:
+        """The typed columns of the published files; live parts have none."""
+        return None if self.manifest is None else self.manifest.columns
 
 
 class TableCommit(NamedTuple):
@@ -131,19 +191,26 @@ class TableCommitter:
         clock: Clock,
         new_id: IdSource,
         events: FilesByEvent | None = None,
+        live: LiveRows | None = None,
     ) -> None:
+        """Work on one day; a table by event (`events`) holds no live parts."""
         self._table = table
         self._publisher = publisher
         self._clock = clock
         self._new_id = new_id
         self._events = events
-        self._short = hashlib.sha256(table.name.encode()).hexdigest()[:16]
+        self._live = live if events is None else None
+        self.present: frozenset[str] = frozenset()
+        """The addresses of the day's files in the table, as far as the last commit has seen them."""
         self._log = structlog.get_logger().bind(day=str(publisher.folder.day), table=table.name)
 
-    def commit(self) -> TableCommit | None:
-        """Commit the generation that the pointer names; return None if the day is not published.
+    def commit(
+        self, more: Mapping[str, str] | None = None, table_properties: Mapping[str, str] | None = None
+    ) -> TableCommit | None:
+        """Commit what the pointers name; return None if nothing of the day is published, nor in a live part.
 
-        Raises SafetyRefusal if the table's rows of the day are not those that were committed.
+        `more` are further properties of the snapshot; with it `table_properties` are set. Raises SafetyRefusal if
+        the table's rows of the day are not those that were committed.
         """
         backoff = self._publisher.storage.new_backoff()
         while True:
@@ -151,9 +218,16 @@ class TableCommitter:
             try:
                 view = self._table.look(self._publisher.folder.day)
                 pointer, manifest = self._publisher.published()
-                if pointer is None or manifest is None:
+                live = LiveFiles() if self._live is None else self._live.shown(pointer)
+                if (pointer is None) != (manifest is None) or (
+                    pointer is None and live is not None and not live.rows
+                ):
                     return None
-                done = self._step(view, pointer, manifest)
+                done = (
+                    None
+                    if live is None
+                    else self._step(view, self._goal(pointer, manifest, live), more, table_properties)
+                )
             except OutcomeUnknown as exc:
                 done, reason = None, str(exc)
             if done is not None:
@@ -167,57 +241,110 @@ class TableCommitter:
                     next_step="run the command again: the day is published, and the commit is made up for",
                 )
 
-    def _step(self, view: PublishedView, pointer: Pointer, manifest: Manifest) -> TableCommit | None:
-        folder, generation = self._publisher.folder, manifest.generation
-        rows = {self._publisher.address(file.key): file.rows for file in manifest.files if file.rows}
-        target = Target(str(folder.day), generation, self._publisher.address(folder.path), rows)
-        conflicts, live = tuple(view.conflicts(manifest.columns)), {file.uri for file in view.files}
-        if self._events is not None and live != set(rows) and not is_rewritten(target, view.files, view.recorded):
-            if conflicts:  # do not write files in vain
-                is_there = self._is_there(view, manifest)
-                return self._already(manifest) if is_there else self._held(view.recorded, conflicts)
-            rows = dict(self._events.rows(manifest, live))
-        change = plan_replacement(target._replace(files=rows), view.files, view.recorded)
+    def _goal(self, pointer: Pointer | None, manifest: Manifest | None, live: LiveFiles) -> _Goal:
+        publisher = self._publisher
+        folder, address = publisher.folder, publisher.address
+        sizes = {} if manifest is None else {file.key: file.rows for file in manifest.files}
+        rows = {address(key): count for key, count in {**sizes, **live.rows}.items() if count}
+        generation = target_generation("" if manifest is None else manifest.generation, live.rows)
+        place = live_pointer_key(folder) if pointer is None else pointer.manifest
+        target = Target(str(folder.day), generation, address(folder.path), rows)
+        return _Goal(target, rows, address(place), live, pointer, manifest)
+
+    def _step(
+        self,
+        view: PublishedView,
+        goal: _Goal,
+        more: Mapping[str, str] | None,
+        table_properties: Mapping[str, str] | None,
+    ) -> TableCommit | None:
+        target, rows, manifest = goal.target, goal.rows, goal.manifest
+        recorded = self._recorded(view.recorded, goal)
+        conflicts, present = tuple(view.conflicts(goal.columns)), {file.uri for file in view.files}
+        self.present = frozenset(present)
+        if self._events is not None and manifest is not None:
+            is_another = present != set(rows) and not is_rewritten(target, view.files, recorded)
+            if is_another and conflicts:  # do not write files in vain
+                is_there = self._is_there(view.files, recorded, manifest)
+                return self._already(goal) if is_there else self._held(view.recorded, conflicts)
+            if is_another:
+                rows = dict(self._events.rows(manifest, present))
+        change = plan_replacement(target._replace(files=rows), view.files, recorded)
         if change is None:
-            self._unmark(view.recorded, generation)
-            return self._already(manifest)
+            self._unmark(view, goal)
+            return self._already(goal)
         if conflicts:
             return self._held(view.recorded, conflicts)
-        mark = Mark(format=1, table=self._table.name, generation=generation)
-        self._publisher.table_marks.put(generation, self._short, self._new_id(), msgspec.json.encode(mark) + b"\n")
+        self._mark(change, view, goal)
         properties = {
-            DAY_PROPERTY: str(folder.day),
-            GENERATION_PROPERTY: generation,
-            ROWS_PROPERTY: str(manifest.rows),
-            MANIFEST_PROPERTY: self._publisher.address(pointer.manifest),
+            DAY_PROPERTY: target.day,
+            GENERATION_PROPERTY: target.generation,
+            ROWS_PROPERTY: str(goal.total),
+            MANIFEST_PROPERTY: goal.place,
+            **(more or {}),
         }
         sizes = {uri: rows[uri] for uri in change.add}
-        if not self._is_current(pointer) or not view.replace(change, sizes, properties, manifest.columns):
+        is_replaced = self._is_current(goal) and view.replace(
+            change, sizes, properties, goal.columns, table_properties
+        )
+        if not is_replaced:
             return None
+        self.present = frozenset(rows)
         counts = {"added": len(change.add), "removed": len(change.remove)}
-        self._log.info("table_committed", generation=generation, rows=manifest.rows, **counts)
-        if not self._is_current(pointer):
+        self._log.info("table_committed", generation=target.generation, rows=goal.total, **counts)
+        if not self._is_current(goal):
             return None
-        return TableCommit(self._table.name, "committed", generation, manifest.rows)
+        return TableCommit(self._table.name, "committed", target.generation, goal.total)
 
-    def _is_current(self, pointer: Pointer) -> bool:
-        """Return whether the day still has the manifest of this pointer."""
-        current = self._publisher.current().pointer
-        return current is not None and current.manifest == pointer.manifest
+    def _mark(self, change: Replacement, view: PublishedView, goal: _Goal) -> None:
+        """Mark the generation, if files of it come into the table that are no live parts."""
+        live = {self._publisher.address(key) for key in goal.live.rows}
+        if goal.manifest is None or live.issuperset(change.add):
+            return
+        generation = goal.manifest.generation
+        mark = Mark(format=1, table=self._table.name, generation=generation, uuid=view.table_uuid)
+        short = _short(self._table.name, view.table_uuid)
+        self._publisher.table_marks.put(generation, short, self._new_id(), msgspec.json.encode(mark) + b"\n")
 
-    def _is_there(self, view: PublishedView, manifest: Manifest) -> bool:
+    def _recorded(self, recorded: Recorded | None, goal: _Goal) -> Recorded | None:
+        """Return the newest commit; of no generation if that was written again since, with other files.
+
+        So it was where a line was restored, or an original of a copy. The manifest of then is there as long as a mark
+        names its generation; without it the rows are compared, which older commits may not know (below 0).
+        """
+        pointer, manifest = goal.pointer, goal.manifest
+        if recorded is None or pointer is None or manifest is None or recorded.generation != manifest.generation:
+            return recorded
+        folder = self._publisher.folder
+        if recorded.manifest in {"", goal.place}:
+            return recorded
+        key = folder.path + recorded.manifest.removeprefix(self._publisher.address(folder.path))
+        try:
+            before = self._publisher.manifest(msgspec.structs.replace(pointer, manifest=key))
+        except FormatError:
+            before = None
+        is_same = recorded.rows in {-1, manifest.rows} if before is None else before.files == manifest.files
+        return recorded if is_same else recorded._replace(generation="")
+
+    def _is_current(self, goal: _Goal) -> bool:
+        """Return whether the day still has this manifest, and these live parts."""
+        current, before = self._publisher.current().pointer, goal.pointer
+        is_same = (None if current is None else current.manifest) == (None if before is None else before.manifest)
+        return is_same and (self._live is None or self._live.is_current(goal.live))
+
+    def _is_there(self, files: Sequence[LiveFile], recorded: Recorded | None, manifest: Manifest) -> bool:
         """Return whether the table has the generation, in files by event whose names are not known yet.
 
         If its snapshot has expired, the files must be of the generation's folder and hold all of its rows.
         """
-        if view.recorded is not None:
-            return bool(view.files) and view.recorded.generation == manifest.generation
+        if recorded is not None:
+            return bool(files) and recorded.generation == manifest.generation
         home = self._publisher.address(self._publisher.folder.generation(manifest.generation))
-        is_ours = all(file.uri.startswith(home) for file in view.files)
-        return is_ours and sum(file.rows for file in view.files) == manifest.rows
+        is_ours = all(file.uri.startswith(home) for file in files)
+        return is_ours and sum(file.rows for file in files) == manifest.rows
 
-    def _already(self, manifest: Manifest) -> TableCommit:
-        return TableCommit(self._table.name, "already", manifest.generation, manifest.rows)
+    def _already(self, goal: _Goal) -> TableCommit:
+        return TableCommit(self._table.name, "already", goal.target.generation, goal.total)
 
     def _held(self, recorded: Recorded | None, conflicts: tuple[Conflict, ...]) -> TableCommit:
         """Leave the previous generation in the table; the day's Parquet is published nevertheless."""
@@ -225,10 +352,21 @@ class TableCommitter:
         previous = recorded or Recorded("", 0, 0)
         return TableCommit(self._table.name, "held", previous.generation, previous.rows, conflicts)
 
-    def _unmark(self, recorded: Recorded | None, generation: str) -> None:
-        """Delete marks of generations that the table left longer than the grace ago: no query reads them now."""
-        if recorded is None or recorded.generation != generation:
+    def _unmark(self, view: PublishedView, goal: _Goal) -> None:
+        """Delete marks of generations that the table left longer than the grace ago: no query reads them now.
+
+        Earlier releases told tables apart by name alone: their marks go with those of any table of the name.
+        """
+        recorded = view.recorded
+        if recorded is None or recorded.generation != goal.target.generation or goal.manifest is None:
             return
         before_ms = self._clock.now_ms() - GRACE_MS
         if recorded.committed_ms < before_ms:
-            self._publisher.table_marks.keep_only(generation, self._short, before_ms)
+            name = self._table.name
+            shorts = {_short(name), _short(name, view.table_uuid)}
+            self._publisher.table_marks.keep_only(goal.manifest.generation, shorts, before_ms)
+
+
+def _short(name: str, table_uuid: str = "") -> str:
+    """Return what marks call a table; without its UUID what earlier releases called all tables of a name."""
+    return hashlib.sha256(f"{name} {table_uuid}".rstrip().encode()).hexdigest()[:16]

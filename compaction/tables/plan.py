@@ -12,6 +12,8 @@
     with rows of other days, or with deleted rows              another generation       refused
     any                                                        of another output        refused
 
+A generation that was written again with other files counts as another one (`TableCommitter`).
+
 Files are identified by their addresses. A replacement names each file that is removed or added, so it cannot remove
 rows of another day, and changes by others are never discarded by guess.
 """

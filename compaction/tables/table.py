@@ -22,16 +22,16 @@ from pyiceberg import exceptions
 from pyiceberg.expressions import And, GreaterThanOrEqual, LessThan, Reference
 from pyiceberg.expressions.literals import literal
 from pyiceberg.io.pyarrow import parquet_file_to_data_file
-from pyiceberg.table.snapshots import ancestors_of
-from pyiceberg.table.update import AddSnapshotUpdate
+from pyiceberg.table.update import AddSnapshotUpdate, AssertRefSnapshotId, AssertTableUUID, RemoveSnapshotsUpdate
 from pyiceberg.transforms import DayTransform
 from sqlalchemy.exc import IntegrityError
 
 from compaction.columns.columns import EVENT_TIME
-from compaction.tables import shape
+from compaction.tables import history, shape
 from compaction.tables.commit import DAY_PROPERTY, GENERATION_PROPERTY, MANIFEST_PROPERTY, ROWS_PROPERTY
 from compaction.tables.evolution import FormerNames, envelope_conflicts, plan_evolution
 from compaction.tables.failures import translated
+from compaction.tables.frugal import DayPlanner, OneCommit
 from compaction.tables.plan import Conflict, LiveFile, Recorded, Replacement
 from minutebook.clock import Clock, SystemClock
 from minutebook.errors import CatalogRefused, OutcomeUnknown, SafetyRefusal
@@ -51,6 +51,10 @@ _OVERRIDES: Final = dict.fromkeys(
     (f"write.metadata.metrics.column.{name}" for name in (shape.ARRIVAL, EVENT_TIME)), "full"
 )
 """Override the table's properties for one commit: a file's partition is derived from the bounds of these columns."""
+_CONDITIONAL: Final = frozenset({"SqlCatalog", "RestCatalog", "GlueCatalog", "HiveCatalog"})
+"""Catalogs that check the requirements of a commit while they apply it. pyiceberg's one on DynamoDB does not."""
+_MERGED: Final = {"commit.manifest-merge.enabled": "true", "commit.manifest.min-count-to-merge": "16"}
+"""The same for a commit that only adds files: sixteen manifests are merged into one, so that each view reads few."""
 _STALE_SECONDS: Final = 86_400.0
 """A third of the minimum age for vacuum."""
 
@@ -135,6 +139,56 @@ class IcebergTable:
             self._check_partitions(table)
             return IcebergDay(self.name, table, day, self._clock, by_event=self._by_event)
 
+    def is_conditional(self) -> bool:
+        """Return whether the catalog refuses a commit that is based on an older snapshot than its own."""
+        return any(kind.__name__ in _CONDITIONAL for kind in type(self._catalog).__mro__)
+
+    def is_by_event(self) -> bool:
+        """Return whether the table exists and is partitioned by event, too. Raises as `look`."""
+        with translated(f"loading {self.name}"):
+            if not self._catalog.table_exists(self._identifier):
+                return False
+            table = self._catalog.load_table(self._identifier)
+            return shape.partitioned_by(table, table.spec()) == [shape.ARRIVAL, EVENT_TIME]
+
+    def properties(self) -> Mapping[str, str]:
+        """Return the table's properties; none, if it does not exist yet. Raises as `look`."""
+        with translated(f"loading {self.name}"):
+            if not self._catalog.table_exists(self._identifier):
+                return {}
+            return {**self._catalog.load_table(self._identifier).properties}
+
+    def set_properties(self, properties: Mapping[str, str]) -> None:
+        """Set properties of the table, and commit no snapshot. Raises as `look`."""
+        with translated(f"setting properties of {self.name}"):
+            table = self._catalog.load_table(self._identifier)
+            with table.transaction() as transaction:
+                transaction.set_properties(dict(properties))
+
+    def expire(self, before_ms: int) -> int:
+        """Expire follow's snapshots from before a time (`history.expirable`); return how many. Raises as `look`.
+
+        On condition that the current snapshot still is the one that was loaded, else 0: a rollback meanwhile may have
+        made one of these the current one, and the table would be empty without it.
+        """
+        with translated(f"expiring snapshots of {self.name}"):
+            table = self._catalog.load_table(self._identifier)
+            gone, current = history.expirable(table.metadata, before_ms), table.current_snapshot()
+            if not gone or current is None:
+                return 0
+            try:
+                table.catalog.commit_table(
+                    table,
+                    (
+                        AssertTableUUID(uuid=table.metadata.table_uuid),
+                        AssertRefSnapshotId.model_validate({"ref": "main", "snapshot-id": current.snapshot_id}),
+                    ),
+                    (RemoveSnapshotsUpdate.model_validate({"snapshot-ids": gone}),),
+                )
+            except exceptions.CommitFailedException:
+                return 0  # somebody has committed, or gone back, meanwhile: the next hour looks again
+            return len(gone)
+
     def _check_partitions(self, table: "Table") -> None:
         fields = shape.partitioned_by(table, table.spec())
         if fields == [shape.ARRIVAL] or (self._by_event and fields == [shape.ARRIVAL, EVENT_TIME]):
@@ -174,14 +228,16 @@ class IcebergDay:
         self._table = table
         self._day = day
         self._by_event = by_event
+        self.table_uuid = str(table.metadata.table_uuid)
         self._renamed = shape.renamed_sources(table)
         # Not a text filter: the column may have been renamed to something that its parser rejects.
         arrival = Reference(self._renamed.get(shape.ARRIVAL, shape.ARRIVAL))
         begin, end = (literal(f"{each}T00:00:00+00:00") for each in (day, day.shift(1)))
-        scan = table.scan(
-            row_filter=And(GreaterThanOrEqual(term=arrival, value=begin), LessThan(term=arrival, value=end))
-        )
-        tasks = list(scan.plan_files())  # a file that was added twice is there twice, and so are its rows
+        of_day = And(GreaterThanOrEqual(term=arrival, value=begin), LessThan(term=arrival, value=end))
+        planner, snapshot = DayPlanner(table.metadata, table.io, of_day), table.current_snapshot()
+        tasks = (
+            [] if snapshot is None else list(planner.plan_files(snapshot.manifests(table.io)))
+        )  # a file that was added twice is there twice, and so are its rows
         self._tasks: dict[str, FileScanTask] = {task.file.file_path: task for task in tasks}
         self.files = tuple(
             LiveFile(
@@ -210,8 +266,11 @@ class IcebergDay:
         sizes: Mapping[str, int],
         properties: Mapping[str, str],
         columns: Mapping[str, str] | None = None,
+        table_properties: Mapping[str, str] | None = None,
     ) -> bool:
         """Commit one snapshot; see `PublishedView`.
+
+        One that removes nothing is an `append`, whose manifests may be merged; any other one is an `overwrite`.
 
         Raises:
             CatalogRefused: also if a file does not fit the table, or is not the one that was published.
@@ -221,27 +280,28 @@ class IcebergDay:
             is_delta = self._table.properties.get(_VECTORS) != "false" and any(
                 in_parallel(self._is_delta, change.add)
             )
-            # Only in memory: the overrides are not stored.
-            properties_now = {**self._table.metadata.properties, **_OVERRIDES}
-            self._table.metadata = self._table.metadata.model_copy(update={"properties": properties_now})
+            self._table.metadata = _for_one_commit(self._table.metadata)
             catalog = self._table.catalog
             self._table.catalog = cast("Catalog", RefusalCatalog(catalog, self._clock))
             try:
-                with self._table.transaction() as transaction:
+                with OneCommit(self._table) as transaction:
                     if self._table.name_mapping() is None:
                         mapping = self._table.schema().name_mapping.model_dump_json()
                         transaction.set_properties({shape.MAPPING: mapping})
                     if is_delta:
                         transaction.set_properties({_VECTORS: "false"})
+                    if table_properties:
+                        transaction.set_properties(dict(table_properties))
                     self._evolve(transaction, columns)
                     self._partition_by_event(transaction)
                     metadata = transaction.table_metadata
                     added = in_parallel(lambda uri: self._describe(uri, sizes[uri], metadata), change.add)
-                    with transaction.update_snapshot(snapshot_properties=dict(properties)).overwrite() as overwrite:
+                    update = transaction.update_snapshot(snapshot_properties=dict(properties))
+                    with update.overwrite() if change.remove else update.merge_append() as snapshot:
                         for uri in change.remove:
-                            overwrite.delete_data_file(self._tasks[uri].file)
+                            snapshot.delete_data_file(self._tasks[uri].file)
                         for file in added:
-                            overwrite.append_data_file(file)
+                            snapshot.append_data_file(file)
             except Refused as refused:
                 tidy_up(catalog, self._table, refused)
                 return False
@@ -325,13 +385,30 @@ class IcebergDay:
         )
 
 
+def _for_one_commit(metadata: "TableMetadata") -> "TableMetadata":
+    """Return metadata with our overrides, and without history: in memory alone, neither of it is stored.
+
+    pyiceberg copies them a dozen times for a commit: with the snapshots of a day that takes seconds. Catalogs apply a
+    commit to their own.
+    """
+    named = {metadata.current_snapshot_id, *(ref.snapshot_id for ref in metadata.refs.values())}
+    return metadata.model_copy(
+        update={
+            "properties": {**metadata.properties, **_OVERRIDES, **_MERGED},
+            "snapshots": [snapshot for snapshot in metadata.snapshots if snapshot.snapshot_id in named],
+            "snapshot_log": [],
+            "metadata_log": [],
+        }
+    )
+
+
 def _gone(uri: str) -> CatalogRefused:
     return CatalogRefused(f"{uri} was published and is gone", next_step="find out who deletes files of the output")
 
 
 def _recorded(table: "Table", day: Day) -> Recorded | None:
-    for snapshot in ancestors_of(table.current_snapshot(), table.metadata):
-        properties = {} if snapshot.summary is None else snapshot.summary.additional_properties
+    for snapshot in history.branch_of(table.metadata):
+        properties = history.summary_of(snapshot)
         if properties.get(DAY_PROPERTY) == str(day):
             rows = properties.get(ROWS_PROPERTY, "")
             return Recorded(

@@ -1,19 +1,20 @@
 """`minutebook cat`: raw records on stdout, problems on stderr."""
 
 import os
+import select
+import signal
 import sys
+import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from functools import partial
-from typing import TYPE_CHECKING, BinaryIO, Final
+from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
 from minutebook.archive_settings import ArchiveSettings, load_archive_settings
-from minutebook.cat.bodies import FETCHES, Body, fetch_bodies, read_body
+from minutebook.cat.following import FollowedSegments, Pace
 from minutebook.cat.listing import ListedMinutes, Segments
-from minutebook.cat.merging import Problems, SegmentRecord, merge
 from minutebook.cat.output import RecordOutput, open_output
-from minutebook.cat.request import CatRequest, checked_request
+from minutebook.cat.request import LATE_MINUTES, CatRequest, checked_request
 from minutebook.clock import SystemClock
 from minutebook.cut import Cut, check_cut
 from minutebook.errors import MinutebookError
@@ -22,6 +23,9 @@ from minutebook.format.minute import iso_time, minute_of
 from minutebook.index.names import ArchiveIndex
 from minutebook.logs import configure_logging
 from minutebook.owner import disbelief, read_owned
+from minutebook.segments.ahead import Upcoming, request_pool
+from minutebook.segments.bodies import FETCHES, Body, fetch_bodies, read_body
+from minutebook.segments.merging import Problems, SegmentRecord, merge
 from minutebook.store.places import StorePrefix, open_retrying
 from minutebook.store.retrying import RetryingStorage
 from minutebook.store.tombstones import list_tombstones
@@ -29,6 +33,7 @@ from minutebook.wording import printable
 
 if TYPE_CHECKING:
     from minutebook.cat.options import CatOptions
+    from minutebook.segments.listing import SegmentToRead
 
 _BUDGET_SECONDS: Final = 60
 _LISTS: Final = 4
@@ -48,7 +53,8 @@ def run_cat(options: "CatOptions", environ: Mapping[str, str]) -> int:
     problems, output = Problems(_report), open_output(request, sys.stdout.buffer)
     try:
         owned = partial(_check_owned, storage, settings, [cut for cut in (request.before, request.after) if cut])
-        shown = print_records(storage, settings.archive, owned, request, output, problems)
+        with _pace(request) as pace:
+            shown = print_records(storage, settings.archive, owned, request, output, problems, pace)
     except BrokenPipeError:
         _discard(sys.stdout.buffer)
         return problems.conclude()
@@ -58,7 +64,7 @@ def run_cat(options: "CatOptions", environ: Mapping[str, str]) -> int:
     except BaseException:  # an unfinished file must not stay
         _abort(output)
         raise
-    if not shown and not problems.defects and not problems.unknown:
+    if not shown and not request.follow and not problems.defects and not problems.unknown:
         _report(f"no record between {iso_time(request.from_ms)} and {iso_time(request.to_ms)}")
     return problems.conclude()
 
@@ -70,15 +76,23 @@ def print_records(
     request: CatRequest,
     output: RecordOutput,
     problems: Problems,
+    pace: Pace | None = None,
 ) -> int:
-    """Write the requested records once `check_owner` has passed; returns their number. Raises as `run_cat`."""
+    """Write the requested records once `check_owner` has passed; returns their number. Raises as `run_cat`.
+
+    With a pace, also those that are committed until it is over.
+    """
     shown = 0
     with ExitStack() as stack:
-        lists = _pool(stack, _LISTS)
+        lists, fetches = (stack.enter_context(request_pool(workers)) for workers in (_LISTS, FETCHES))
         owned = lists.submit(check_owner)
         report = partial(_report_listing, problems)
+        segments: Upcoming[SegmentToRead]
         segments = Segments(lists, storage, place.prefix, request.minutes, request.shard, report)
-        bodies = _flushed(fetch_bodies(_pool(stack, FETCHES), storage, segments), output)
+        if pace is not None:
+            owned.result()
+            segments = FollowedSegments(storage, place.prefix, request, segments, problems, pace)
+        bodies = _flushed(fetch_bodies(fetches, storage, segments), output)
         records = merge(bodies, lambda body: read_body(storage, body), problems)
         for record in _matching(records, request, problems):
             if not shown:
@@ -87,11 +101,43 @@ def print_records(
             if not shown:
                 output.flush()
             shown += 1
-            if shown == request.limit:
+            if shown == request.limit or (pace is not None and pace.is_over):
                 break
         owned.result()
     output.close()
     return shown
+
+
+@contextmanager
+def _pace(request: CatRequest) -> Iterator[Pace | None]:
+    """Return the pace of a request that follows: the first Ctrl-C or SIGTERM ends it, a second one the process."""
+    if not request.follow:
+        yield None
+        return
+    stop, former = threading.Event(), dict[int, Any]()
+
+    def end(*_: object) -> None:
+        stop.set()
+        restore()
+
+    def restore() -> None:
+        for number, handler in former.items():
+            signal.signal(number, handler)
+
+    former |= {number: signal.signal(number, end) for number in (signal.SIGINT, signal.SIGTERM)}
+    _report(f"following; a segment that is committed more than {LATE_MINUTES} minutes after its minute is not shown")
+    try:
+        yield Pace(SystemClock(), stop, _check_pipe if request.out is None else lambda: None)
+    finally:
+        restore()
+
+
+def _check_pipe() -> None:
+    """Raise BrokenPipeError if stdout is a pipe that nobody reads: without records no write would tell."""
+    watch = select.poll()
+    watch.register(sys.stdout, 0)
+    if any(event & select.POLLERR for _, event in watch.poll(0)):
+        raise BrokenPipeError
 
 
 def archive_begin_ms(storage: RetryingStorage, prefix: str) -> int:
@@ -126,15 +172,9 @@ def _flushed(bodies: Iterator[Body], output: RecordOutput) -> Iterator[Body]:
         output.flush()
 
 
-def _pool(stack: ExitStack, workers: int) -> ThreadPoolExecutor:
-    pool = ThreadPoolExecutor(workers, thread_name_prefix="cat")
-    stack.callback(pool.shutdown, wait=False, cancel_futures=True)
-    return pool
-
-
 def _report_listing(problems: Problems, listed: ListedMinutes) -> None:
     for key in listed.foreign:
-        problems.defect(key, "among the segments, and none by its name")
+        problems.foreign(key)
     if listed.expired is not None:
         problems.unproven(f"{listed.expired} was expired: its records are in the published days (minutebook.reader)")
 

@@ -6,29 +6,17 @@ For a single shard, it is one LIST per minute, whose keys continue with the shar
 from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from itertools import zip_longest
 from typing import Final, NamedTuple
 
-from minutebook.cat.ahead import Ahead, NothingYet, Ready, Requests
-from minutebook.errors import FormatError
 from minutebook.format.day import MINUTES_A_DAY, MINUTES_AN_HOUR, Day
-from minutebook.format.keys import SegmentKey, minute_prefix, parse_segment_key, segment_sort_key
+from minutebook.format.keys import minute_prefix, segment_sort_key
 from minutebook.format.minute import minute_path
-from minutebook.format.position import Position
+from minutebook.segments.ahead import Ahead, NothingYet, Ready, Requests
+from minutebook.segments.listing import SegmentToRead, linked, of_minute_and_shard, parse_listing
 from minutebook.store.retrying import RetryingStorage
 from minutebook.store.tombstones import is_expired
 
 _AHEAD: Final = Ahead(4, 0)
-
-
-class SegmentToRead(NamedTuple):
-    """A listed segment; `followed_by` is the first position of the next one of its minute and shard, if any."""
-
-    key: str
-    size: int
-    etag: str
-    parsed: SegmentKey
-    followed_by: Position | None = None
 
 
 class ListedMinutes(NamedTuple):
@@ -92,19 +80,8 @@ def _folders(prefix: str, minutes: range, shard: str | None) -> Iterator[_Folder
 
 
 def _list(storage: RetryingStorage, prefix: str, folder: _Folder) -> ListedMinutes:
-    segments, foreign = list[SegmentToRead](), list[str]()
-    for row in storage.list_objects(folder.prefix):
-        try:
-            segments.append(SegmentToRead(row.key, row.size, row.etag, parse_segment_key(prefix, row.key)))
-        except FormatError:
-            foreign.append(row.key)
+    segments, foreign = parse_listing(prefix, storage.list_objects(folder.prefix))
     segments.sort(key=lambda segment: segment_sort_key(segment.parsed))
-    segments = [_linked(*pair) for pair in zip_longest(segments, segments[1:])]
     expired = folder.begins is not None and is_expired(storage, prefix, folder.begins)
-    return ListedMinutes(tuple(segments), tuple(foreign), folder.begins if expired else None)
-
-
-def _linked(segment: SegmentToRead, following: SegmentToRead | None) -> SegmentToRead:
-    if following is None or segment.parsed[:2] != following.parsed[:2]:  # another minute or shard
-        return segment
-    return segment._replace(followed_by=following.parsed.first)
+    in_order = linked(segments, of_minute_and_shard)
+    return ListedMinutes(tuple(in_order), tuple(foreign), folder.begins if expired else None)

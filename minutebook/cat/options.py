@@ -20,6 +20,9 @@ class CatOptions(NamedTuple):
         Path | None, typer.Option(metavar="CUT", help="What lies before this cut, of minutebook cut --out.")
     ] = None
     after: Annotated[Path | None, typer.Option(metavar="CUT", help="What lies behind this cut.")] = None
+    follow: Annotated[
+        bool, typer.Option("--follow", help="Go on, with each segment as it is committed, until Ctrl-C.")
+    ] = False
     shard: Annotated[str | None, typer.Option(metavar="SHARD", help="Of this shard alone.")] = None
     partition_key: Annotated[str | None, typer.Option(metavar="KEY", help="With this partition key alone.")] = None
     limit: Annotated[int | None, typer.Option(min=1, metavar="N", help="The first N records.")] = None

@@ -7,16 +7,14 @@ move the cursor, hide another one or send input; a file or a pipe gets the bytes
 from collections.abc import Callable
 from typing import Any, BinaryIO, Final, Protocol
 
-from minutebook.cat.merging import SegmentRecord
 from minutebook.cat.request import CatRequest
 from minutebook.errors import SettingsError
 from minutebook.format.record import encode_lines
+from minutebook.segments.merging import SegmentRecord
 from minutebook.store.directory_storage import FileSink
 from minutebook.wording import printable, printable_json
 
 _GROUP_BYTES: Final = 16 << 20
-_LEAST_BYTES: Final = 200
-"""The least memory of a record in Python."""
 
 
 class RecordOutput(Protocol):
@@ -105,46 +103,27 @@ class _Parquet:
         import pyarrow.parquet as pq  # noqa: PLC0415 - as above
 
         from minutebook.published.schema import SCHEMA  # noqa: PLC0415 - as above
+        from minutebook.segments.rows import RecordRows  # noqa: PLC0415 - as above
 
-        self._pa, self._schema, self._sink = pa, SCHEMA, sink
+        self._sink, self._rows = sink, RecordRows(_GROUP_BYTES)
         self._writer = pq.ParquetWriter(pa.PythonFile(sink, mode="w"), SCHEMA, compression="zstd")
-        self._rows: list[tuple[object, ...]] = []
-        self._bytes = 0
 
     def write(self, row: SegmentRecord) -> None:
-        record = row.record
-        try:
-            text, raw = record.data.decode(), None
-        except UnicodeDecodeError:
-            text, raw = None, record.data
-        number, sub, arrival_us = record.sequence_number, record.sub_sequence_number, record.arrival_ms * 1000
-        shard_id, segment = row.segment.parsed.shard_id, row.segment.key
-        self._rows.append((shard_id, number, sub, record.partition_key, arrival_us, text, raw, segment))
-        self._bytes += len(record.data) + _LEAST_BYTES
-        if self._bytes >= _GROUP_BYTES:
-            self._write_group()
+        self._rows.add(row)
+        if self._rows.is_full:
+            self._writer.write_table(self._rows.take())
 
     def flush(self) -> None:
         """Do nothing: an unfinished file has no readers."""
 
     def close(self) -> None:
-        self._write_group()
+        self._writer.write_table(self._rows.take())
         self._writer.close()
         self._sink.close()
 
     def abort(self) -> None:
         self._writer.is_open = False  # else its destructor writes a footer, and fails
         self._sink.abort()
-
-    def _write_group(self) -> None:
-        columns = zip(*self._rows, strict=True) if self._rows else ((),) * len(self._schema)
-        arrays = [
-            self._pa.array(values, field.type if field.name != "arrival_time" else self._pa.int64()).cast(field.type)
-            for values, field in zip(columns, self._schema, strict=True)
-        ]
-        self._writer.write_table(self._pa.Table.from_arrays(arrays, schema=self._schema))
-        self._rows.clear()
-        self._bytes = 0
 
 
 def _parquet(sink: FileSink) -> RecordOutput:

@@ -6,7 +6,9 @@ Python.
 
 from collections import deque
 from collections.abc import Sequence
-from typing import Final, Never
+from functools import reduce
+from operator import and_
+from typing import Final, NamedTuple, Never
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -22,9 +24,11 @@ from minutebook.reader.days import PublishedDay, PublishedDays
 from minutebook.store.parallel import in_parallel
 from minutebook.store.storage import Address
 
-_DAY: Final = pa.field("dt", pa.string())
+DAY_NAME: Final = "dt"
+_DAY: Final = pa.field(DAY_NAME, pa.string())
 _GREATEST_SUB: Final = 2**63 - 1
-_PLACE: Final = ("shard_id", "sequence_number", "sub_sequence_number")
+PLACE: Final = ("shard_id", "sequence_number", "sub_sequence_number")
+"""The columns of a row's position."""
 _REFRESHED: Final = frozenset({"container-role", "iam-role", "assume-role-with-web-identity"})
 """Credentials that pyarrow finds and refreshes by itself."""
 _LATEST: Final[deque[pafs.PyFileSystem]] = deque(maxlen=16)
@@ -36,24 +40,42 @@ def open_dataset(
     published: PublishedDays, columns: Sequence[str] | None, *, before: Cut | None = None, after: Cut | None = None
 ) -> ds.Dataset:
     """Return the Dataset of the days' files; see `minutebook.reader.read`."""
+    dataset, condition = open_files(published, columns, before=before, after=after)
+    return dataset if condition is None else dataset.filter(condition)
+
+
+class OpenedFiles(NamedTuple):
+    """The Dataset of all files, and the condition that cuts make of its rows; None: there is no cut."""
+
+    dataset: ds.FileSystemDataset
+    condition: pc.Expression | None
+
+
+def open_files(
+    published: PublishedDays,
+    columns: Sequence[str] | None,
+    *,
+    before: Cut | None = None,
+    after: Cut | None = None,
+    others: Sequence[pa.Schema] = (),
+) -> OpenedFiles:
+    """Return the Dataset of the days' files, in their order; `others` are schemas that its own holds, too."""
     if columns is not None and (before or after):
-        columns = [*columns, *(name for name in _PLACE if name not in columns)]
+        columns = [*columns, *(name for name in PLACE if name not in columns)]
     sizes = {file.path: file.bytes for day in published.days for file in day.files}
     files = pafs.PyFileSystem(PublishedFiles(_file_system(published.address), sizes))
     _LATEST.append(files)
-    schema = _schema(files, published.days, columns)
+    schema = _schema(files, published.days, columns, others)
     parquet = ds.ParquetFileFormat()
     fragments = [
         parquet.make_fragment(file.path, files, pc.field(_DAY.name) == str(day.day))
         for day in published.days
         for file in day.files
     ]
-    dataset = ds.FileSystemDataset(fragments, schema, parquet, files)
-    if before is not None:
-        dataset = dataset.filter(_lies_before(before))
-    if after is not None:
-        dataset = dataset.filter(~_lies_before(after))
-    return dataset
+    conditions = [] if before is None else [_lies_before(before)]
+    conditions += [] if after is None else [~_lies_before(after)]
+    condition = reduce(and_, conditions) if conditions else None
+    return OpenedFiles(ds.FileSystemDataset(fragments, schema, parquet, files), condition)
 
 
 def _lies_before(cut: Cut) -> pc.Expression:
@@ -63,7 +85,7 @@ def _lies_before(cut: Cut) -> pc.Expression:
     Each row is compared with the position of its own shard alone, so thousands of shards cost little. A shard that
     the cut does not divide has none: the comparison is null, and Kleene's `and` of false and null is false.
     """
-    shard, number, sub = map(pc.field, _PLACE)
+    shard, number, sub = map(pc.field, PLACE)
     ended = [name for name in cut.shards if cut.has_ended(name)]
     has_ended = shard.isin(pa.array(ended, pa.string()))
     if not cut.positions:
@@ -78,11 +100,13 @@ def _lies_before(cut: Cut) -> pc.Expression:
     return has_ended | (shard.isin(names) & (is_lower | is_same))
 
 
-def _schema(files: pafs.FileSystem, days: Sequence[PublishedDay], columns: Sequence[str] | None) -> pa.Schema:
+def _schema(
+    files: pafs.FileSystem, days: Sequence[PublishedDay], columns: Sequence[str] | None, others: Sequence[pa.Schema]
+) -> pa.Schema:
     """Return the columns of all days; one run writes a day's files, with one schema."""
     samples = [(day, file.path) for day in days for file in day.files[:1]]
     schemas = in_parallel(lambda pair: pq.read_schema(pair[1], filesystem=files).remove_metadata(), samples)
-    schemas = schemas or [SCHEMA]
+    schemas = [*schemas, *others] or [SCHEMA]
     if columns is not None:
         _check_known([*dict.fromkeys(name for schema in schemas for name in (*schema.names, _DAY.name))], columns)
         schemas = [pa.schema([field for field in schema if field.name in columns]) for schema in schemas]

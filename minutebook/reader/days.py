@@ -9,7 +9,7 @@ from minutebook.clock import SystemClock
 from minutebook.errors import DayNotPublished, FormatError, SettingsError
 from minutebook.format.day import Day, day_range
 from minutebook.format.minute import parse_iso_time
-from minutebook.published.generation import DayFolder, File, audit_key, is_judged_by_these_rules
+from minutebook.published.generation import DayFolder, File, Pointer, audit_key, is_judged_by_these_rules
 from minutebook.published.reading import PublishedReader
 from minutebook.published.verdict import CLEAN
 from minutebook.store.parallel import in_parallel
@@ -22,7 +22,7 @@ Missing = Literal["error", "skip"]
 VERDICTS: Final = ("clean", "unknown", "defects")
 """All verdicts."""
 _BUDGET_SECONDS: Final = 60
-_COMPACT: Final = "run minutebook compact for the day: it is read and published again"
+COMPACT: Final = "run minutebook compact for the day: it is read and published again"
 
 
 class PublishedFile(NamedTuple):
@@ -81,13 +81,13 @@ def published(
     raises FormatError.
     """
     _check_choices(missing, verdicts, max_age)
-    dates = list(day_range(_day(from_), _day(to)))
-    place = _place(uri, region, endpoint)
-    storage = open_retrying(place.address, _BUDGET_SECONDS)
-    scheme = uri.partition("://")[0] if "://" in uri else ""
+    dates = days_between(from_, to)
+    place = output_place(uri, region, endpoint)
+    storage = open_output(place)
 
     def find(day: Day) -> PublishedDay | None:
-        return _read(storage, DayFolder(place.prefix, day), scheme)
+        current = read_current(storage, DayFolder(place.prefix, day), uri)
+        return None if current is None else current.day
 
     days, left_out = list[PublishedDay](), list[tuple[dt.date, str]]()
     for date, found in zip(dates, in_parallel(find, dates), strict=True):
@@ -128,13 +128,19 @@ def _check_choices(missing: str, verdicts: Collection[str], max_age: dt.timedelt
         raise SettingsError(f"max_age={max_age!r} is not an age", next_step="give a datetime.timedelta above zero")
 
 
+def days_between(from_: str | dt.date, to: str | dt.date) -> list[Day]:
+    """Return the days from `from_` to `to`, inclusive; raises SettingsError."""
+    return list(day_range(_day(from_), _day(to)))
+
+
 def _day(day: str | dt.date) -> Day:
     if isinstance(day, dt.datetime):
         raise SettingsError(f"{day!r} is a time", next_step="name a UTC day, such as 2026-11-21")
     return Day.parse(day.isoformat() if isinstance(day, dt.date) else day)
 
 
-def _place(uri: str, region: str | None, endpoint: str | None) -> StorePrefix:
+def output_place(uri: str, region: str | None, endpoint: str | None) -> StorePrefix:
+    """Parse an address, with region and endpoint of the environment; raises SettingsError."""
     is_local = uri.partition("://")[0] in {uri, "file"}
     region = region or ("" if is_local else aws_session().region_name)
     if region is None:
@@ -142,21 +148,39 @@ def _place(uri: str, region: str | None, endpoint: str | None) -> StorePrefix:
     return parse_place(uri, region, endpoint)
 
 
-def _read(storage: RetryingStorage, folder: DayFolder, scheme: str) -> PublishedDay | None:
-    """Read pointer and manifest once; None if there is no pointer."""
-    reader = PublishedReader(storage, folder, next_step=_COMPACT)
+def open_output(place: StorePrefix) -> RetryingStorage:
+    """Return the store of an address."""
+    return open_retrying(place.address, _BUDGET_SECONDS)
+
+
+class CurrentDay(NamedTuple):
+    """A published day, with what read it and the pointer that was read."""
+
+    day: PublishedDay
+    reader: PublishedReader
+    pointer: Pointer
+
+
+def read_current(storage: RetryingStorage, folder: DayFolder, uri: str) -> CurrentDay | None:
+    """Read pointer and manifest once; None if there is no pointer. Files get the scheme of `uri`."""
+    reader = PublishedReader(storage, folder, next_step=COMPACT)
     pointer, manifest = reader.published()
     if pointer is None:
         return None
     if manifest is None:
         raise FormatError(
             f"{folder.pointer} names {pointer.manifest}, which is missing",
-            next_step=_COMPACT,
+            next_step=COMPACT,
         )
-    files = tuple(_published_file(storage, scheme, file) for file in manifest.files if file.rows)
+    files = tuple(published_file(storage, uri, file) for file in manifest.files if file.rows)
     judgement = reader.judgement(audit_key(pointer))
+    if judgement is not None and pointer.audit and judgement.verdict != pointer.verdict:
+        raise FormatError(
+            f"{folder.pointer} says {pointer.verdict}, and its audit {pointer.audit} says {judgement.verdict}",
+            next_step=COMPACT,
+        )
     is_proven = judgement is not None and is_judged_by_these_rules(pointer, manifest)
-    return PublishedDay(
+    day = PublishedDay(
         folder.day.date,
         manifest.generation,
         pointer.verdict if is_proven else "unknown",
@@ -166,9 +190,11 @@ def _read(storage: RetryingStorage, folder: DayFolder, scheme: str) -> Published
         judged_from=None if judgement is None else judgement.judged_from,
         stream="" if judgement is None else judgement.scope.stream,
     )
+    return CurrentDay(day, reader, pointer)
 
 
-def _published_file(storage: RetryingStorage, scheme: str, file: File) -> PublishedFile:
+def published_file(storage: RetryingStorage, uri: str, file: File) -> PublishedFile:
     """Return a file with the scheme of the caller's address: Spark without EMRFS reads only `s3a://`."""
+    scheme = uri.partition("://")[0] if "://" in uri else ""
     _, separator, path = storage.uri(file.key).rpartition("://")
     return PublishedFile(f"{scheme}://{path}" if separator else path, path, file.rows, file.bytes)

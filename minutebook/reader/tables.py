@@ -3,17 +3,59 @@
 import datetime as dt
 from collections.abc import Collection, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal, overload
 
+from minutebook.clock import SystemClock
 from minutebook.cut import Cut, read_cut
 from minutebook.errors import DayNotPublished, SafetyRefusal, SettingsError
 from minutebook.format.day import day_of_ms
 from minutebook.format.minute import parse_iso_time
-from minutebook.reader.days import VERDICTS, Missing, PublishedDay, published
+from minutebook.published.generation import OUTPUT_FOLDER
+from minutebook.reader.days import VERDICTS, Missing, PublishedDay, days_between, output_place, published
 
 if TYPE_CHECKING:
     import pyarrow.dataset as ds
     from pyspark.sql import DataFrame, SparkSession
+
+    from minutebook.reader.live import LiveDays
+
+
+@overload
+def read(
+    uri: str,
+    from_: str | dt.date,
+    to: str | dt.date | None = None,
+    columns: Sequence[str] | None = None,
+    *,
+    live: Literal[False] = False,
+    before: Cut | str | Path | None = None,
+    after: Cut | str | Path | None = None,
+    missing: Missing = "error",
+    verdicts: Collection[str] = VERDICTS,
+    max_age: dt.timedelta | None = None,
+    archive: str | None = None,
+    region: str | None = None,
+    endpoint: str | None = None,
+) -> "ds.Dataset": ...
+
+
+@overload
+def read(
+    uri: str,
+    from_: str | dt.date,
+    to: str | dt.date | None = None,
+    columns: Sequence[str] | None = None,
+    *,
+    live: Literal[True],
+    before: Cut | str | Path | None = None,
+    after: Cut | str | Path | None = None,
+    missing: Missing = "error",
+    verdicts: Collection[str] = VERDICTS,
+    max_age: dt.timedelta | None = None,
+    archive: str | None = None,
+    region: str | None = None,
+    endpoint: str | None = None,
+) -> "LiveDays": ...
 
 
 def read(
@@ -22,14 +64,16 @@ def read(
     to: str | dt.date | None = None,
     columns: Sequence[str] | None = None,
     *,
+    live: bool = False,
     before: Cut | str | Path | None = None,
     after: Cut | str | Path | None = None,
     missing: Missing = "error",
     verdicts: Collection[str] = VERDICTS,
     max_age: dt.timedelta | None = None,
+    archive: str | None = None,
     region: str | None = None,
     endpoint: str | None = None,
-) -> "ds.Dataset":
+) -> "ds.Dataset | LiveDays":
     """Return the days from `from_` to `to`, inclusive, as one pyarrow Dataset; see `published`.
 
     DuckDB and Polars read it, and open only the days that match a condition on `dt` (text, as 2026-11-20). The schema
@@ -43,14 +87,41 @@ def read(
     created again under its name, and days without an audit, are not told apart.
 
     Rows are read with the Dataset: a file that is gone, or not the published one, raises `ObjectVanished` then.
+
+    `live=True` returns LiveDays (`minutebook.reader.live`): the published days, and the raw segments that they do
+    not hold. `to` may be left out for today. The segments are in `archive`, by default the folder above `_parquet/`.
+    They have no verdict, so `verdicts` and `max_age` are refused. A day need not be published; `missing` is about
+    days that were expired and are not.
     """
     from minutebook.reader.arrow import open_dataset  # noqa: PLC0415 - needs pyarrow, of the extra `spark`
 
     cut_before, cut_after = _cut(before), _cut(after)
+    cuts = [cut for cut in (cut_before, cut_after) if cut is not None]
     if to is None:
-        if cut_before is None:
+        if cut_before is None and not live:
             raise SettingsError("no last day is named", next_step='give to="2026-11-20", or before="cut.json"')
-        to = day_of_ms(cut_before.through_ms - 1).date
+        to = day_of_ms(SystemClock().now_ms() if cut_before is None else cut_before.through_ms - 1).date
+    if live:
+        if set(verdicts) != {*VERDICTS} or max_age is not None:
+            raise SettingsError(
+                "raw segments have no verdict", next_step="leave out verdicts and max_age, or live=True"
+            )
+        from minutebook.reader.live import open_live  # noqa: PLC0415 - as above
+
+        live_days = open_live(
+            uri,
+            output_place(uri, region, endpoint),
+            output_place(archive or _archive_above(uri), region, endpoint),
+            days_between(from_, to),
+            columns,
+            before=cut_before,
+            after=cut_after,
+            missing=missing,
+        )
+        _check_stream(uri, live_days.published, cuts)
+        return live_days
+    if archive is not None:
+        raise SettingsError("archive= is where live=True finds segments", next_step="leave it out, or add live=True")
     days = published(
         uri,
         from_,
@@ -61,10 +132,21 @@ def read(
         region=region,
         endpoint=endpoint,
     )
-    _check_stream(uri, days.days, [cut for cut in (cut_before, cut_after) if cut is not None])
+    _check_stream(uri, days.days, cuts)
     if cut_before is not None and missing == "error":
         _check_reach(uri, days.days, cut_before)
     return open_dataset(days, columns, before=cut_before, after=cut_after)
+
+
+def _archive_above(uri: str) -> str:
+    """Return where the archive is, if days are published at the default place."""
+    above, _, name = uri.rstrip("/").rpartition("/")
+    if f"{name}/" != OUTPUT_FOLDER or not above:
+        raise SettingsError(
+            f"{uri} is not the default place of published days, so it does not tell where the segments are",
+            next_step='name it: archive="s3://bucket/raw/"',
+        )
+    return above
 
 
 def _check_stream(uri: str, days: Sequence[PublishedDay], cuts: Sequence[Cut]) -> None:

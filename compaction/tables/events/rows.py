@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 from compaction.columns.columns import EVENT_TIME
 from compaction.columns.event_time import day_numbers
 from compaction.parquet.fetching import local_copy
-from compaction.parquet.rows import PARQUET_TYPE, ROW_GROUP_BYTES, ZSTD_LEVEL
+from compaction.parquet.rows import CALENDAR, PARQUET_TYPE, ROW_GROUP_BYTES, ZSTD_LEVEL
 from compaction.tasks.finished import Part, check_footer
 from minutebook.clock import new_id
 from minutebook.errors import FormatError
@@ -86,7 +86,7 @@ def _writer(sink: pa.PythonFile, schema: pa.Schema) -> pq.ParquetWriter:
     leaves = _leaves(schema)
     return pq.ParquetWriter(
         sink,
-        schema,
+        schema.with_metadata(CALENDAR),
         compression="zstd",
         compression_level=ZSTD_LEVEL,
         use_dictionary=[leaf for leaf in leaves if leaf not in _PLAIN],

@@ -1,5 +1,6 @@
 """A catalog that is away longer than the grace: nothing that its table names is deleted, nor what queries read."""
 
+import hashlib
 import itertools
 import os
 import random
@@ -9,7 +10,7 @@ from typing import Final, NamedTuple
 
 import pytest
 
-from compaction.commands.vacuum.day import delete_leftovers, find_leftovers
+from compaction.commands.vacuum.day import RawDays, delete_leftovers, find_leftovers
 from compaction.publish.publisher import GRACE_MS, Publisher
 from compaction.tables.commit import GENERATION_PROPERTY, ROWS_PROPERTY, TableCommitter
 from compaction.tables.plan import Conflict, LiveFile, Recorded, Replacement
@@ -64,8 +65,9 @@ class Table:
 
     name = "lake.events.raw"
 
-    def __init__(self, clock: ManualClock) -> None:
+    def __init__(self, clock: ManualClock, uuid: str = "one") -> None:
         self._clock = clock
+        self.uuid = uuid
         self.files: dict[str, int] = {}
         self.recorded: Recorded | None = None
         self.snapshot = 0
@@ -110,6 +112,11 @@ class TableView(NamedTuple):
     files: tuple[LiveFile, ...]
     recorded: Recorded | None
 
+    @property
+    def table_uuid(self) -> str:
+        """The table's."""
+        return self.table.uuid
+
     def conflicts(self, columns: Mapping[str, str] | None) -> Sequence[Conflict]:
         """Return none."""
         assert columns is None
@@ -121,9 +128,11 @@ class TableView(NamedTuple):
         sizes: Mapping[str, int],
         properties: Mapping[str, str],
         columns: Mapping[str, str] | None = None,
+        table_properties: Mapping[str, str] | None = None,
     ) -> bool:
         """Commit on this snapshot."""
-        assert columns is None
+        assert not columns
+        assert not table_properties
         return self.table.replace(self.snapshot, change, sizes, properties)
 
 
@@ -244,7 +253,7 @@ class Life:
         """Vacuum, as somebody does in between."""
         publisher = self.publisher()
         before_ms = self.clock.now_ms() - GRACE_MS
-        left = find_leftovers(publisher.storage, publisher.folder, before_ms, lambda _: True)
+        left = find_leftovers(publisher.storage, publisher.folder, before_ms, RawDays(lambda _: True, lambda _: ""))
         delete_leftovers(publisher.storage, publisher.folder, left)
 
     def wait(self) -> None:
@@ -311,3 +320,45 @@ def test_a_generation_that_was_swept_before_its_mark_is_not_committed(tmp_path: 
     assert done is not None
     assert done.state == "committed"
     life.check()
+
+
+def commit_all(life: Life, table: Table) -> None:
+    """Commit what the pointer names, and come back when the grace has passed twice."""
+    for _ in range(3):
+        assert TableCommitter(table, life.publisher(), life.clock, life.id).commit() is not None
+        life.clock.advance(100 * _HOUR_SECONDS)
+        life.publisher().write_symlinks()
+
+
+def test_tables_of_one_name_in_two_catalogs_have_marks_of_their_own(tmp_path: Path) -> None:
+    """One is away longer than the grace, and the other one goes on: the files of the first stay."""
+    life, other = Life(tmp_path, 1), Table(ManualClock(), "two")
+    life.rng.random = lambda: 0.5  # type: ignore[method-assign]  # nobody dies
+    life.publish()
+    for table in (life.table, other):
+        assert TableCommitter(table, life.publisher(), life.clock, life.id).commit() is not None
+    life.publish()
+    commit_all(life, other)
+    life.sweep()
+    life.check()
+
+
+def test_marks_of_an_earlier_release_keep_files_until_the_table_has_left_them(tmp_path: Path) -> None:
+    """They name the table without its UUID."""
+    life = Life(tmp_path, 1)
+    life.rng.random = lambda: 0.5  # type: ignore[method-assign]  # nobody dies
+    life.publish()
+    assert TableCommitter(life.table, life.publisher(), life.clock, life.id).commit() is not None
+    (mark,) = life.publisher().storage.keys(life.publisher().folder.tables)
+    generation, _, run = mark.removesuffix(".json").split(".")
+    short = hashlib.sha256(life.table.name.encode()).hexdigest()[:16]
+    (tmp_path / mark).rename(tmp_path / f"{generation}.{short}.{run}.json")
+    first = life.files()
+    life.publish()
+    life.clock.advance(100 * _HOUR_SECONDS)
+    life.sweep()
+    life.check()
+    assert all(life.storage.head(key) for key in first)
+    commit_all(life, life.table)
+    life.sweep()
+    assert not any(life.storage.head(key) for key in first)

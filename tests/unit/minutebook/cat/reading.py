@@ -10,7 +10,7 @@ from typing import cast
 
 from consumer.stream.port import StreamIdentity
 from minutebook.cat.command import print_records
-from minutebook.cat.merging import Problems
+from minutebook.cat.following import Pace
 from minutebook.cat.output import open_output
 from minutebook.cat.request import CatRequest
 from minutebook.compression import Compression
@@ -19,6 +19,7 @@ from minutebook.format.minute import MINUTE_MS
 from minutebook.format.record import Record
 from minutebook.owner import StreamOwner, read_owned
 from minutebook.retry import Backoff
+from minutebook.segments.merging import Problems
 from minutebook.store.directory_storage import DirectoryStorage
 from minutebook.store.objects import ListedObject, StoredObject
 from minutebook.store.places import StorePrefix
@@ -86,6 +87,7 @@ class Site:
         *,
         screen: Screen | None = None,
         owner: StreamOwner | None = None,
+        pace: Pace | None = None,
         **asked: object,
     ) -> str:
         """Print what arrived in these minutes; returns the text."""
@@ -96,7 +98,7 @@ class Site:
         output = open_output(request, stdout)
         place, owner = StorePrefix(Address(None), PREFIX), owner or StreamOwner("corpus", "us-east-1")
         self.shown = print_records(
-            self.storage, place, partial(read_owned, self.storage, PREFIX, owner), request, output, problems
+            self.storage, place, partial(read_owned, self.storage, PREFIX, owner), request, output, problems, pace
         )
         self.code = problems.conclude()
         return stdout.getvalue().decode(errors="surrogateescape")

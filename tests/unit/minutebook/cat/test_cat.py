@@ -11,10 +11,8 @@ import pyarrow.parquet as pq
 import pytest
 from msgspec.structs import replace
 
-from minutebook.cat.ahead import iterate
-from minutebook.cat.bodies import Body, read_body
 from minutebook.cat.command import archive_begin_ms
-from minutebook.cat.listing import Segments, SegmentToRead
+from minutebook.cat.listing import Segments
 from minutebook.cat.options import CatOptions
 from minutebook.cat.output import open_output
 from minutebook.cat.request import CatRequest, checked_request
@@ -26,6 +24,9 @@ from minutebook.format.minute import MINUTE_MS, iso_time
 from minutebook.format.position import Position
 from minutebook.format.tombstone import FOLDER, tombstone_key
 from minutebook.owner import StreamOwner, read_application
+from minutebook.segments.ahead import iterate
+from minutebook.segments.bodies import Body, read_body
+from minutebook.segments.listing import SegmentToRead
 from minutebook.store.objects import ListedObject
 from minutebook.store.storage import ObjectBody
 from tests.fakes.archive_scene import PREFIX

@@ -110,6 +110,14 @@ def test_a_damaged_audit_is_named(tmp_path: Path, body: str) -> None:
     assert "minutebook compact" in caught.value.next_step
 
 
+def test_a_pointer_whose_audit_says_something_else_is_named(tmp_path: Path) -> None:
+    """One of the two is of another time: neither is taken for true."""
+    audit = place(tmp_path)
+    audit.write_text(audit.read_text().replace('"clean"', '"defects"'))
+    with pytest.raises(FormatError, match=r"_current\.json says clean, and its audit .* says defects"):
+        published(str(tmp_path), DAY, DAY)
+
+
 @pytest.mark.parametrize("time", ["soon", "2026-11-21T00:00:00", "2026-11-21"])
 def test_a_time_that_is_none_is_named(tmp_path: Path, time: str) -> None:
     """Nothing is guessed of a time without its zone."""

@@ -243,7 +243,7 @@ def test_the_reader_needs_no_spark() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=60)
 
-    assert done.stdout.strip() == "10", done.stderr
+    assert done.stdout.strip() == "13", done.stderr
 
 
 def cut_of(day: str = LAST, **shards: str) -> Cut:

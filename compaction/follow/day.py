@@ -1,0 +1,325 @@
+"""Follow one day: list what is new, write it into one live part, and commit the day to the table.
+
+    LIST        the segments of the minutes that `windows` names
+    pointers    what is in the inventory, or in a live part, is known
+    part        one ordinary task writes a file of its own name; what was left out of it is named
+    facts       the keys of its segments
+    swap        the live pointer, If-Match; the loser reads it again, and its file counts for nothing
+    commit      `TableCommitter`, as a night does
+
+Nothing is remembered that decides about rows: after a crash at any step the next tick finds the same.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Final, NamedTuple, Protocol
+
+import structlog
+
+from compaction.follow.choosing import Chosen, LeftOut, choose
+from compaction.follow.copies import check_day_keeps_all
+from compaction.follow.windows import LONG_EVERY_MS, Listed, after_list, first_minute
+from compaction.inventory.segments import ListedSegment, make_row
+from compaction.live.day import NEXT_NIGHT, LiveDay, LiveState
+from compaction.live.parts import OpenedPart, Span, live_part, slot_folder, span_of
+from compaction.parquet.plan import Task, raw_objects, single_groups, sorted_groups
+from compaction.publish.publisher import Publisher
+from compaction.tables.commit import DayTable, TableCommit, TableCommitter
+from compaction.tables.history import BY_PROPERTY, FOLLOW
+from compaction.tasks.finished import FinishedTask, keep_facts
+from compaction.tasks.task import Order, TaskResult
+from minutebook.clock import Clock, IdSource
+from minutebook.errors import SafetyRefusal, StoreRefused
+from minutebook.format.day import Day
+from minutebook.format.minute import MINUTE_MS, minute_path
+from minutebook.published.generation import DayFolder, Pointer
+from minutebook.published.verdict import CLEAN
+from minutebook.store.objects import ListedObject
+from minutebook.store.places import StorePrefix
+from minutebook.store.retrying import RetryingStorage
+
+MOST_BYTES: Final = 64 << 20
+"""Compressed bytes of one part, and so of what a tick reads; what is left follows at once."""
+MOST_SEGMENTS: Final = 4_000
+_ATTEMPTS: Final = 5
+
+
+class FollowedTable(DayTable, Protocol):
+    """The table that is followed into."""
+
+    def properties(self) -> Mapping[str, str]:
+        """Return the table's properties; none, if it does not exist yet. Raises as `look`."""
+        ...
+
+    def set_properties(self, properties: Mapping[str, str]) -> None:
+        """Set properties of the table, and commit no snapshot. Raises as `look`."""
+        ...
+
+    def expire(self, before_ms: int) -> int:
+        """Expire follow's snapshots from before a time; return how many. Raises as `look`."""
+        ...
+
+
+class FollowPorts(NamedTuple):
+    """What follow works with; `engine` runs tasks in this process."""
+
+    archive: RetryingStorage
+    place: StorePrefix
+    out: RetryingStorage
+    output: StorePrefix
+    clock: Clock
+    new_id: IdSource
+    engine: Callable[[Sequence[Order]], list[TaskResult]]
+    table: FollowedTable
+
+
+class FollowedDay:
+    """One day, as far as this process has followed it."""
+
+    def __init__(self, ports: FollowPorts, day: Day) -> None:
+        self.day = day
+        self.rows = self.segments = 0
+        """Written by this process."""
+        self.left_out: dict[str, LeftOut] = {}
+        self.has_changed_objects = False
+        """Whether objects were gone, or others, when they were read since the last LIST."""
+        self._ports = ports
+        self._publisher = Publisher(ports.out, DayFolder(ports.output.prefix, day))
+        arguments = (ports.archive, ports.place.prefix, ports.clock, ports.new_id, ports.table.name)
+        self._live = LiveDay(self._publisher, *arguments)
+        self._listed = Listed()
+        self._waiting: dict[str, ListedSegment] = {}
+        self._pointer: Pointer | None = None
+        self._is_lost = self._is_listed_again = False
+        self._kept: str | None = None
+        self._committed: tuple[str | None, str | None] | None = None
+        self._committed_ms = 0
+        self._log = structlog.get_logger().bind(day=str(day))
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether there are segments that were listed and are in no part yet, or rows to restore."""
+        return bool(self._waiting) or self._is_lost
+
+    def list_new(self, now_ms: int) -> int:
+        """List what may be new, and return from which time on everything of the day is known; 0: all of it.
+
+        What comes into a day whose pointer covers all of it is the next night's: nothing, if that calls it clean.
+        """
+        minute = first_minute(self.day, now_ms, self._listed)
+        self._pointer = pointer = self._publisher.current().pointer
+        self._check_keeps_all(pointer)
+        is_published = pointer is not None and pointer.until is None
+        if minute in self.day and (self._is_lost or not is_published):
+            vanished = self._live.vanished(pointer)
+            for listed in self._list(minute):
+                row = make_row(self._ports.place.prefix, listed)
+                if row.parsed is not None and (row.key in vanished or not is_published):
+                    self._waiting[row.key] = row
+        self._listed = after_list(self.day, now_ms, minute, self._listed)
+        self._is_listed_again, self.has_changed_objects = self._is_lost, False
+        if minute <= self.day.first_minute:
+            self.left_out.clear()  # what a person has repaired since is looked at again
+        if pointer is not None and is_published:
+            return 0 if pointer.verdict == CLEAN else self.day.end_ms
+        return 0 if minute <= self.day.first_minute else min(minute * MINUTE_MS, self.day.end_ms)
+
+    def _check_keeps_all(self, pointer: Pointer | None) -> None:
+        """Raise CopiesLeftOut if a night leaves copies out of this output by now. Each manifest is read once."""
+        if pointer is not None and pointer.manifest != self._kept:
+            check_day_keeps_all(self._publisher)
+            self._kept = pointer.manifest
+
+    def _list(self, minute: int) -> Iterator[ListedObject]:
+        """List the day from a minute on: a whole day hour by hour, because a LIST is held in memory."""
+        archive, prefix = self._ports.archive, self._ports.place.prefix
+        if minute > self.day.first_minute:
+            yield from archive.list_after(self.day.path(prefix), f"{prefix}{minute_path(minute)}/")
+            return
+        known = self._live.known_keys()
+        for hour in self.day.hour_paths(prefix):
+            yield from (row for row in archive.list_objects(hour) if row.key not in known)
+
+    def write(self) -> None:
+        """Write the oldest of what waits into one live part; join parts where there are many.
+
+        Raises SafetyRefusal if others kept swapping the live pointer.
+        """
+        if not self.is_behind:
+            return
+        for _ in range(_ATTEMPTS):
+            state, pointer = self._read(), self._pointer
+            if state is None or self._is_joined(state):
+                continue
+            batch = self._batch(state, pointer)
+            if not batch:
+                self._restored()
+                return
+            part, chosen = self._part(batch, self._slots(batch, state, pointer))
+            if part is not None and not self._live.add(state, part):
+                continue  # what the winner wrote is known at the next look
+            for row in chosen.rows:
+                del self._waiting[row.key]
+            self.segments += len(chosen.rows)
+            self.rows += 0 if part is None else part.rows
+            self._name(chosen.left_out)
+            self._restored()
+            return
+        raise SafetyRefusal(
+            f"others keep swapping the live pointer of {self.day}",
+            next_step="look for a second minutebook follow of this output: one is enough",
+        )
+
+    def _read(self) -> LiveState | None:
+        """Read the live parts; None: some have lost their files, others swapped the pointer that names them.
+
+        Rows that are in no part any more, though nobody has published or deleted them, are written again before the
+        next commit: the table shows them until then.
+        """
+        state = self._live.read()
+        vanished = self._live.vanished(self._pointer)
+        if vanished:  # or published by now
+            self._pointer = self._publisher.current().pointer
+            vanished = self._live.vanished(self._pointer)
+        if vanished or state.lost:
+            if not self._is_lost:
+                lost = [part.key for part in state.lost]
+                self._log.warning(
+                    "live_parts_lost", segments=len(vanished), files=lost, next_step="nothing: they are written again"
+                )
+                self._listed, self._is_listed_again = Listed(), False
+            self._is_lost = True
+        if state.lost:
+            self._live.keep(state, state.parts)
+            return None
+        return state
+
+    def _restored(self) -> None:
+        """Go on to commit, once all of the day was listed and nothing waits: what was not found is gone."""
+        if self._is_lost and self._is_listed_again and not self._waiting:
+            self._live.forget_vanished()
+            self._is_lost = self._is_listed_again = False
+
+    def _is_joined(self, state: LiveState) -> bool:
+        """Join parts where there are many; one that cannot be read stops no new rows."""
+        try:
+            return self._live.join(state)
+        except SafetyRefusal as exc:
+            self._log.error("follow_failed", step="join", error=str(exc), next_step=exc.next_step)
+            return False
+
+    def has_changed(self, now_ms: int) -> bool:
+        """Return whether a pointer is another one than at the last commit, or that was ten minutes ago."""
+        return now_ms - self._committed_ms >= LONG_EVERY_MS or self._versions() != self._committed
+
+    def _versions(self) -> tuple[str | None, str | None] | None:
+        """Return the versions of both pointers; None: rows must be written again first."""
+        state = self._read()
+        if state is None or self._is_lost:
+            return None
+        return None if self._pointer is None else self._pointer.manifest, state.version
+
+    def commit(self, table_properties: Mapping[str, str]) -> TableCommit | None:
+        """Bring the table in line with the day's pointers; None: there is nothing, or rows are to be restored first.
+
+        Raises as `TableCommitter.commit`.
+        """
+        ports = self._ports
+        committer = TableCommitter(ports.table, self._publisher, ports.clock, ports.new_id, live=self._live)
+        versions = self._versions()
+        if versions is None:
+            return None
+        done = committer.commit({BY_PROPERTY: FOLLOW}, table_properties)
+        pointer = self._publisher.current().pointer
+        if done is None and pointer is not None:
+            raise SafetyRefusal(
+                f"{pointer.manifest} is missing: nobody knows what of {self.day} is published",
+                next_step="run minutebook compact for the day, or restore the object from a version of it",
+            )
+        self._committed, self._committed_ms = versions, ports.clock.now_ms()
+        return done
+
+    def _batch(self, state: LiveState, pointer: Pointer | None) -> list[ListedSegment]:
+        """Return what to read now, the oldest first; forget what is known already."""
+        for part in state.parts:
+            for key in part.segments.keys() & self._waiting.keys():
+                del self._waiting[key]
+        for key in self._live.covered(pointer, self._waiting.keys()) | self._known_left_out():
+            del self._waiting[key]
+        batch, size = list[ListedSegment](), 0
+        for key in sorted(self._waiting):
+            row = self._waiting[key]
+            size += row.size
+            if batch and (size > MOST_BYTES or len(batch) == MOST_SEGMENTS):
+                break
+            batch.append(row)
+        return batch
+
+    def _known_left_out(self) -> set[str]:
+        known = self.left_out.keys() & self._waiting.keys()
+        return {key for key in known if self._waiting[key].etag == self.left_out[key].row.etag}
+
+    def _slots(
+        self, batch: Sequence[ListedSegment], state: LiveState, pointer: Pointer | None
+    ) -> dict[str, dict[str, Span]]:
+        """Return the segments of the batch's minutes and shards that are rows already: in a part, or published."""
+        slots: dict[str, dict[str, Span]] = {slot_folder(row.key): {} for row in batch}
+        for part in state.parts:
+            for key, span in part.segments.items():
+                if (folder := slot_folder(key)) in slots:
+                    slots[folder][key] = span
+        for key, span in self._live.published_beside(pointer, [row.key for row in batch]).items():
+            slots[slot_folder(key)][key] = span
+        return slots
+
+    def _part(
+        self, batch: Sequence[ListedSegment], slots: Mapping[str, Mapping[str, Span]]
+    ) -> tuple[OpenedPart | None, Chosen]:
+        """Write a part of a batch; again without those segments that turn out to be no rows."""
+        ports, rows, left_out = self._ports, tuple(batch), list[LeftOut]()
+        while rows:
+            task = Task(0, tuple(sorted_groups(single_groups(raw_objects(rows)))))
+            try:
+                [result] = ports.engine([Order(task, ports.place.address, ports.output.address, self._live.folder)])
+            except StoreRefused:
+                refused = self._refused(rows)
+                if not refused:
+                    raise
+                left_out += refused
+                rows = tuple(row for row in rows if row not in {each.row for each in refused})
+                continue
+            read = {facts.key: facts for facts in result.facts}
+            chosen = choose([(row, read[row.key]) for row in rows], slots)
+            left_out += chosen.left_out
+            if result.part is not None and not chosen.left_out:
+                finished = FinishedTask(result.part, result.facts)
+                facts = keep_facts(ports.out, self._live.folder, task, finished)
+                spans = {key: span_of(each) for key, each in read.items()}
+                return OpenedPart(live_part(result.part, facts), spans), Chosen(rows, tuple(left_out))
+            rows = chosen.rows
+        return None, Chosen((), tuple(left_out))
+
+    def _refused(self, rows: Sequence[ListedSegment]) -> list[LeftOut]:
+        """Return the segments that the store refuses to give; none, if it may refuse everything."""
+        archive = self._ports.archive
+
+        def refusal(key: str) -> str:
+            try:
+                archive.get(key)
+            except StoreRefused as exc:
+                return str(exc)
+            return ""
+
+        reasons = archive.read_many(refusal, [row.key for row in rows])
+        refused = [LeftOut(row, reason) for row, reason in zip(rows, reasons, strict=True) if reason]
+        shown = next(iter(self._live.known_keys()), None)
+        is_one = len(refused) < len(rows) or (shown is not None and not refusal(shown))
+        return refused if is_one else []
+
+    def _name(self, left_out: Sequence[LeftOut]) -> None:
+        for each in left_out:
+            del self._waiting[each.row.key]
+            if each.is_passing:  # it is listed again, if it is still there
+                self.has_changed_objects = True
+                continue
+            self.left_out[each.row.key] = each
+            self._log.warning("segment_left_out", key=each.row.key, reason=each.reason, next_step=NEXT_NIGHT)

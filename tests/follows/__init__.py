@@ -1,0 +1,1 @@
+"""Histories of an archive that is followed into a table, and of its nights, from seeds."""

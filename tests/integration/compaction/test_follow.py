@@ -1,0 +1,960 @@
+"""`minutebook follow` on an archive, its nights, and a real table: what one commits, the others take over."""
+
+from collections import Counter
+from collections.abc import Callable, Collection
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+import pyarrow.parquet as pq
+import pytest
+from pyiceberg.catalog.dynamodb import DynamoDbCatalog
+from pyiceberg.io.pyarrow import parquet_file_to_data_file
+
+from compaction.follow.copies import CopiesLeftOut, check_keeps_all
+from compaction.follow.day import FollowedDay
+from compaction.follow.follower import COMPLETE_UNTIL, ROWS_UNTIL, Follower, Tick
+from compaction.live.day import JOIN_PARTS, LiveDay
+from compaction.live.sweep import sweep_live
+from compaction.tables.catalog import opened_followed, opened_table
+from compaction.tables.table import IcebergTable
+from minutebook.clock import SystemClock
+from minutebook.errors import SettingsError, StoreRefused
+from minutebook.format.boundaries import CompleteMarker, encode_boundary, marker_key
+from minutebook.format.day import Day
+from minutebook.format.metadata import ChainStart
+from minutebook.format.minute import MINUTE_MS, iso_time
+from minutebook.format.position import Position
+from minutebook.published.generation import DayFolder, Pointer
+from minutebook.published.live import decode_live_pointer, live_folder, live_pointer_key
+from minutebook.reader.live import open_live
+from minutebook.store.directory_storage import DirectoryStorage
+from minutebook.store.places import StorePrefix
+from minutebook.store.storage import Address
+from tests.corpus.model import PREFIX
+from tests.corpus.shelf import Shelf
+from tests.fakes.failing_catalog import FailingCatalog, Fault
+from tests.fakes.failing_storage import Crash, crash_points
+from tests.follows.house import Between, follow_ports
+from tests.integration.lake import local_lake
+from tests.lives.night import OUT, Site
+from tests.lives.store import IndexedDirectory, Interruptions
+from tests.lives.world import FIRST_DAY, HOUR, Sent, World, Written
+
+DAY: Final = FIRST_DAY
+Name = tuple[str, str, int]
+
+
+class Pond:
+    """A world of two shards, its nights, and a table in a SQLite catalog."""
+
+    def __init__(self, folder: Path) -> None:
+        self.lake = local_lake(folder)
+        self.world = World(folder / "raw", 7, begin_ms=DAY.begin_ms, shards=2)
+        self.site = Site(folder / "days", self.world)
+        self.between = Between()
+        self.catalogs: list[Any] = []
+        self.follower = self.new_follower()
+
+    def table(self, fault: Fault | None = None) -> IcebergTable:
+        """Open the table as another process does."""
+        self.catalogs.append(self.lake.catalog(fault))
+        return IcebergTable(self.catalogs[-1], self.lake.name)
+
+    def new_follower(self, fault: Fault | None = None) -> Follower:
+        """Start a process that follows."""
+        return Follower(follow_ports(self.site, self.table(fault), self.between))
+
+    def arrive(self, minute: int, shard: int = 0) -> None:
+        """Let records come to a shard in a minute of the day."""
+        self.world.arrive(f"shardId-{shard:012d}", DAY.first_minute + minute)
+
+    def written(self, minute: int, shard: int = 0) -> Written:
+        """Return a segment of two records."""
+        minute, name = minute + DAY.first_minute, f"shardId-{shard:012d}"
+        begin = (shard + 1) * 10**24 + minute * 10
+        records = [Sent(name, Position(begin + at), minute * MINUTE_MS + at, b"{}") for at in range(2)]
+        return Written(name, minute, records, ChainStart("TRIM_HORIZON"), f"writer-{minute}")
+
+    def readable(self) -> Counter[Name]:
+        """Return what a reader of live days sees of the day."""
+        raw = StorePrefix(Address(None, str(self.world.store.root)), PREFIX)
+        rows = open_live("out", self.site.place, raw, [DAY]).to_reader().read_all().to_pylist()
+        return Counter((row["shard_id"], row["sequence_number"], 0) for row in rows)
+
+    def live(self) -> LiveDay:
+        """Return the live parts of the day, as a night has them."""
+        context = self.site.context()
+        publisher = self.site.publisher(DAY)
+        return LiveDay(publisher, context.archive, PREFIX, context.clock, context.new_id)
+
+    def published(self) -> Pointer:
+        """Let the day be published without the table; return its pointer."""
+        self.site.table = None
+        self.site.night(12)
+        pointer = self.site.publisher(DAY).current().pointer
+        assert pointer is not None
+        return pointer
+
+    def live_until(self, minute: int) -> None:
+        """Let time pass, to a minute of the day and eight seconds."""
+        self.world.live_until(DAY.begin_ms + minute * MINUTE_MS + 8_000)
+
+    def complete_until(self, until_ms: int) -> int:
+        """Let the workers prove that the archive is complete from the first day on until a time; return it."""
+        begin, until = iso_time(DAY.begin_ms), iso_time(until_ms)
+        marker = CompleteMarker(since=begin, boundary=until, shards={}, gaps=(), writer="w")
+        self.world.store.put_if_absent(marker_key(PREFIX, until_ms), encode_boundary(marker), {}, "application/json")
+        return until_ms
+
+    def live_days(self, count: int, rest: int = 4 * HOUR) -> None:
+        """Let some days pass since the first, with records and quiet shards that are read; and a time more."""
+        for number in range(count + 1):
+            if self.world.clock.now_ms() <= DAY.shift(number).begin_ms:
+                self.world.plan_day(DAY.shift(number))
+        self.world.live_until(DAY.shift(count).begin_ms + rest)
+
+    def tick(self, follower: Follower | None = None) -> Tick:
+        """Do a tick."""
+        return (follower or self.follower).tick()
+
+    def night(self) -> str:
+        """Let a night run with the table; returns what it did with the table on the day."""
+        self.site.table = self.table()
+        night = self.site.night(3)
+        return str(night.rows[DAY].table)
+
+    def rows(self) -> Counter[Name]:
+        """Return the positions in the table, each as often as it is there."""
+        return Counter((str(row["shard_id"]), str(row["sequence_number"]), 0) for row in self.lake.rows())
+
+    def archived(self) -> Counter[Name]:
+        """Return the positions in the archive."""
+        held = [sent for each in self.world.archive.values() for sent in each.records or ()]
+        return Counter((sent.shard, str(sent.position.sequence), 0) for sent in held)
+
+    def parts(self) -> int:
+        """Count the live parts."""
+        folder = DayFolder(OUT, DAY)
+        stored = self.site.out.get(live_pointer_key(folder))
+        return 0 if stored is None else len(decode_live_pointer(stored.body, folder).parts)
+
+
+@pytest.fixture
+def pond(tmp_path: Path) -> Pond:
+    """Return a pond."""
+    return Pond(tmp_path)
+
+
+def test_rows_are_in_the_table_a_tick_after_they_are_archived(pond: Pond) -> None:
+    """And it says until when; a tick without news commits nothing."""
+    pond.arrive(10)
+    pond.live_until(30)
+    tick = pond.tick()
+    assert (tick.exit_code, tick.rows, pond.rows()) == (0, pond.archived().total(), pond.archived())
+    assert pond.lake.table(lambda table: table.properties[ROWS_UNTIL]) == iso_time(tick.begun_ms)
+    pond.live_until(31)
+    assert (pond.tick().rows, pond.lake.snapshots()) == (0, 1)
+
+
+def test_a_night_takes_over_and_the_next_one_takes_what_came_late(pond: Pond) -> None:
+    """What comes into a day that is published as a whole is the next night's."""
+    pond.arrive(10)
+    pond.live_until(30)
+    pond.tick()
+    pond.arrive(1439, 1)
+    pond.world.pause("shardId-000000000001", DAY.end_ms + 3 * HOUR)
+    pond.live_until(1440 + 30)
+    pond.tick()
+    assert pond.night() == "mended"
+    assert pond.rows() == (shown := pond.archived())
+    pond.world.live_until(DAY.end_ms + 5 * HOUR)
+    pond.tick()
+    assert pond.rows() == shown != pond.archived()
+    assert pond.night() == "mended"
+    assert (pond.rows(), max(pond.rows().values())) == (pond.archived(), 1)
+
+
+@pytest.mark.parametrize("request_number", range(20, 200, 15))
+def test_a_row_that_comes_while_a_night_works_stays_until_the_next(pond: Pond, request_number: int) -> None:
+    """The night's inventory may not name its segment: its live part stays in the table."""
+    pond.arrive(10)
+    pond.arrive(1439, 1)
+    pond.world.pause("shardId-000000000001", DAY.end_ms + 30 * MINUTE_MS)
+    pond.live_until(1440 + 25)
+    pond.tick()
+
+    shown = list[Counter[Name]]()
+
+    def meanwhile() -> None:
+        pond.live_until(1440 + 45)
+        pond.tick()
+        shown.append(pond.rows())
+
+    pond.site.table = pond.table()
+    pond.site.night(3, Interruptions({request_number: meanwhile}))
+    assert max(pond.rows().values()) == 1
+    assert all(rows <= pond.rows() for rows in shown)
+    pond.night()
+    assert pond.rows() == pond.archived()
+
+
+def test_a_part_of_a_day_takes_over_its_minutes_alone(pond: Pond) -> None:
+    """A live part that lies on both sides of `until` is cut, though the objects behind it may be gone."""
+    pond.arrive(58)
+    pond.arrive(62)
+    pond.live_until(180)
+    assert pond.tick().segments == 2
+    later = next(key for key in pond.world.archive if "/01/02/" in key)
+    pond.site.table = pond.table()
+    rows = pond.archived()
+    pond.catalogs[-1].before_load = lambda: pond.world.store.delete([later])
+    done = pond.site.so_far(DAY, DAY.begin_ms + HOUR)
+    assert (done.state, done.table and done.table.state) == ("published", "committed")
+    assert (pond.rows(), pond.parts()) == (rows, 1)
+
+
+def test_another_engine_rewrites_and_follow_goes_on(pond: Pond) -> None:
+    """Then the next rows replace what it made of as many rows, and the night after finds what was committed."""
+    for minute in (10, 40):
+        pond.arrive(minute)
+        pond.live_until(minute + 20)
+        pond.tick()
+        pond.lake.table(_optimize)
+        assert pond.rows() == pond.archived()
+    pond.live_until(1440 + 40)
+    pond.tick()
+    pond.lake.table(_optimize)
+    assert pond.night() == "mended"
+    assert pond.rows() == pond.archived()
+
+
+def test_a_rollback_is_made_up_for(pond: Pond) -> None:
+    """The next tick computes what the table should hold, and commits it."""
+    snapshots = []
+    for minute in (5, 22, 39):
+        pond.arrive(minute)
+        pond.live_until(minute + 17)
+        pond.tick()
+        snapshots.append(pond.lake.table(lambda table: table.current_snapshot().snapshot_id))
+    pond.lake.table(lambda table: table.manage_snapshots().rollback_to_snapshot(snapshots[0]).commit())
+    assert pond.rows() != pond.archived()
+    pond.live_until(57)
+    pond.tick()
+    assert pond.rows() == pond.archived()
+
+
+@pytest.mark.parametrize("moment", ["before_load", "before_commit"])
+def test_two_followers_at_once_show_each_row_once(pond: Pond, moment: str) -> None:
+    """The other one does a whole tick, with a segment more, right before the first one loads or commits."""
+    pond.arrive(10)
+    pond.live_until(30)
+    other = pond.new_follower()
+    first = pond.new_follower()
+
+    def meanwhile() -> None:
+        pond.arrive(31, 1)
+        pond.live_until(50)
+        pond.tick(other)
+
+    setattr(pond.catalogs[-1], moment, meanwhile)
+    pond.tick(first)
+    assert pond.rows() == pond.archived()
+
+
+def test_a_tick_that_dies_at_a_request_to_the_store_is_made_up_for(tmp_path: Path) -> None:
+    """At each request, before it or behind it: what is visible is right, and the next process finishes it."""
+    for step in crash_points():
+        pond = Pond(tmp_path / str(step))
+        pond.arrive(10)
+        pond.live_until(30)
+        pond.tick()
+        pond.arrive(40)
+        pond.live_until(60)
+        before = pond.rows()
+        died = Interruptions({step: _die}, after=step % 4 == 1)
+        pond.between.use(died)
+        try:
+            pond.tick()
+            is_over = True
+        except Crash:
+            is_over = False
+        pond.between.use(Interruptions())
+        assert pond.rows() in (before, pond.archived())
+        pond.tick(pond.new_follower())
+        assert pond.rows() == pond.archived()
+        if is_over:
+            return
+
+
+def test_a_tick_that_dies_at_a_step_of_the_commit_is_made_up_for(tmp_path: Path) -> None:
+    """At each request to the catalog and each file of the commit; lost answers, too."""
+    for step in crash_points():
+        for crash in (True, False):
+            pond = Pond(tmp_path / f"{step}-{crash}")
+            pond.arrive(10)
+            pond.live_until(30)
+            fault = Fault(step, applied=step % 4 == 1, crash=crash)
+            follower = pond.new_follower(fault)
+            try:
+                with pond.catalogs[-1]:
+                    pond.tick(follower)
+            except Crash:
+                assert crash
+            assert pond.rows() in (Counter(), pond.archived())
+            pond.live_until(31)
+            pond.tick(pond.new_follower())
+            assert pond.rows() == pond.archived()
+        if not fault.reached:
+            return
+
+
+def test_many_small_parts_are_joined(pond: Pond) -> None:
+    """Sixty become one, and few manifests name them. A night that blocks the day leaves its rows in the table."""
+    parts = []
+    for minute in range(JOIN_PARTS + 3):
+        segment = pond.written(minute)
+        pond.world.put_segment(segment._replace(dropped=segment.records if minute == 5 else ()))
+        pond.live_until(minute + 1)
+        pond.tick()
+        parts.append(pond.parts())
+    assert (max(parts), parts[-1]) == (JOIN_PARTS, 4)
+    assert pond.rows() == pond.archived()
+    assert pond.lake.table(_manifests) < JOIN_PARTS // 10
+    pond.live_until(1440 + 40)
+    pond.night()
+    assert pond.site.publisher(DAY).current().pointer is None
+    assert pond.rows() == pond.archived()
+
+
+def test_follow_expires_its_own_snapshots_and_no_days_newest(pond: Pond) -> None:
+    """What was recorded of a day is found beyond those that are gone: the night is not refused."""
+    for minute in (10, 40, 70, 1441):
+        pond.arrive(minute)
+        pond.live_until(minute + 20)
+        pond.tick(pond.new_follower())
+    pond.lake.table(_optimize)
+    before = pond.lake.snapshots()
+    now_ms = SystemClock().now_ms() + 1000
+    assert pond.table().expire(now_ms) == 2
+    assert pond.lake.snapshots() == before - 2
+    assert pond.night() == "mended"
+    assert pond.rows() == pond.archived()
+
+
+def test_overlapping_segments_are_left_out_and_named(pond: Pond) -> None:
+    """A zombie's segment repeats records of one that is shown: it is no row, before a night has judged it."""
+    pond.arrive(10)
+    pond.live_until(30)
+    rows = pond.archived()
+    assert pond.world.double(next(iter(pond.world.archive))) is not None
+    tick = pond.tick()
+    assert (tick.left_out, pond.rows()) == (1, rows)
+
+
+def test_a_store_that_is_away_ends_nothing(pond: Pond) -> None:
+    """The tick tells an error, the rows of before stay, and the next tick goes on."""
+    pond.arrive(10)
+    pond.live_until(30)
+    pond.tick()
+    pond.arrive(31)
+    pond.live_until(50)
+
+    def away() -> None:
+        raise OSError(28, "No space left on device")
+
+    pond.between.use(Interruptions({4: away}))
+    tick = pond.tick()
+    assert (tick.exit_code, tick.rows_until_ms < tick.begun_ms) == (5, True)
+    pond.between.use(Interruptions())
+    assert pond.tick().exit_code == 0
+    assert pond.rows() == pond.archived()
+
+
+def test_a_night_deletes_live_parts_that_nothing_names_any_more(pond: Pond) -> None:
+    """Once the day is published as a whole, and the grace is over; the day's rows are those of its files."""
+    pond.arrive(10)
+    pond.live_until(30)
+    pond.tick()
+    pond.world.live_until(DAY.end_ms + HOUR)
+    pond.tick()
+    for day in range(1, 7):
+        pond.world.live_until(DAY.shift(day).end_ms + HOUR)
+        pond.site.table = pond.table()
+        pond.site.night(9)
+    left = [row.key for row in pond.site.out.list_objects(live_folder(DayFolder(OUT, DAY)))]
+    assert (left, pond.parts()) == ([live_pointer_key(DayFolder(OUT, DAY))], 0)
+    assert pond.rows() == pond.archived()
+
+
+def test_a_live_part_that_somebody_deleted_is_written_again(pond: Pond) -> None:
+    """Its segments are in no part now: all of the day is listed. Facts that are gone are read off the part itself."""
+    pond.arrive(10)
+    pond.live_until(30)
+    pond.tick()
+    folder = live_folder(DayFolder(OUT, DAY))
+    for what in ("_facts/", "part-"):
+        pond.site.out.delete([row.key for row in pond.site.out.list_objects(f"{folder}{what}")])
+        follower = pond.new_follower()
+        while pond.tick(follower).is_behind:
+            pass
+        assert (pond.rows(), pond.parts()) == (pond.archived(), 1)
+
+
+def test_a_live_pointer_that_does_not_parse_holds_the_day(pond: Pond) -> None:
+    """Neither follow nor a night takes rows out of the table; a person restores it, or deletes it."""
+    pond.arrive(10)
+    pond.live_until(1440 + 30)
+    pond.tick()
+    key = live_pointer_key(DayFolder(OUT, DAY))
+    pond.site.out.replace(key, b"{")
+    assert (pond.tick().exit_code, pond.night(), pond.rows()) == (6, "held", pond.archived())
+    pond.site.out.delete([key])
+    assert (pond.night(), pond.rows()) == ("mended", pond.archived())
+
+
+def test_a_catalog_whose_commits_are_not_conditional_is_refused() -> None:
+    """Of two commits at once one would be lost."""
+    assert not IcebergTable(DynamoDbCatalog.__new__(DynamoDbCatalog), "events.raw").is_conditional()
+    assert IcebergTable(FailingCatalog.__new__(FailingCatalog), "events.raw").is_conditional()
+
+
+def test_a_table_by_event_is_refused(tmp_path: Path) -> None:
+    """A night makes its files."""
+    place = StorePrefix(Address(None, str(tmp_path)), "")
+    with opened_table("events.raw", None, place, by_event=True) as table:
+        table.look(DAY)
+    with pytest.raises(SettingsError, match="by the day of its events"), opened_followed("events.raw", None, place):
+        pass
+
+
+def test_an_output_without_producer_duplicates_is_refused(tmp_path: Path) -> None:
+    """Which rows are copies, follow does not know."""
+    shelf = Shelf(StorePrefix(Address(None, str(tmp_path)), ""))
+    shelf.publish(DAY, "one")
+    publisher = shelf.publisher(DAY)
+    check_keeps_all(publisher.storage, shelf.place, DAY.shift(1).begin_ms)
+    pointer, manifest = publisher.published()
+    assert pointer is not None
+    assert manifest is not None
+    left_out = msgspec.json.encode(msgspec.structs.replace(manifest, removed=3))
+    (tmp_path / pointer.manifest).write_bytes(left_out)
+    with pytest.raises(SettingsError, match="without 3 producer duplicates"):
+        check_keeps_all(publisher.storage, shelf.place, DAY.shift(1).begin_ms)
+
+
+def test_a_file_that_the_table_names_is_not_swept(pond: Pond) -> None:
+    """A commit may fail for days: the table is left at older files, which stay until it has moved on."""
+    pond.arrive(10)
+    pond.live_until(30)
+    pond.tick()
+    pond.world.live_until(DAY.shift(9).end_ms)
+    live = pond.live()
+    pointer = pond.published()
+    files = pond.lake.table(lambda table: [task.file.file_path for task in table.scan().plan_files()])
+    name, now_ms = pond.table().name, pond.world.clock.now_ms()
+    assert live.keep(live.read(), [])
+    assert not [key for key in sweep_live(live, pointer, files, name, now_ms + HOUR) if "/part-" in key]
+    assert pond.rows() == pond.archived()
+    assert sweep_live(live, pointer, (), "another", now_ms + HOUR) == []
+    assert [key.rpartition("/")[2] for key in sweep_live(live, pointer, (), name, now_ms + HOUR)] == [
+        uri.rpartition("/")[2] for uri in files
+    ]
+
+
+def test_a_segment_that_overlaps_what_a_night_published_leaves_the_table(pond: Pond) -> None:
+    """Follow had shown a zombie's segment, and not the one that the night knows: no record is there twice."""
+    pond.arrive(10)
+    pond.live_until(30)
+    rows = pond.archived()
+    [key] = pond.world.archive
+    zombie = pond.world.double(key)
+    assert zombie is not None
+    stored = pond.world.store.get(key)
+    assert stored is not None
+    pond.world.store.delete([key])
+    pond.tick()
+    assert pond.rows().total() == rows.total() - 1
+    zombies = pond.world.store.get(zombie)
+    assert zombies is not None
+    pond.world.store.delete([zombie])
+    pond.world.store.put_if_absent(key, stored.body, stored.metadata, "application/gzip")
+    pond.live_until(180)
+    pond.site.table = pond.table()
+    pond.catalogs[-1].before_load = lambda: pond.world.store.put_if_absent(
+        zombie, zombies.body, zombies.metadata, "application/gzip"
+    )
+    assert pond.site.so_far(DAY, DAY.begin_ms + HOUR).state == "published"
+    assert pond.rows() == rows
+
+
+def test_a_table_is_complete_until_a_boundary_that_was_read_before_the_poll(pond: Pond) -> None:
+    """A boundary that begins with the archive; a poll of ten minutes does not carry one over that is older."""
+    pond.arrive(10)
+    pond.live_until(30)
+    first = pond.complete_until(DAY.begin_ms + 20 * MINUTE_MS)
+    assert pond.tick().complete_until_ms == first
+    assert pond.lake.table(lambda table: table.properties[COMPLETE_UNTIL]) == iso_time(first)
+    pond.live_until(36)
+    second = pond.complete_until(DAY.begin_ms + 35 * MINUTE_MS)
+    assert pond.tick().complete_until_ms == first  # the poll begins at 26
+    pond.live_until(41)
+    assert pond.tick().complete_until_ms == second  # the poll of three hours
+
+
+def test_a_segment_that_was_deleted_before_a_night_leaves_the_table(pond: Pond) -> None:
+    """Behind what is published the inventory lacks it, and no LIST shows it: its rows go with the night."""
+    pond.arrive(10)
+    pond.live_until(30)
+    key = next(iter(pond.world.archive))
+    other = pond.world.put_segment(pond.written(50, shard=1))
+    pond.live_until(60)
+    pond.tick()
+    pond.world.delete(other)
+    assert (pond.parts(), pond.rows().total() > pond.archived().total()) == (1, True)
+    pond.live_until(180)
+    pond.site.table = pond.table()
+    assert pond.site.so_far(DAY, DAY.begin_ms + HOUR).state == "published"
+    assert (pond.rows(), key in pond.world.archive) == (pond.archived(), True)
+
+
+def test_two_followers_agree_on_what_is_gone(pond: Pond) -> None:
+    """One of them saw the segment there, the other one does not: its rows do not come and go."""
+    pond.arrive(30)
+    key = pond.world.put_segment(pond.written(50, shard=1))
+    pond.live_until(70)
+    one, two = pond.new_follower(), pond.new_follower()
+    pond.tick(one)
+    pond.tick(two)
+    stored = pond.world.store.get(key)
+    assert stored is not None
+    pond.world.store.delete([key])
+    pond.site.table = None
+    pond.live_until(180)
+    assert pond.site.so_far(DAY, DAY.begin_ms + HOUR).state == "published"
+    pond.world.store.put_if_absent(key, stored.body, stored.metadata, "application/gzip")
+    pond.tick(one)
+    pond.world.delete(key)
+    for minute in range(181, 186):
+        pond.live_until(minute)
+        pond.tick(one)
+        pond.tick(two)
+    snapshots = pond.lake.snapshots()
+    pond.live_until(186)
+    pond.tick(one)
+    pond.tick(two)
+    assert (pond.rows(), pond.lake.snapshots()) == (pond.archived(), snapshots)
+
+
+def test_a_published_segment_that_is_gone_takes_no_other_rows_along(pond: Pond) -> None:
+    """Nobody can say any more what it covered: that is no reason against a segment that is archived and shown."""
+    pond.arrive(30)
+    pond.live_until(180)
+    pond.tick()
+    pond.site.table = pond.table()
+    assert pond.site.so_far(DAY, DAY.begin_ms + HOUR).state == "published"
+    [(key, published)] = pond.world.archive.items()
+    assert published.records is not None
+    last = published.records[-1]
+    positions = [Position(last.position.sequence + 5 + at) for at in range(2)]
+    late = [Sent(last.shard, position, last.arrival_ms + 1, b"{}") for position in positions]
+    pond.world.put_segment(Written(published.shard, published.minute, late, last.position, "writer-b"))
+    pond.live_until(191)
+    pond.tick()
+    rows = pond.rows()
+    assert rows == pond.archived()
+    pond.world.store.delete([key])
+    pond.live_until(260)
+    pond.tick(pond.new_follower())
+    assert pond.rows() == rows
+
+
+def test_snapshots_expire_only_while_the_current_one_is_as_it_was(pond: Pond) -> None:
+    """Somebody goes back to one of them between the load and the commit: the table would be empty without it."""
+    for minute in (10, 40, 70):
+        pond.arrive(minute)
+        pond.live_until(minute + 20)
+        pond.tick(pond.new_follower())
+    first = pond.lake.table(lambda table: table.snapshots()[0].snapshot_id)
+    table = pond.table()
+
+    def go_back() -> None:
+        pond.lake.table(lambda other: other.manage_snapshots().set_current_snapshot(snapshot_id=first).commit())
+
+    pond.catalogs[-1].before_commit = go_back
+    assert table.expire(SystemClock().now_ms() + 1000) == 0
+    assert pond.rows().total() > 0
+
+
+def test_readers_of_live_days_see_each_row_once(pond: Pond) -> None:
+    """Published, in a live part, or in a segment that neither holds; a zombie's segment repeats none."""
+    pond.arrive(58)
+    pond.arrive(62)
+    pond.live_until(180)
+    pond.tick()
+    assert pond.readable() == pond.archived()
+    assert pond.site.so_far(DAY, DAY.begin_ms + HOUR).state == "published"
+    assert (pond.parts(), pond.readable()) == (1, pond.archived())
+    pond.arrive(181, 1)
+    pond.live_until(200)
+    rows = pond.archived()
+    assert pond.readable() == rows
+    assert pond.world.double(next(key for key in pond.world.archive if "/01/02/" in key)) is not None
+    assert pond.readable() == rows
+    pond.tick()
+    assert pond.readable() == rows
+    pond.world.store.delete([row.key for row in pond.world.store.list_objects(f"{PREFIX}2027/01/04/01/02/")])
+    assert pond.readable() == rows
+
+
+def test_the_table_says_until_when_it_is_complete_only_with_a_boundary(pond: Pond) -> None:
+    """Nobody has published one here."""
+    pond.arrive(10)
+    pond.live_until(30)
+    pond.tick()
+    assert COMPLETE_UNTIL not in pond.lake.table(lambda table: table.properties)
+
+
+def test_a_night_commits_the_live_rows_of_a_day_that_it_blocks(pond: Pond) -> None:
+    """The day was never published: live rows that the table has not yet, or has lost, are all that readers have."""
+    pond.arrive(10)
+    pond.live_until(30)
+    pond.tick()
+    first = pond.lake.table(lambda table: table.current_snapshot().snapshot_id)
+    segment = pond.written(40)
+    pond.world.put_segment(segment._replace(dropped=segment.records))  # a defect: copies without an original
+    pond.arrive(42)
+    pond.live_until(58)
+    pond.tick()
+    pond.lake.table(lambda table: table.manage_snapshots().rollback_to_snapshot(first).commit())
+    assert pond.rows() != pond.archived()
+    pond.live_until(1440 + 40)
+    pond.night()
+    assert pond.site.publisher(DAY).current().pointer is None
+    assert pond.rows() == pond.archived()
+
+
+def test_live_files_outlast_the_run_that_replaces_them(pond: Pond) -> None:
+    """A query may read the snapshot of before; the next night deletes them."""
+    pond.arrive(10)
+    pond.live_until(30)
+    pond.tick()
+    pond.world.live_until(DAY.shift(9).end_ms)
+    live = pond.live()
+    pond.published()  # by nights that could not commit
+    assert live.keep(live.read(), [])
+    pond.world.live_until(DAY.shift(13).end_ms)
+
+    def night() -> int:
+        pond.site.table = pond.table()
+        pond.site.night(15)
+        return len([row for row in pond.site.out.list_objects(live.folder) if "/part-" in row.key])
+
+    assert (night(), pond.rows()) == (1, pond.archived())
+    assert (night(), pond.rows()) == (0, pond.archived())
+
+
+def test_a_damaged_segment_takes_no_other_rows_along(pond: Pond) -> None:
+    """It is left out and named; those of its tick are shown."""
+    good, bad = (pond.world.put_segment(pond.written(10, shard)) for shard in range(2))
+    pond.live_until(20)
+    pond.world.damage(bad)
+    tick = pond.tick()
+    assert (tick.left_out, tick.segments, tick.exit_code) == (1, 1, 0)
+    assert {shard for shard, _, _ in pond.rows()} == {pond.world.archive[good].shard}
+
+
+def test_a_damaged_live_part_stops_no_new_rows(pond: Pond) -> None:
+    """Parts cannot be joined with it: that is told, and what comes is shown nevertheless."""
+    for minute in range(JOIN_PARTS):
+        pond.world.put_segment(pond.written(minute))
+        pond.live_until(minute + 1)
+        pond.tick()
+    folder = live_folder(DayFolder(OUT, DAY))
+    first = next(row.key for row in pond.site.out.list_objects(f"{folder}part-"))
+    pond.site.out.replace(first, b"damaged")
+    for minute in (JOIN_PARTS, JOIN_PARTS + 1):
+        pond.world.put_segment(pond.written(minute))
+        pond.live_until(minute + 1)
+        assert (pond.tick().exit_code, pond.parts()) == (0, minute + 1)
+    assert len(pond.lake.table(lambda table: list(table.scan().plan_files()))) == JOIN_PARTS + 2
+
+
+def test_a_table_that_lacks_a_day_is_not_complete(pond: Pond) -> None:
+    """A process begins with the fourth day: all from where boundaries begin must be clean, and in the table."""
+    pond.live_days(3)
+    until_ms = pond.complete_until(DAY.shift(3).begin_ms)
+    assert pond.tick(pond.new_follower()).complete_until_ms == 0
+    pond.published()
+    assert pond.tick(pond.new_follower()).complete_until_ms == 0
+    pond.site.table = pond.table()
+    pond.site.night(12)
+    assert pond.tick(pond.new_follower()).complete_until_ms == until_ms
+
+
+def test_a_table_is_not_complete_over_a_day_that_older_rules_judged(pond: Pond) -> None:
+    """Its verdict counts for no reader; the next night judges it again."""
+    pond.live_days(3)
+    until_ms = pond.complete_until(DAY.shift(3).begin_ms)
+    pond.published()
+    pond.site.table = pond.table()
+    pond.site.night(12)
+    key = DayFolder(OUT, DAY.shift(1)).pointer
+    stored = pond.site.out.get(key)
+    assert stored is not None
+    pond.site.out.replace(key, msgspec.json.encode(msgspec.json.decode(stored.body) | {"rules": 1}))
+    assert pond.tick(pond.new_follower()).complete_until_ms == 0
+    pond.site.out.replace(key, stored.body)
+    assert pond.tick(pond.new_follower()).complete_until_ms == until_ms
+
+
+def test_what_an_earlier_process_said_holds_and_no_day_behind_it_is_skipped(pond: Pond) -> None:
+    """The catalog was away for three days, and the next process begins with the fifth: nights mend these first."""
+    pond.live_days(1, rest=MINUTE_MS)
+    first_ms = pond.complete_until(DAY.begin_ms + 23 * HOUR)
+    assert pond.tick().complete_until_ms == first_ms
+    pond.live_days(4)
+    last_ms = pond.complete_until(DAY.shift(4).begin_ms)
+    pond.published()
+    assert pond.tick(pond.new_follower()).complete_until_ms == first_ms
+    pond.site.table = pond.table()
+    pond.site.night(12)
+    pond.lake.table(_forget)  # nothing is recorded of old days where another engine expires snapshots
+    assert pond.tick(pond.new_follower()).complete_until_ms == last_ms
+
+
+@pytest.mark.parametrize("way", ["deleted", "set back"])
+def test_no_row_leaves_with_a_live_pointer_that_a_person_sets_back(pond: Pond, way: str) -> None:
+    """Its segments are written again before the next commit; a night that comes between takes none along."""
+    key, pointers = live_pointer_key(DayFolder(OUT, DAY)), []
+    for minute in (10, 40):
+        pond.world.put_segment(pond.written(minute))
+        pond.live_until(minute + 5)
+        pond.tick()
+        pointers.append(pond.site.out.get(key))
+    other = pond.new_follower()
+    pond.tick(other)
+    rows, snapshots = pond.rows(), pond.lake.snapshots()
+    pond.site.out.delete([key])
+    if way == "set back":
+        assert pointers[0] is not None
+        pond.site.out.replace(key, pointers[0].body)
+    pond.live_until(46)
+    tick = pond.tick()
+    assert (tick.is_behind, tick.exit_code, pond.rows(), pond.lake.snapshots()) == (True, 0, rows, snapshots)
+    while pond.tick().is_behind:
+        assert pond.rows() == rows
+    assert (pond.tick(other).is_behind, pond.rows(), pond.parts()) == (False, rows, 2)
+
+
+def test_a_live_pointer_that_is_deleted_within_a_commit_holds_the_commit(pond: Pond) -> None:
+    """Between the write and the load of the table: the next tick makes up for it."""
+    pond.world.put_segment(pond.written(10))
+    pond.live_until(15)
+    pond.tick()
+    pond.world.put_segment(pond.written(16))
+    pond.live_until(20)
+    rows = pond.rows()
+    pond.catalogs[-1].before_load = lambda: pond.site.out.delete([live_pointer_key(DayFolder(OUT, DAY))])
+    assert (pond.tick().exit_code, pond.rows()) == (6, rows)
+    while pond.tick().is_behind:
+        pass
+    assert pond.rows() == pond.archived()
+
+
+def test_a_live_pointer_that_is_deleted_at_a_request_takes_no_row_along(pond: Pond) -> None:
+    """At each request of a tick with news: no row leaves, and the table says no time that it does not hold."""
+    key = live_pointer_key(DayFolder(OUT, DAY))
+    for step in range(1, 24):
+        pond.world.put_segment(pond.written(step))
+        pond.live_until(step + 1)
+        rows = pond.rows()
+        pond.between.use(Interruptions({step: lambda: pond.site.out.delete([key])}))
+        tick = pond.tick()
+        pond.between.use(Interruptions())
+        assert rows <= pond.rows()
+        assert tick.rows_until_ms < tick.begun_ms or pond.rows() == pond.archived()
+        while pond.tick().is_behind:
+            assert rows <= pond.rows()
+        pond.tick()
+        assert pond.rows() == pond.archived()
+
+
+def test_what_is_published_at_a_request_is_no_loss(pond: Pond) -> None:
+    """A part of the day takes half of a live part over while a tick works: nothing fails, or is written twice."""
+    for number, step in enumerate(range(3, 20), 1):
+        pond.arrive(number * 60 - 30)
+        pond.arrive(number * 60 + 30, 1)
+        pond.live_until(number * 60 + 50)
+        pond.tick()
+        pond.live_until(number * 60 + 55)
+        until_ms = DAY.begin_ms + number * HOUR
+        done = list[str]()
+
+        def publish(until_ms: int = until_ms, done: list[str] = done) -> None:
+            pond.site.table = pond.table()
+            done.append(pond.site.so_far(DAY, until_ms).state)
+
+        pond.between.use(Interruptions({step: publish}))
+        tick = pond.tick()
+        pond.between.use(Interruptions())
+        assert (tick.exit_code, tick.is_behind) == (0, False), (step, done)
+        pond.tick()
+        assert pond.rows() == pond.archived()
+
+
+def test_of_a_published_day_only_what_was_shown_comes_back(pond: Pond) -> None:
+    """A row came while the night worked, and its live part is deleted; what came since is the next night's."""
+    pond.arrive(10)
+    pond.arrive(1439, 1)
+    pond.world.pause("shardId-000000000001", DAY.end_ms + 30 * MINUTE_MS)
+    pond.live_until(1440 + 25)
+    pond.tick()
+
+    def meanwhile() -> None:
+        pond.live_until(1440 + 45)
+        pond.tick()
+
+    pond.site.table = pond.table()
+    pond.site.night(3, Interruptions({38: meanwhile}))
+    rows, published = pond.rows(), pond.site.publisher(DAY).current().pointer
+    assert (published is not None, rows) == (True, pond.archived())
+    pond.site.out.delete([live_pointer_key(DayFolder(OUT, DAY))])
+    pond.world.put_segment(pond.written(30, shard=1))
+    pond.live_until(1440 + 46)
+    while pond.tick().is_behind:
+        assert pond.rows() == rows
+    assert (pond.rows(), pond.parts()) == (rows, 1)
+
+
+def test_a_table_that_is_set_back_to_another_engines_snapshot_goes_on(pond: Pond) -> None:
+    """What was recorded before it is kept from expiry: its rows are known by their number."""
+    for minute in (10, 40, 70, 100):
+        pond.arrive(minute)
+        pond.live_until(minute + 20)
+        pond.tick(pond.new_follower())
+        if minute == 40:
+            pond.lake.table(_optimize)
+            theirs = pond.lake.table(lambda table: table.current_snapshot().snapshot_id)
+    assert pond.table().expire(SystemClock().now_ms() + 1000) == 2
+    pond.lake.table(lambda table: table.manage_snapshots().set_current_snapshot(snapshot_id=theirs).commit())
+    pond.live_until(121)
+    assert pond.tick(pond.new_follower()).exit_code == 0
+    assert pond.rows() == pond.archived()
+
+
+def test_follow_ends_when_nights_begin_to_leave_copies_out(pond: Pond) -> None:
+    """It is noticed with the first day that they publish so, not at the next start."""
+    pond.arrive(10)
+    pond.live_until(1440 + 40)
+    pond.tick()
+    pointer = pond.published()
+    _, manifest = pond.site.publisher(DAY).published()
+    assert manifest is not None
+    pond.site.out.replace(pointer.manifest, msgspec.json.encode(msgspec.structs.replace(manifest, removed=3)))
+    pond.live_until(1440 + 41)
+    with pytest.raises(CopiesLeftOut, match="without 3 producer duplicates"):
+        pond.tick()
+
+
+def test_an_object_that_the_store_refuses_is_left_out_alone(pond: Pond, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is named, and comes within the hour once it may be read; a store that refuses everything is an error."""
+    keys = [pond.world.put_segment(pond.written(10, shard)) for shard in range(2)]
+    pond.live_until(20)
+    denied = {keys[0]}
+
+    for name in ("get", "open_read"):
+        monkeypatch.setattr(DirectoryStorage, name, _refusing(getattr(DirectoryStorage, name), denied))
+    tick = pond.tick()
+    assert (tick.left_out, tick.segments, tick.exit_code) == (1, 1, 0)
+    denied.clear()
+    pond.live_until(61)
+    assert (pond.tick().left_out, pond.rows()) == (0, pond.archived())
+    denied |= {pond.world.put_segment(pond.written(62)), *keys}
+    pond.live_until(64)
+    assert pond.tick().exit_code == 2
+
+
+def test_many_late_segments_cost_a_list_an_hour(pond: Pond, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They came behind what is published, and the inventory lacks them: are they still there?"""
+    pond.arrive(70)
+    pond.live_until(180)
+    pond.tick()
+    pond.site.table = None
+    assert pond.site.so_far(DAY, DAY.begin_ms + 2 * HOUR).state == "published"
+    for minute in range(30, 70):
+        pond.world.put_segment(pond.written(minute, shard=1))
+    pond.live_until(200)
+    lists = list[str]()
+    original = IndexedDirectory.list_objects
+
+    def counted(self: IndexedDirectory, prefix: str) -> Any:  # noqa: ANN401 - an iterator
+        lists.append(prefix)
+        return original(self, prefix)
+
+    monkeypatch.setattr(IndexedDirectory, "list_objects", counted)
+    pond.tick()
+    assert pond.rows() == pond.archived()
+    assert len([prefix for prefix in lists if "2027" in prefix]) < 30
+
+
+def test_a_day_that_is_over_costs_two_requests_a_tick(pond: Pond) -> None:
+    """Its pointer, and its live pointer; none of them is a LIST once it is published."""
+    pond.arrive(10)
+    pond.live_until(1440 + 30)
+    pond.tick()
+    pond.night()
+    for minute in (31, 32):
+        pond.live_until(1440 + minute)
+        pond.tick()
+    yesterday = FollowedDay(follow_ports(pond.site, pond.table(), pond.between), DAY)
+    for _ in range(2):
+        yesterday.list_new(pond.world.clock.now_ms())
+        yesterday.write()
+        yesterday.commit({})
+    pond.between.use(counted := Interruptions())
+    yesterday.list_new(pond.world.clock.now_ms())
+    yesterday.write()
+    assert (yesterday.has_changed(pond.world.clock.now_ms()), counted.requests) == (False, 2)
+
+
+def _optimize(table: Any) -> None:  # noqa: ANN401 - pyiceberg's
+    """Pack each day's rows into one file, as another engine's maintenance does: one snapshot without our words."""
+    tasks = list(table.scan().plan_files())
+    days = {str(task.file.partition[0]): int(task.file.partition[0]) for task in tasks}
+    uris = []
+    for number in days.values():
+        begin, end = (Day(day).date.isoformat() for day in (number, number + 1))
+        condition = f"arrival_time >= '{begin}T00:00:00+00:00' and arrival_time < '{end}T00:00:00+00:00'"
+        uris.append(f"{table.location()}/data/rewritten-{number}-{len(table.snapshots())}.parquet")
+        path = Path(uris[-1].removeprefix("file://"))
+        path.parent.mkdir(parents=True, exist_ok=True)
+        pq.write_table(table.scan(row_filter=condition).to_arrow(), path)
+    with table.transaction() as transaction, transaction.update_snapshot().overwrite() as overwrite:
+        for task in tasks:
+            overwrite.delete_data_file(task.file)
+        for uri in uris:
+            overwrite.append_data_file(parquet_file_to_data_file(table.io, table.metadata, uri))
+
+
+def _manifests(table: Any) -> int:  # noqa: ANN401 - pyiceberg's
+    return len(table.current_snapshot().manifests(table.io))
+
+
+def _die() -> None:
+    raise Crash("here")
+
+
+def _forget(table: Any) -> None:  # noqa: ANN401 - pyiceberg's
+    """Expire all snapshots but the current one."""
+    old = [each.snapshot_id for each in table.snapshots() if each != table.current_snapshot()]
+    table.maintenance.expire_snapshots().by_ids(old).commit()
+
+
+def _refusing(read: Callable[..., Any], denied: Collection[str]) -> Callable[..., Any]:
+    def refuse(self: DirectoryStorage, key: str, *rest: Any) -> Any:  # noqa: ANN401 - of two methods
+        if key in denied:
+            raise StoreRefused(f"GET {key}: AccessDenied")
+        return read(self, key, *rest)
+
+    return refuse

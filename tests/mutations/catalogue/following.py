@@ -1,0 +1,120 @@
+"""Mutations of how an archive is followed into a table."""
+
+from typing import Final
+
+from tests.mutations.mutation import Change, Mutation
+
+_AT_A_REQUEST: Final = "test_what_another_process_does_at_a_request_of_a_tick_is_kept"
+
+FOLLOWING: Final = (
+    Mutation(
+        "swap the live pointer whatever it is now",
+        Change(
+            "compaction.live.day:LiveDay._swap",
+            "state.etag",
+            "self._pointer()[1]",
+        ),
+        tests=(_AT_A_REQUEST,),
+    ),
+    Mutation(
+        "read the pointers before the table is loaded",
+        Change(
+            "compaction.tables.commit:TableCommitter.commit",
+            "view = self._table.look(self._publisher.folder.day)",
+            "early = self._publisher.published()\n"
+            "files = LiveFiles() if self._live is None else self._live.shown(early[0])\n"
+            "view = self._table.look(self._publisher.folder.day)",
+        ),
+        Change(
+            "compaction.tables.commit:TableCommitter.commit",
+            "pointer, manifest = self._publisher.published()",
+            "pointer, manifest = early",
+        ),
+        Change(
+            "compaction.tables.commit:TableCommitter.commit",
+            "LiveFiles() if self._live is None else self._live.shown(pointer)",
+            "files",
+        ),
+        Change(
+            "compaction.tables.commit:TableCommitter._is_current",
+            "is_same and (self._live is None or self._live.is_current(goal.live))",
+            "True",
+        ),
+        tests=(_AT_A_REQUEST,),
+    ),
+    Mutation(
+        "drop the rest of a live part that is covered in part",
+        Change("compaction.live.day:LiveDay.shown", "of_day.cut.items()", "{}.items()"),
+        tests=("test_a_part_of_a_day_takes_over_its_minutes_alone",),
+    ),
+    Mutation(
+        "let live parts leave the table when a night comes",
+        Change(
+            "compaction.tables.commit:TableCommitter.commit",
+            "LiveFiles() if self._live is None else self._live.shown(pointer)",
+            "LiveFiles() if self._live is None or pointer is not None else self._live.shown(pointer)",
+        ),
+        tests=("test_a_part_of_a_day_takes_over_its_minutes_alone",),
+    ),
+    Mutation(
+        "show segments that overlap",
+        Change("compaction.follow.choosing:choose", "overlapped(span, others)", "''"),
+        tests=("test_overlapping_segments_are_left_out_and_named",),
+    ),
+    Mutation(
+        "expire a day's newest snapshot",
+        Change("compaction.tables.history:expirable", "kept |= _newest_of_days(branch)", "pass"),
+        tests=("test_only_follows_own_old_snapshots_expire_and_no_days_newest",),
+    ),
+    Mutation(
+        "expire what another engine's snapshot rests on",
+        Change(
+            "compaction.tables.history:expirable",
+            "kept |= _newest_of_days(branch_of(metadata, snapshot) if at is None else branch[at:])",
+            "pass",
+        ),
+        tests=("test_a_table_that_is_set_back_to_another_engines_snapshot_goes_on",),
+    ),
+    Mutation(
+        "let rows leave with a live pointer that was set back",
+        Change("compaction.live.day:LiveDay._open", "self._vanished.update(self._opened[key].segments)", "pass"),
+        tests=("test_no_row_leaves_with_a_live_pointer_that_a_person_sets_back",),
+    ),
+    Mutation(
+        "let one object that is refused hold the others",
+        Change("compaction.follow.day:FollowedDay._refused", "refused if is_one else []", "[]"),
+        tests=("test_an_object_that_the_store_refuses_is_left_out_alone",),
+    ),
+    Mutation(
+        "delete live files in the run that replaces them",
+        Change("compaction.night.rewrite:_Run._commit", "commit.state == 'already'", "True"),
+        tests=("test_live_files_outlast_the_run_that_replaces_them",),
+    ),
+    Mutation(
+        "call a table complete over days that it lacks",
+        Change("compaction.follow.follower:Follower._first_ms", "not self._is_in_table(Day(number))", "False"),
+        tests=("test_a_table_that_lacks_a_day_is_not_complete",),
+    ),
+    Mutation(
+        "keep in a table what was deleted from the archive",
+        Change("compaction.live.day:LiveDay._gone", "behind & checked.gone", "set()"),
+        tests=("test_a_segment_that_was_deleted_before_a_night_leaves_the_table",),
+    ),
+    Mutation(
+        "keep in a table what overlaps a published segment",
+        Change("compaction.live.day:LiveDay._gone", "overlapped(spans[key], others)", "''"),
+        tests=("test_a_segment_that_overlaps_what_a_night_published_leaves_the_table",),
+    ),
+    Mutation(
+        "call a table complete whatever the poll has listed",
+        Change(
+            "compaction.follow.windows:complete_ms", "begins_ms <= floor_ms < boundary_ms", "floor_ms < boundary_ms"
+        ),
+        tests=("test_a_table_is_complete_until_a_boundary_that_was_read_before_the_poll",),
+    ),
+    Mutation(
+        "sweep live parts that the table names",
+        Change("compaction.live.sweep:sweep_live", "row.key.rpartition('/')[2] not in names", "True"),
+        tests=("test_a_file_that_the_table_names_is_not_swept",),
+    ),
+)

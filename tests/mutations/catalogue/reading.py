@@ -1,0 +1,55 @@
+"""Mutations of readers of raw segments: each position once, nothing lost while a night publishes."""
+
+from typing import Final
+
+from tests.mutations.mutation import Change, Mutation
+
+_NIGHT: Final = "test_a_night_that_publishes_after_the_list_doubles_nothing_and_loses_nothing"
+
+READING: Final = (
+    Mutation(
+        "read raw what the inventory names",
+        Change("minutebook.reader.live:unnamed", "row is None or row[:2] != segment[:2]", "True"),
+        tests=(_NIGHT, "test_a_segment_that_the_inventory_names_is_read_from_parquet"),
+    ),
+    Mutation(
+        "take a segment that was stored again for the published one",
+        Change("minutebook.reader.live:unnamed", "row[:2] != segment[:2]", "row[0] != segment[0]"),
+        tests=("test_a_segment_that_was_stored_again_gives_what_the_files_lack",),
+    ),
+    Mutation(
+        "repeat published rows of a segment that was stored again",
+        Change("minutebook.reader.live:_unpublished", "not files", "True"),
+        tests=("test_a_raw_segment_repeats_no_position_of_a_published_part",),
+    ),
+    Mutation(
+        "take an expired day that is not published for an empty one",
+        Change("minutebook.reader.live:open_live", "day.published is None", "False"),
+        tests=("test_an_expired_day_that_is_not_published_is_no_empty_day",),
+    ),
+    Mutation(
+        "merge segments in the order of their minutes",
+        Change(
+            "minutebook.segments.listing:position_order", "segment.parsed.first", "Position(segment.parsed.minute)"
+        ),
+        tests=("test_days_come_in_order_and_within_a_shard_positions_ascend",),
+    ),
+    Mutation(
+        "follow without a second list",
+        Change(
+            "minutebook.cat.following:FollowedSegments._has_been_seen",
+            "seen is not None and segment.parsed.first <= seen",
+            "True",
+        ),
+        tests=("test_a_segment_waits_until_all_before_it_are_listed",),
+    ),
+    Mutation(
+        "move the window over what the last list has seen",
+        Change(
+            "minutebook.cat.following:FollowedSegments._poll",
+            "min([window, *(parsed.minute for parsed in unseen)])",
+            "window",
+        ),
+        tests=("test_the_window_does_not_move_over_what_was_never_listed",),
+    ),
+)
