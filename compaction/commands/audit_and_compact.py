@@ -3,7 +3,7 @@
 import importlib.metadata
 import shlex
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from functools import partial
 from typing import Final, Literal, NamedTuple, Self
@@ -12,6 +12,7 @@ import msgspec
 
 from compaction.audit.audit import audit_day
 from compaction.audit.conclusion import DayResult
+from compaction.commands.engines import TaskEngine, engine_for
 from compaction.inventory.checkpoints import Checkpoints, read_checkpoints
 from compaction.job import checks, scope
 from compaction.job.context import AuditOptions, JobContext
@@ -20,10 +21,14 @@ from compaction.job.service_time import by_service
 from compaction.job.settings import JobSettings, check_apart, load_job_settings
 from compaction.night import dry_run, rewrite
 from compaction.night.days import stop
+from compaction.night.days.page import PublishedPage
 from compaction.night.days.run import (
     DayRow,
     DaysRun,
+    RunSummary,
     count_due,
+    end_of_stream,
+    limited,
     row_of_audit,
     row_of_compaction,
     row_of_due,
@@ -31,25 +36,45 @@ from compaction.night.days.run import (
     row_of_plan,
 )
 from compaction.night.days.side_by_side import DayWorkers
-from compaction.night.due import PointerWord, do_due, find_due, pointer_word
+from compaction.night.due import (
+    PointerWord,
+    WorkFailed,
+    do_due,
+    find_due,
+    leave_due,
+    pointer_word,
+    published_audit,
+)
 from compaction.report import metric_line, reporter, screen
-from compaction.spark.engine import LazySpark, Progress, no_progress
 from compaction.stream.kinesis import SHARE, once_in_vain
 from compaction.tables import catalog
 from compaction.tables.commit import DayTable
+from compaction.tasks.progress import Progress, no_progress
 from compaction.verdict.exit_code import FailOn
 from minutebook import logs
 from minutebook.aws import clients
 from minutebook.clock import SystemClock, new_id, new_random
-from minutebook.errors import CatalogRefused, CatalogUnavailable, MinutebookError
+from minutebook.errors import (
+    CatalogRefused,
+    CatalogUnavailable,
+    FormatError,
+    MinutebookError,
+    StoreError,
+    worst,
+)
 from minutebook.format.day import Day, day_of_ms
+from minutebook.properties_file import PropertiesFile, Source
+from minutebook.properties_folder import PropertiesFolder, StreamFile, streams_of
 from minutebook.published.generation import DayFolder
 from minutebook.retry import Backoff
 from minutebook.store.places import StorePrefix, open_storage
 from minutebook.store.retrying import RetryingStorage
+from minutebook.streams_run import StreamEnd, StreamsRun, in_turn
 from minutebook.terminal import TerminalConsole
 from minutebook.wording import printable_json, some_of
 
+_Away = CatalogUnavailable | CatalogRefused
+"""Why the catalog could not be opened: each day's pointer is right without it."""
 _STORE_BUDGET_SECONDS: Final = 120
 _OLDER_NAMED: Final = 10
 _LISTING_BUDGET_SECONDS: Final = 15
@@ -57,7 +82,7 @@ _LISTING_BUDGET_SECONDS: Final = 15
 
 
 def run_audit(request: AuditRequest, environ: Mapping[str, str]) -> int:
-    """Audit the days; return the exit code of the worst (`compaction.night.days.run`)."""
+    """Audit the days; return the exit code of the worst (`compaction.night.days.run`), or of the worst stream."""
     now_ms = SystemClock().now_ms()
     days, so_far_ms = checks.requested_days(request, day_of_ms(now_ms)), scope.parse_so_far(request.so_far, now_ms)
     level, event_id = checks.audit_level(request.level, request.event_id), checks.event_id_path(request.event_id)
@@ -65,27 +90,33 @@ def run_audit(request: AuditRequest, environ: Mapping[str, str]) -> int:
     budget = checks.stream_budget(request.stream_budget, level)
     sample = checks.sample_minutes(request.sample, level)
     _configure_logging()
-    settings = load_job_settings(request.file, environ)
-    published = settings.output(request.published)
-    options = _audit_options(request, settings, published, event_id, so_far_ms)._replace(
-        level=level, shard=request.shard, sample_minutes=sample
-    )
-    with _started("audit", settings, request, budget=budget) as (context, run):
-        report, as_json = request.report, request.as_json
-        output = reporter.new_reporter(
-            context, settings, "audit", published, report=report, as_json=as_json, is_quiet=run.many
+
+    def audit(session: Session, source: Source) -> int:
+        settings = load_job_settings(source, environ)
+        published = settings.output(request.published)
+        options = _audit_options(request, settings, published, event_id, so_far_ms)._replace(
+            level=level, shard=request.shard, sample_minutes=sample
         )
+        with _started(session, settings, budget=budget) as (context, run):
+            report, as_json = request.report, request.as_json
+            output = reporter.new_reporter(
+                context, settings, "audit", published, report=report, as_json=as_json, is_quiet=run.many
+            )
 
-        def show(day: Day, result: DayResult, seconds: float) -> DayRow:
-            output.measure(metric_line.DayMetrics(str(day), result.audit.verdict, seconds), result.audit)
-            output.show(result)
-            return row_of_audit(result, fail_on)
+            def show(day: Day, result: DayResult, seconds: float) -> DayRow:
+                output.measure(metric_line.DayMetrics(str(day), result.audit.verdict, seconds), result.audit)
+                return run.reported(row_of_audit(result, fail_on), output.show(result))
 
-        return run.run(days, lambda day: audit_day(context, day, options), show)
+            return run.run(days, lambda day: audit_day(context, day, options), show)
+
+    source = streams_of(request.file, environ, request.stream)
+    checks.one_streams_options(source, request)
+    with opened_session("audit", request, source) as session:
+        return of_each_stream(session, source, audit)
 
 
 def run_compact(request: CompactRequest, environ: Mapping[str, str]) -> int:
-    """Compact the days; return the exit code of the worst (`compaction.night.days.run`).
+    """Compact the days; return the exit code of the worst (`compaction.night.days.run`), or of the worst stream.
 
     An error of the Iceberg table's catalog is raised after the days are published; with `--due` rows tell it.
     """
@@ -97,38 +128,60 @@ def run_compact(request: CompactRequest, environ: Mapping[str, str]) -> int:
     table_name = checks.iceberg_table(request.iceberg, request.iceberg_catalog)
     fail_on = checks.fail_on(request.fail_on)
     _configure_logging()
-    settings = load_job_settings(request.file, environ)
-    out = settings.output(request.out)
-    check_apart(out, settings.archive)
-    audit_options = _audit_options(request, settings, out, event_id, so_far_ms)._replace(
-        drop_producer_duplicates=request.drop_producer_duplicates, max_repeats=request.max_repeats
-    )
-    columns = checks.columns_of_request(settings, request.columns, request.event_time, request.event_window)
-    options = rewrite.CompactOptions(audit_options, out, reason, request.zstd_level, columns)
-    with _started("compact", settings, request) as (context, started):
-        run = started._replace(applied=not request.dry_run)
-        if request.dry_run:
-            code = (
-                _plan_due(context, run, options, window)
-                if window is not None
-                else _plan_days(context, run, options, days)
-            )
-            if not request.as_json:
-                TerminalConsole().print("dry run: nothing was changed")
-            return code
-        output = reporter.new_reporter(
-            context, settings, "compact", out, report=request.report, as_json=request.as_json, is_quiet=run.many
+
+    def compact(session: Session, source: Source) -> int:
+        settings = load_job_settings(source, environ)
+        out = settings.output(request.out)
+        check_apart(out, settings.archive)
+        audit_options = _audit_options(request, settings, out, event_id, so_far_ms)._replace(
+            drop_producer_duplicates=request.drop_producer_duplicates, max_repeats=request.max_repeats
         )
-        table = _Table(table_name, request.iceberg_catalog, columns is not None and columns.event is not None)
-        compaction = _Compaction(context, options, output, fail_on, as_json=request.as_json)
-        with table.opened(out, is_needed=window is None) as opened:
-            compaction = compaction.with_table(opened)
-            try:
+        columns = checks.columns_of_request(settings, request.columns, request.event_time, request.event_window)
+        options = rewrite.CompactOptions(audit_options, out, reason, request.zstd_level, columns)
+        with _started(session, settings) as (context, started):
+            run = started._replace(applied=not request.dry_run)
+            if request.dry_run:
                 if window is not None:
-                    return compaction.run_due(run, window, budget)
-                return compaction.run_days(run, days)
-            except stop.Stopped:
-                return run.workers.stop.exit_code or 1
+                    return _plan_due(context, run, options, window)
+                return _plan_days(context, run, options, days)
+            output = reporter.new_reporter(
+                context, settings, "compact", out, report=request.report, as_json=request.as_json, is_quiet=run.many
+            )
+            name = checks.table_of_stream(table_name, settings.application_name)
+            table = _Table(name, request.iceberg_catalog, columns is not None and columns.event is not None)
+            compaction = _Compaction(
+                context, options, output, fail_on, as_json=request.as_json, max_unfit=request.max_unfit
+            )
+            showing = session.page.showing(context, settings, out, session.ending.forget)
+            with showing, table.opened(out, is_needed=window is None) as opened:
+                compaction = compaction.with_table(opened)
+                try:
+                    if window is not None:
+                        return compaction.run_due(run, window, session.deadline(budget))
+                    return compaction.run_days(run, days)
+                except stop.Stopped:
+                    return run.workers.stop.exit_code or 1
+
+    source = streams_of(request.file, environ, request.stream)
+    checks.one_streams_options(source, request)
+    checks.table_of_each(source, table_name)
+    if isinstance(source, PropertiesFolder) and budget is not None:
+        source = in_turn(source, day_of_ms(now_ms))
+    report = request.report if window is not None and not request.dry_run else None
+    page = PublishedPage(report, source if isinstance(source, PropertiesFolder) else None)
+    with opened_session("compact", request, source) as opened:
+        session = opened._replace(page=page)
+        written = 0
+        try:
+            code = of_each_stream(session, source, compact)
+        finally:
+            if not session.ending.is_asked:
+                written = page.write()
+    if written:  # only where no signal ended the run, whose code is none of these
+        code = worst([code, written])
+    if request.dry_run and not request.as_json:
+        TerminalConsole().print("dry run: nothing was changed")
+    return code
 
 
 class _Table(NamedTuple):
@@ -139,19 +192,19 @@ class _Table(NamedTuple):
     by_event: bool
 
     @contextmanager
-    def opened(self, out: StorePrefix, *, is_needed: bool) -> Iterator[DayTable | CatalogUnavailable | None]:
+    def opened(self, out: StorePrefix, *, is_needed: bool) -> Iterator[DayTable | _Away | None]:
         """Open it; return None without one. One that is away is returned as the error, unless it `is_needed`."""
         if self.name is None:
             yield None
             return
         with ExitStack() as stack:
-            opened: DayTable | CatalogUnavailable
+            opened: DayTable | _Away
             try:
                 table = stack.enter_context(
                     catalog.opened_table(self.name, self.catalog, out, by_event=self.by_event)
                 )
                 opened = catalog.SerialTable(table)
-            except CatalogUnavailable as exc:
+            except (CatalogUnavailable, CatalogRefused) as exc:
                 if is_needed:
                     raise
                 opened = exc
@@ -166,11 +219,12 @@ class _Compaction(NamedTuple):
     output: reporter.Reporter
     fail_on: FailOn
     as_json: bool
-    away: CatalogUnavailable | None = None
+    max_unfit: float | None = None
+    away: _Away | None = None
 
-    def with_table(self, opened: DayTable | CatalogUnavailable | None) -> Self:
+    def with_table(self, opened: DayTable | _Away | None) -> Self:
         """Return the same with the table, or without it."""
-        if isinstance(opened, CatalogUnavailable):
+        if isinstance(opened, _Away):
             return self._replace(away=opened)
         return self._replace(context=self.context._replace(table=opened))
 
@@ -184,8 +238,8 @@ class _Compaction(NamedTuple):
                 conflicting.add((done.table.table, str(day)))
             if done.table_error is not None:
                 errors.append(done.table_error)
-            self._show(day, done, seconds)
-            return row_of_compaction(day, done, self.fail_on)
+            row = limited(row_of_compaction(day, done, self.fail_on), done, self.max_unfit)
+            return run.reported(row, self._show(day, done, seconds))
 
         code = run.run(days, self._compact, show)
         if errors and not run.many:
@@ -198,18 +252,22 @@ class _Compaction(NamedTuple):
             )
         return code
 
-    def run_due(self, run: DaysRun, window: int, budget: float | None) -> int:
-        """Do what is due of the last days, and name the rest."""
+    def run_due(self, run: DaysRun, window: int, deadline: float | None) -> int:
+        """Do what is due of the last days, and name the rest; no day begins after `deadline`, on the clock."""
         context, root = self.context, self.options.out.prefix
-        clock, begun = context.clock, context.clock.monotonic()
+        clock = context.clock
         due = find_due(context, self.options.out, self.options.audit, window)
         by_day = due.by_day
 
         def work(day: Day) -> tuple[rewrite.Compacted, PointerWord]:
-            if budget is not None and clock.monotonic() - begun > budget:
-                raise stop.BudgetSpent("the budget was spent before it", next_step="the next run goes on with it")
             each = by_day[day]
-            done = do_due(context, each, self.options)
+            if deadline is not None and clock.monotonic() > deadline:
+                spent = stop.BudgetSpent("the budget was spent before it", next_step="the next run goes on with it")
+                raise self._with_report(day, leave_due(context, each, self.options, spent))
+            try:
+                done = do_due(context, each, self.options)
+            except WorkFailed as exc:
+                raise self._with_report(day, exc) from exc
             if not each.why or each.is_expired:
                 return done, each.pointer
             return done, pointer_word(context.open(self.options.out.address), root, day)
@@ -220,9 +278,11 @@ class _Compaction(NamedTuple):
                 done = done._replace(table_error=self.away)
             each = by_day[day]
             today, has_table = day_of_ms(clock.now_ms()), context.table is not None
-            row = row_of_due(each, done, pointer, self.fail_on, has_table=has_table, today=today)
-            self._show(day, done, seconds, row)
-            return row
+            # Of a folder each stream has a command line of its own.
+            audit = "minutebook audit" if run.told is None else self.options.audit.command
+            row = row_of_due(each, done, pointer, self.fail_on, has_table=has_table, today=today, audit=audit)
+            row = limited(row, done, self.max_unfit)
+            return run.reported(row, self._show(day, done, seconds, row))
 
         # With event ids a day is compared with the one before it; else yesterday is waited for most.
         days = sorted(by_day, reverse=self.options.audit.event_id is None)
@@ -233,14 +293,31 @@ class _Compaction(NamedTuple):
         )
         return run.run(days, work, show)
 
+    def _with_report(self, day: Day, error: MinutebookError) -> MinutebookError:
+        """Replace the report of a verdict that was withdrawn unread; return the error, and why that failed, if so."""
+        if not isinstance(error, WorkFailed) or not error.is_withdrawn:
+            return error
+        out = self.options.out
+        failure: MinutebookError | None
+        try:
+            audit = published_audit(self.context.open(out.address), out.prefix, day)
+            failure = None if audit is None else self.output.replace(audit)
+        except (FormatError, StoreError) as exc:
+            failure = exc
+        return error if failure is None else error.with_remark(f"its report still says clean: {failure}")
+
     def _compact(self, day: Day) -> rewrite.Compacted:
         return rewrite.compact_day(self.context, self.context.open(self.options.out.address), day, self.options)
 
-    def _show(self, day: Day, done: rewrite.Compacted, seconds: float, due: DayRow | None = None) -> None:
+    def _show(
+        self, day: Day, done: rewrite.Compacted, seconds: float, due: DayRow | None = None
+    ) -> MinutebookError | None:
+        """Show a day; return why its report was not written, if so."""
         out = self.options.out
-        _report(self.output, day, done, seconds, due)
+        error = _report(self.output, day, done, seconds, due)
         if not self.as_json:
             _show_outcome(done, DayFolder(out.prefix, day), out)
+        return error
 
 
 def _older(days: Sequence[Day]) -> str:
@@ -289,7 +366,16 @@ def _plan_days(context: JobContext, run: DaysRun, options: rewrite.CompactOption
 def _plan_due(context: JobContext, run: DaysRun, options: rewrite.CompactOptions, window: int) -> int:
     due = find_due(context, options.out, options.audit, window)
     run = run._replace(many=True, older=_older(due.older.open_days))
-    return run.run(sorted(due.by_day), due.by_day.__getitem__, lambda _, each, _seconds: row_of_due_plan(each))
+    storage = context.open(options.out.address)
+
+    def look(day: Day) -> DayRow:
+        each = due.by_day[day]
+        if not each.is_expired:
+            return row_of_due_plan(each)
+        objection = rewrite.objection_to_expired(context, storage, day, options, each.tombstone)
+        return row_of_due_plan(each, objection)
+
+    return run.run(sorted(due.by_day), look, lambda _day, row, _seconds: row)
 
 
 def _show_plan(run: DaysRun, day: Day, plan: dry_run.DryRun, _seconds: float) -> DayRow:
@@ -301,7 +387,9 @@ def _show_plan(run: DaysRun, day: Day, plan: dry_run.DryRun, _seconds: float) ->
     return row_of_plan(plan)
 
 
-def _report(output: reporter.Reporter, day: Day, done: rewrite.Compacted, seconds: float, due: DayRow | None) -> None:
+def _report(
+    output: reporter.Reporter, day: Day, done: rewrite.Compacted, seconds: float, due: DayRow | None
+) -> MinutebookError | None:
     generation = "" if done.manifest is None else done.manifest.generation
     rows = None if done.manifest is None else done.manifest.rows
     metrics = metric_line.DayMetrics(
@@ -310,8 +398,7 @@ def _report(output: reporter.Reporter, day: Day, done: rewrite.Compacted, second
     if due is not None:
         metrics = metrics._replace(due={"pointer": due.pointer, "done": due.done, "table": due.table})
     output.measure(metrics, None if done.result is None else done.result.audit)
-    if done.result is not None:
-        output.show(done.result, generation)
+    return None if done.result is None else output.show(done.result, generation)
 
 
 def _configure_logging() -> None:
@@ -326,28 +413,90 @@ def _progress(what: str) -> AbstractContextManager[Progress]:
     )
 
 
+class Session(NamedTuple):
+    """What the streams of a run share: what runs tasks, the request to stop, and the time it began.
+
+    `many`: several days, or several streams, whose days are rows. `told` gets what a stream's days came to, where
+    several streams are run.
+    """
+
+    command: str
+    request: AuditRequest | CompactRequest
+    many: bool
+    ending: stop.StopRequest
+    clock: stop.StoppableClock
+    engine: TaskEngine
+    begun: float
+    told: Callable[[RunSummary], None] | None = None
+    stream: str = ""
+    page: PublishedPage = PublishedPage(None)
+
+    def deadline(self, budget: float | None) -> float | None:
+        """Return when the budget of the whole run is spent, on its clock; None without one."""
+        return None if budget is None else self.begun + budget
+
+
+@contextmanager
+def opened_session(
+    command: str, request: AuditRequest | CompactRequest, source: Source | PropertiesFolder
+) -> Iterator[Session]:
+    """Yield what a run's streams share; it starts with the first task, and a signal ends the run."""
+    ending = stop.StopRequest()
+    clock = stop.StoppableClock(SystemClock(), ending)
+    many = request.is_range or isinstance(source, PropertiesFolder)
+    with stop.stopped_by_signals(ending), ExitStack() as stack:
+        engine = engine_for(
+            request.engine,
+            request.master,
+            stack,
+            ending.check,
+            lambda: nullcontext(no_progress) if many else _progress(command),
+        )
+        yield Session(command, request, many, ending, clock, engine, clock.monotonic())
+
+
+def of_each_stream(
+    session: Session, source: Source | PropertiesFolder, work: Callable[[Session, Source], int]
+) -> int:
+    """Run a command of one stream, or of each of a folder; return the exit code."""
+    if not isinstance(source, PropertiesFolder):
+        return work(session, source)
+
+    def work_on(each: StreamFile, properties: PropertiesFile) -> StreamEnd:
+        if code := session.ending.exit_code:
+            return StreamEnd(code, "not begun: the run was asked to end", "run the command again")
+        summaries: list[RunSummary] = []
+        try:
+            code = work(session._replace(told=summaries.append, stream=each.name), properties)
+        except MinutebookError as exc:
+            if not summaries:
+                raise
+            return end_of_stream(summaries[-1], exc.exit_code)._replace(outcome=str(exc), next_step=exc.next_step)
+        finally:
+            session.ending.forget()
+            session.engine.forget_gone()
+        return end_of_stream(summaries[-1], code) if summaries else StreamEnd(code)
+
+    return StreamsRun(session.command, source, session.request.as_json, is_long=True).run(work_on)
+
+
 @contextmanager
 def _started(
-    command: str, settings: JobSettings, request: AuditRequest | CompactRequest, *, budget: float = SHARE
+    session: Session, settings: JobSettings, *, budget: float = SHARE
 ) -> Iterator[tuple[JobContext, DaysRun]]:
-    """Yield a run's context and how its days are run; a signal ends it.
+    """Yield the context of a stream and how its days are run.
 
     The stream is read at `budget`, a share of each shard's reads.
     """
-    ending = stop.StopRequest()
-    clock, rng = stop.StoppableClock(SystemClock(), ending), new_random()
+    ending, clock, engine, rng = session.ending, session.clock, session.engine, new_random()
 
     def new_backoff() -> Backoff:
         ending.check()  # called before every request
         return Backoff(clock, rng, budget_seconds=_STORE_BUDGET_SECONDS)
 
     address = settings.stream._replace(share=budget)
-    with stop.stopped_by_signals(ending), ExitStack() as stack:
-        many = request.is_range
-        progress = stack.enter_context(_progress(command)) if many else no_progress
-        engine = LazySpark(
-            stack, request.master, ending.check, lambda: nullcontext(no_progress) if many else _progress(command)
-        )
+    label = f"{session.command} {session.stream}".rstrip()
+    with _progress(label) if session.many else nullcontext(no_progress) as progress:
         archive = RetryingStorage(open_storage(settings.archive.address), new_backoff)
         context = JobContext(
             archive=archive,
@@ -364,8 +513,11 @@ def _started(
             shards=once_in_vain(lambda: address.open(clock, budget_seconds=_LISTING_BUDGET_SECONDS).listed()),
             spread=engine.spread,
         )
-        workers = DayWorkers(request.parallel_days, ending, clock, engine.cancel)
-        yield context, DaysRun(command, many, request.as_json, workers, progress)
+        workers = DayWorkers(session.request.parallel_days, ending, clock, engine.cancel)
+        yield (
+            context,
+            DaysRun(session.command, session.many, session.request.as_json, workers, progress, told=session.told),
+        )
 
 
 def _checkpoints(settings: JobSettings) -> Checkpoints:

@@ -1,11 +1,18 @@
 """The nightly commands of `minutebook`. Each imports its code when it is called, so that help is quick."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 
-from compaction.job.request import AuditRequest, ColumnsRequest, CompactRequest, DdlRequest, VacuumRequest
+from compaction.job.request import (
+    AuditRequest,
+    ColumnsRequest,
+    CompactRequest,
+    DdlRequest,
+    FollowRequest,
+    VacuumRequest,
+)
 from minutebook.errors import SettingsError
 from minutebook.options import command
 
@@ -24,6 +31,15 @@ def compact(request: CompactRequest) -> int:
     """Rewrite a day to Parquet, audit it, and publish it in one step. Running it again finishes or does nothing."""
     need_spark("compact", pictures=request.report is not None)
     from compaction.commands.audit_and_compact import run_compact as run  # noqa: PLC0415 - help is quick
+
+    return run(request, os.environ)
+
+
+@command
+def follow(request: FollowRequest) -> int:
+    """Commit what is archived to an Iceberg table, minutes later; the nights replace it by what they publish."""
+    need_packages("follow", ["pyarrow", "pyiceberg"], "iceberg")
+    from compaction.commands.follow import run_follow as run  # noqa: PLC0415 - help is quick
 
     return run(request, os.environ)
 
@@ -66,13 +82,19 @@ def prepare_jvm() -> Path | None:
 
 def need_spark(name: str, *, pictures: bool, find: Callable[[str], object | None] = find_spec) -> None:
     """Raise SettingsError if packages of the extra `spark` are not installed."""
-    needed = ["pyspark", "pyarrow", *(["jinja2", "numpy"] if pictures else [])]
+    need_packages(name, ["pyspark", "pyarrow", *(["jinja2", "numpy"] if pictures else [])], "spark", find)
+
+
+def need_packages(
+    name: str, needed: Sequence[str], extra: str, find: Callable[[str], object | None] = find_spec
+) -> None:
+    """Raise SettingsError if packages of an extra are not installed."""
     missing = ", ".join(package for package in needed if find(package) is None)
     if missing:
         raise SettingsError(
-            f"{name} needs the extra `spark`: {missing} not installed",
-            next_step="install spark.lock and the wheel, as `minutebook docs spark` says",
+            f"{name} needs the extra `{extra}`: {missing} not installed",
+            next_step=f"install {extra}.lock and the wheel, as `minutebook docs {extra}` says",
         )
 
 
-COMMANDS = (audit, compact, vacuum, columns, ddl)
+COMMANDS = (audit, compact, follow, vacuum, columns, ddl)

@@ -64,6 +64,7 @@ _TYPES: Final = {
 }
 _INTEGERS: Final = ("tinyint", "smallint", "int", "bigint")
 _DECIMAL: Final = re.compile(r"decimal\((\d+),(\d+)\)")
+_FIELD: Final = re.compile(r"(?<=[<,])([^\W\d]\w*):")
 _NESTED: Final = re.compile(r"(array|struct)<(.*)>", re.DOTALL)
 
 
@@ -164,7 +165,7 @@ def _fields(text: str) -> Iterator[tuple[str, str]]:
 def athena_ddl(name: str, location: str, columns: Sequence[CatalogColumn], first: Day) -> str:
     """Return Athena's DDL of a table with projected partitions from `first` to today; unpublished days are empty."""
     width = max(len(column.name) for column in columns) + 2
-    lines = ",\n".join(f"  {f'`{column.name}`':<{width}} {column.kind}" for column in columns)
+    lines = ",\n".join(f"  {f'`{column.name}`':<{width}} {_with_quotes(column.kind)}" for column in columns)
     quoted = ".".join(f"`{part}`" for part in name.split("."))
     return (
         f"CREATE EXTERNAL TABLE {quoted} (\n{lines}\n)\n"
@@ -183,6 +184,11 @@ def athena_ddl(name: str, location: str, columns: Sequence[CatalogColumn], first
         f"  'storage.location.template' = '{_text(location)}dt=${{{_DAY_COLUMN}}}/'\n"
         ");\n"
     )
+
+
+def _with_quotes(kind: str) -> str:
+    """Return a Hive type with quoted names of fields: Hive's parser refuses `struct<select:int>`."""
+    return _FIELD.sub(r"`\1`:", kind)
 
 
 def _text(value: str) -> str:

@@ -12,6 +12,7 @@ from compaction.columns.counts import TypedCounts
 from compaction.columns.documents import read_documents
 from compaction.columns.files.columns_file import parse_columns, read_columns
 from compaction.columns.files.proposing import propose
+from compaction.columns.files.sniffing import kind_of, told
 from compaction.columns.payload_columns import PayloadColumns
 from compaction.inventory.segments import make_row
 from compaction.job.request import ColumnsRequest
@@ -48,7 +49,9 @@ def propose_columns(request: ColumnsRequest, environ: Mapping[str, str]) -> int:
     if not lines:
         raise SettingsError(f"{day} holds no line", next_step="name a day of the archive that holds records")
     table = pa.concat_tables(lines)
-    columns = columns or _propose(table)
+    if columns is None:
+        text, columns = proposed(table)
+        sys.stdout.write(text)
     payload_columns = PayloadColumns(columns)
     payload_columns.columns_of(table)
     _show(columns, payload_columns.counts())
@@ -73,12 +76,30 @@ def _sample(storage: RetryingStorage, objects: list[RawObject], count: int) -> I
                 yield part
 
 
-def _propose(table: pa.Table) -> Columns:
+def proposed(table: pa.Table) -> tuple[str, Columns]:
+    """Return a file of columns for lines, and its columns; raise SettingsError, which says why, if there are none."""
     documents = read_documents(table["data"].combine_chunks(), exact=False)
-    rows = [row for number, row in enumerate(documents.rows) if number not in documents.apart]
-    text = propose(rows, SCHEMA.names).toml()
-    sys.stdout.write(text)
-    return parse_columns(text.encode(), "the proposal", SCHEMA.names, is_toml=True)
+    payloads = len(documents.rows)
+    rows = [row for number, row in enumerate(documents.rows) if number not in documents.unread]
+    others = told(
+        (kind_of(_payload(table, number), documents.problems[number][-1]) for number in sorted(documents.unread)),
+        payloads,
+    )
+    proposal = propose(rows, SCHEMA.names, payloads)
+    if not proposal.proposed:
+        empty = [f"{len(rows):,} of {payloads:,} payloads are objects without a value"] if rows else []
+        raise SettingsError(
+            f"no column can be proposed: {'; '.join([*others, *empty, *proposal.notes])}",
+            next_step="columns need a JSON object a payload; others are published whole, in data or data_bytes",
+        )
+    text = proposal._replace(notes=(*others, *proposal.notes)).toml()
+    return text, parse_columns(text.encode(), "the proposal", SCHEMA.names, is_toml=True)
+
+
+def _payload(table: pa.Table, row: int) -> bytes:
+    """Return a payload as it came."""
+    text = table["data"][row].as_py()
+    return bytes(table["data_bytes"][row].as_py() or b"") if text is None else str(text).encode()
 
 
 def _show(columns: Columns, counts: TypedCounts) -> None:
@@ -91,5 +112,6 @@ def _show(columns: Columns, counts: TypedCounts) -> None:
     for sample in counts.samples:
         (shard, position), kind = sample.positions[0], sample.kind.replace("_", " ")
         console.print(
-            f"  {sample.column}: {kind}, {sample.rows:,} row(s), first {shard} {position}",
+            f"  {sample.column}: {kind}, {sample.rows:,} row(s), "
+            f"{f'{sample.values:,} values, ' if sample.values > sample.rows else ''}first {shard} {position}",
         )

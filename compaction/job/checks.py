@@ -1,6 +1,7 @@
 """Validation of the nightly commands' options, before any I/O. Every function raises SettingsError."""
 
 import re
+from collections import defaultdict
 from pathlib import Path
 from typing import Final
 
@@ -17,10 +18,13 @@ from compaction.verdict.exit_code import FAIL_ON, FailOn
 from minutebook.errors import SettingsError
 from minutebook.format.day import Day, day_range, parse_day
 from minutebook.format.payload import PayloadPath
+from minutebook.properties_file import Source
+from minutebook.properties_folder import PropertiesFolder
 from minutebook.published.schema import SCHEMA
 
 _AGE: Final = re.compile(r"([1-9][0-9]{0,3})([dhm])", re.ASCII)
 _SECONDS: Final = {"d": 86_400.0, "h": 3_600.0, "m": 60.0}
+_APPLICATION: Final = "{application}"
 _TABLE: Final = re.compile(r"[^\s./]+(\.[^\s./]+)+")
 
 
@@ -170,6 +174,34 @@ def iceberg_table(table: str | None, catalog: str | None) -> str | None:
             next_step="--iceberg takes namespace.table, such as events.raw",
         )
     return table
+
+
+def one_streams_options(source: Source | PropertiesFolder, request: AuditRequest | CompactRequest) -> None:
+    """Refuse for the streams of a folder what is said of one of them."""
+    named = {"--shard": getattr(request, "shard", None), "--accept": getattr(request, "accept", None)}
+    if isinstance(source, PropertiesFolder) and (given := [name for name, value in named.items() if value]):
+        raise SettingsError(f"{given[0]} is of one stream", next_step="name it with --stream NAME")
+
+
+def table_of_stream(table: str | None, application: str) -> str | None:
+    """Return the name of a stream's table: its application's name stands for `{application}`."""
+    return None if table is None else table.replace(_APPLICATION, re.sub(r"[^a-z0-9_]", "_", application.lower()))
+
+
+def table_of_each(source: Source | PropertiesFolder, table: str | None) -> None:
+    """Refuse one Iceberg table for several streams: a commit replaces its day, and so the other streams' rows."""
+    if table is None or not isinstance(source, PropertiesFolder):
+        return
+    users: dict[str | None, list[str]] = defaultdict(list)
+    for stream in source.streams:
+        if stream.application:
+            users[table_of_stream(table, stream.application)].append(stream.name)
+    for name, streams in users.items():
+        if len(streams) > 1:
+            raise SettingsError(
+                f"--iceberg {table}: {' and '.join(streams)} would be published in one table, {name}",
+                next_step=f"write {_APPLICATION} where the application's name belongs, as in events.{_APPLICATION}",
+            )
 
 
 def fail_on(text: str) -> FailOn:

@@ -8,7 +8,7 @@ from typing import Annotated, NamedTuple
 
 import typer
 
-from minutebook.options import Apply, DryRun
+from minutebook.options import Apply, DryRun, OneStream
 
 PropertiesFile = Annotated[
     str | None,
@@ -16,6 +16,15 @@ PropertiesFile = Annotated[
         metavar="[FILE.properties]",
         show_default=False,
         help="KCL's names and minutebook.* in one Java properties file, also at s3://. Default: the environment's.",
+    ),
+]
+FileOrFolder = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="[FILE.properties|FOLDER]",
+        show_default=False,
+        help="One Java properties file, or a folder with one for each stream, also at s3://.../. Default: the "
+        "environment's.",
     ),
 ]
 Date = Annotated[str | None, typer.Option(metavar="DAY", help="A UTC day such as 2026-11-20, or yesterday.")]
@@ -51,16 +60,30 @@ EventId = Annotated[
 IcebergCatalog = Annotated[
     str | None, typer.Option(metavar="NAME", help="The catalog in pyiceberg's configuration; else its default.")
 ]
+Out = Annotated[
+    str | None, typer.Option(metavar="URI", help="s3://... or a directory. Default: _parquet/ beside the archive.")
+]
 PublishedAt = Annotated[
     str | None, typer.Option(metavar="URI", help="What compact --out was given. Default: _parquet/.")
 ]
-Master = Annotated[str, typer.Option(help="Spark's master, where this process starts Spark itself.")]
+Engine = Annotated[
+    str,
+    typer.Option(
+        metavar="NAME",
+        help="local: this machine's cores. spark. auto: Spark for large days, with --master and in spark-submit.",
+    ),
+]
+Master = Annotated[
+    str | None,
+    typer.Option(metavar="URL", help="Spark's master, where this process starts Spark itself. Default: local[*]."),
+]
 
 
 class AuditRequest(NamedTuple):
     """`minutebook audit` of one day (`date`) or a range (`first`, `last`)."""
 
-    file: PropertiesFile = None
+    file: FileOrFolder = None
+    stream: OneStream = None
     date: Date = None
     first: From = None
     last: To = None
@@ -83,7 +106,8 @@ class AuditRequest(NamedTuple):
         ),
     ] = None
     lookback_days: Lookback = 14
-    master: Master = "local[*]"
+    engine: Engine = "auto"
+    master: Master = None
     event_id: EventId = None
     published: Annotated[
         str | None,
@@ -102,14 +126,12 @@ class AuditRequest(NamedTuple):
 class CompactRequest(NamedTuple):
     """`minutebook compact`; `out` None: `_parquet/` beside the archive."""
 
-    file: PropertiesFile = None
+    file: FileOrFolder = None
+    stream: OneStream = None
     date: Date = None
     first: From = None
     last: To = None
-    out: Annotated[
-        str | None,
-        typer.Option(metavar="URI", help="s3://... or a directory. Default: _parquet/ beside the archive."),
-    ] = None
+    out: Out = None
     report: ReportFolder = None
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the plan; write nothing.")] = False
     accept: Annotated[
@@ -132,7 +154,8 @@ class CompactRequest(NamedTuple):
     ] = None
     parallel_days: ParallelDays = 2
     lookback_days: Lookback = 14
-    master: Master = "local[*]"
+    engine: Engine = "auto"
+    master: Master = None
     event_id: EventId = None
     drop_producer_duplicates: Annotated[
         bool, typer.Option("--drop-producer-duplicates", help="With --event-id: leave them out; the first one stays.")
@@ -161,11 +184,38 @@ class CompactRequest(NamedTuple):
     ] = None
     iceberg_catalog: IcebergCatalog = None
     fail_on: FailOn = "unknown"
+    max_unfit: Annotated[
+        float | None,
+        typer.Option(min=0, max=1, metavar="SHARE", help="End with 4 if more of a day's rows do not fit --columns."),
+    ] = None
 
     @property
     def is_range(self) -> bool:
         """Whether several days are requested or may be: one that fails does not stop the others."""
         return self.date is None
+
+
+class FollowRequest(NamedTuple):
+    """`minutebook follow`; `out` None: `_parquet/` beside the archive."""
+
+    iceberg: Annotated[
+        str, typer.Option(metavar="NS.TABLE", help="The Iceberg table; compact --iceberg commits to the same.")
+    ]
+    file: PropertiesFile = None
+    out: Out = None
+    iceberg_catalog: IcebergCatalog = None
+    every: Annotated[str, typer.Option(metavar="TIME", help="How often it looks: 10s or more, as in 60s or 5m.")] = (
+        "60s"
+    )
+    once: Annotated[bool, typer.Option("--once", help="Bring the table up to now and end, as for cron.")] = False
+    port: Annotated[
+        int | None,
+        typer.Option(min=0, max=65535, metavar="PORT", help="Serve /metrics and /healthz here; else nowhere."),
+    ] = None
+    event_id: EventId = None
+    drop_producer_duplicates: Annotated[
+        bool, typer.Option("--drop-producer-duplicates", help="Refused: which rows are copies, only a night knows.")
+    ] = False
 
 
 class ColumnsRequest(NamedTuple):
@@ -186,7 +236,8 @@ class ColumnsRequest(NamedTuple):
 class VacuumRequest(NamedTuple):
     """`minutebook vacuum`: the plan, or with `apply` the deletion; `out` None: `_parquet/` beside the archive."""
 
-    file: PropertiesFile = None
+    file: FileOrFolder = None
+    stream: OneStream = None
     out: PublishedAt = None
     older_than: Annotated[str, typer.Option(metavar="AGE", help="3d or more: what is younger stays.")] = "7d"
     iceberg: Annotated[

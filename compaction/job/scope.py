@@ -16,7 +16,7 @@ from typing import Final, Literal
 from minutebook.coverage.intervals import Interval
 from minutebook.coverage.verdict import day_scope
 from minutebook.errors import SettingsError
-from minutebook.format.day import Day
+from minutebook.format.day import Day, day_of_ms
 from minutebook.format.markers import ApplicationRecord
 from minutebook.format.minute import MINUTE_MS, iso_time
 
@@ -27,6 +27,12 @@ SETTLED_MS: Final = 20 * 60_000
 def is_settled(day: Day, now_ms: int) -> bool:
     """Return whether everything that arrived on the day must be archived by now."""
     return now_ms >= day.end_ms + SETTLED_MS
+
+
+def newest_settled(now_ms: int) -> Day:
+    """Return the newest day that is settled."""
+    yesterday = day_of_ms(now_ms).shift(-1)
+    return yesterday if is_settled(yesterday, now_ms) else yesterday.shift(-1)
 
 
 def begins_ms(application: ApplicationRecord | None) -> int:

@@ -13,11 +13,23 @@ from compaction.stream.kinesis import StreamAddress
 from minutebook.archive_settings import ArchiveSettings, read_archive_settings, read_texts
 from minutebook.errors import SettingsError
 from minutebook.format.payload import NumberPaths, ProducerNumbers
+from minutebook.properties_file import PropertiesFile, Source
+from minutebook.published.generation import OUTPUT_FOLDER
 from minutebook.remote_properties import Fetch, fetch_properties
 from minutebook.store.places import StorePrefix, parse_place
 
-_FOLDER: Final = "_parquet"
-_NAMES: Final = ("metrics", "columns", "eventTime", "eventWindow", "producerSequence", "producerKey")
+LOOPBACK: Final = "127.0.0.1"
+_NAMES: Final = (
+    "metrics",
+    "columns",
+    "eventTime",
+    "eventWindow",
+    "producerSequence",
+    "producerKey",
+    "lingerSeconds",
+    "metricsHost",
+)
+_SECONDS: Final = re.compile(r"[0-9]{1,3}(\.[0-9]+)?", re.ASCII)
 _YEAR: Final = re.compile(r"[0-9]{4}/")
 
 
@@ -37,6 +49,12 @@ class JobSettings(ArchiveSettings):
     """How many days before its arrival an event may lie."""
     numbers: NumberPaths | None = None
     """By what the consumer's watermarks know a producer's records."""
+    linger_seconds: float = 5
+    """How long processors wait behind a minute before they commit it."""
+    metrics_host: str = LOOPBACK
+    """The address at which a service serves its metrics."""
+    stem: str = ""
+    """The stem of the file, if it is one of a folder: `path` is the folder then."""
     metrics: str | None = None
     """`emf`: write each day's verdict to the log for CloudWatch, too."""
 
@@ -51,7 +69,8 @@ class JobSettings(ArchiveSettings):
         return self._command("compact")
 
     def _command(self, name: str) -> str:
-        return " ".join(["minutebook", name, *([] if self.path is None else [shlex.quote(self.path)])])
+        words = [*([] if self.path is None else [self.path]), *(["--stream", self.stem] if self.stem else [])]
+        return " ".join(["minutebook", name, *map(shlex.quote, words)])
 
     @property
     def stream(self) -> StreamAddress:
@@ -61,7 +80,16 @@ class JobSettings(ArchiveSettings):
     def output(self, uri: str | None) -> StorePrefix:
         """Return where days are published: at `uri`, or `_parquet/` beside the archive; raises SettingsError."""
         if uri is None:
-            return StorePrefix(self.archive.address, f"{self.prefix}{_FOLDER}/")
+            return StorePrefix(self.archive.address, f"{self.prefix}{OUTPUT_FOLDER}")
+        return self.below(uri)
+
+    def below(self, uri: str) -> StorePrefix:
+        """Return the place at `uri`; of a stream of a folder its application's folder there; raises SettingsError."""
+        place = self.place(uri)
+        return place._replace(prefix=f"{place.prefix}{self.application_name}/") if self.stem else place
+
+    def place(self, uri: str) -> StorePrefix:
+        """Return the place at `uri`, whichever stream it is for; raises SettingsError."""
         return parse_place(uri, self.region, self.s3_endpoint, self.access, archive_bucket=self.bucket)
 
 
@@ -81,9 +109,7 @@ def check_apart(out: StorePrefix, archive: StorePrefix, *, option: str = "--out"
         )
 
 
-def load_job_settings(
-    file: Path | str | None, environ: Mapping[str, str], fetch: Fetch = fetch_properties
-) -> JobSettings:
+def load_job_settings(file: Source, environ: Mapping[str, str], fetch: Fetch = fetch_properties) -> JobSettings:
     """Read the properties file, which may be at `s3://`, or the environment; raises SettingsError with all errors."""
     texts = read_texts(file, environ, fetch, _NAMES)
     archive = read_archive_settings(texts, environ)
@@ -92,6 +118,8 @@ def load_job_settings(
         texts.errors.append(f"minutebook.metrics must be emf, not {ours['metrics']!r}")
     if not ours.get("eventWindow", "0").isdecimal():
         texts.errors.append(f"minutebook.eventWindow must be a number of days, not {ours['eventWindow']!r}")
+    if _SECONDS.fullmatch(ours.get("lingerSeconds", "5")) is None:
+        texts.errors.append(f"minutebook.lingerSeconds must be a number of seconds, not {ours['lingerSeconds']!r}")
     numbers = NumberPaths(ours["producerSequence"], ours.get("producerKey")) if ours.get("producerSequence") else None
     try:
         ProducerNumbers(numbers or NumberPaths("a"))
@@ -103,10 +131,18 @@ def load_job_settings(
         **vars(archive),
         kinesis_endpoint=texts.values.get("kinesisEndpoint"),
         dynamodb_endpoint=texts.values.get("dynamoDBEndpoint"),
-        path=None if file is None else str(file),
+        path=_named(file),
+        stem=file.stem if isinstance(file, PropertiesFile) else "",
         numbers=numbers,
         metrics=ours.get("metrics"),
         columns=Path(ours["columns"]) if ours.get("columns") else None,
         event_time=ours.get("eventTime") or None,
         event_window=int(ours["eventWindow"]) if ours.get("eventWindow") else None,
+        metrics_host=ours.get("metricsHost") or LOOPBACK,
+        linger_seconds=float(ours.get("lingerSeconds", "5")),
     )
+
+
+def _named(file: Source) -> str | None:
+    """Return what a command line names: the file, or the folder that it is in."""
+    return file.folder if isinstance(file, PropertiesFile) else None if file is None else str(file)

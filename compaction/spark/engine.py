@@ -16,12 +16,13 @@ from compaction.inventory.memory import Turns
 from compaction.shard_groups.local import LocalGroupSource
 from compaction.shard_groups.port import GroupSource
 from compaction.spark import session
-from compaction.spark.failures import Alarm, Failure, configure_task_logging, failure_in, guarded, unwrapped
+from compaction.spark.failures import Alarm, failure_in, guarded, unwrapped
 from compaction.spark.shuffle import Jobs, ShuffledIds, collected, values
 from compaction.spark.spark_groups import SparkShardGroups, scatter
+from compaction.tasks.failures import Failure, configure_task_logging
+from compaction.tasks.progress import Progress, no_progress, phase_of
 from compaction.tasks.task import Order, TaskResult, run
 from minutebook.clock import new_id
-from minutebook.format.day import MINUTES_A_DAY, Day
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -30,19 +31,13 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 U = TypeVar("U")
-Progress = Callable[[str, int, int], None]
-"""Called with (phase, tasks done, tasks in all) while a job runs."""
 
 _POLL_SECONDS = 0.25
 _POLLS = Turns(240)
 """Polls of all jobs; py4j leaves about 1 MB of garbage a minute."""
 _GROUPS = itertools.count(1)
-_MANY_GROUPS: Final = 18
+MANY_GROUPS: Final = 18
 """Groups of a day (128 shards and more) whose objects are listed, read and judged by workers."""
-
-
-def no_progress(what: str, done: int, total: int) -> None:
-    """Show nothing."""
 
 
 class SparkEngine:
@@ -75,12 +70,23 @@ class SparkEngine:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self.stop(keep_log=kind is not None)
+
+    def stop(self, *, keep_log: bool) -> None:
+        """Stop the session, or give the platform's back; nothing if that was done before."""
         if self._context is not None and self._is_platforms:
             self._context.environment = self._before
         elif self._context is not None:
             session.stop(self._context)
-            if self._log is not None and kind is None:
+            if self._log is not None and not keep_log:
                 self._log.unlink(missing_ok=True)
+        self._context = None
+
+    @property
+    def is_gone(self) -> bool:
+        """Whether the JVM that this process started has ended, for want of memory or by a signal."""
+        started = self._context is not None and not self._is_platforms
+        return started and self._context._gateway.proc.poll() is not None  # noqa: SLF001 - we started it
 
     def use_pool(self, name: str) -> None:
         """Put the jobs of this thread into a scheduler pool; pools share the session fairly."""
@@ -208,17 +214,6 @@ def completed_tasks(tracker: Any, group: str) -> int:  # noqa: ANN401 - pyspark 
     return sum(stage.numCompletedTasks for stage in stages if stage is not None)
 
 
-def phase_of(orders: Sequence[Order]) -> str:
-    """Return what tasks do, and for which day: the label of a job in Spark's UI, the progress bar and the log."""
-    writes = any(order.out is not None for order in orders)
-    merges = any(group.merge for order in orders for group in order.task.groups)
-    verb = "merge" if merges else "read and write" if writes else "read"
-    if orders[0].ids is not None:
-        verb += " with event ids"
-    minutes = [order.task.groups[0].objects[0].minute for order in orders if order.task.groups]
-    return f"{verb} {Day(max(minutes) // MINUTES_A_DAY)}" if minutes else verb
-
-
 def _guarded(work: Callable[[T], U], tell: Callable[[list[Failure]], None], item: T) -> U | Failure:
     configure_task_logging()
     return guarded(functools.partial(work, item), tell)
@@ -260,14 +255,26 @@ class LazySpark:
 
     def group_source(self, groups: int) -> GroupSource:
         """Return Spark for days of many shards; for others this process, which sends only tasks to Spark."""
-        if groups < _MANY_GROUPS or session.spark_java() is None:
+        if groups < MANY_GROUPS or session.spark_java() is None:
             return LocalGroupSource(self, self.shuffle)
         return self._started()
+
+    @property
+    def is_started(self) -> bool:
+        """Whether a task needed it."""
+        return self._engine is not None
 
     def cancel(self) -> None:
         """Cancel the running jobs."""
         if self._engine is not None:
             self._engine.cancel()
+
+    def forget_gone(self) -> None:
+        """Let the next task start Spark anew if its JVM has ended: what ended it was another stream's matter."""
+        with self._lock:
+            if self._engine is not None and self._engine.is_gone:
+                self._engine.stop(keep_log=True)
+                self._engine = None
 
     def _started(self) -> SparkEngine:
         with self._lock:

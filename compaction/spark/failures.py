@@ -7,60 +7,37 @@
       a line that does not parse                    of an accumulator         of the task's end
     anything else: a lost worker, a full disk       an exception              as the first
 
-Exceptions do not pickle well, so failures are text. An accumulator reaches the driver at the end of a task, not only
-at the end of the job. It counts nothing, because Spark adds it twice if a task succeeds twice.
+An accumulator reaches the driver at the end of a task, not only at the end of the job. It counts nothing, because
+Spark adds it twice if a task succeeds twice.
 """
 
 import base64
-import functools
 import re
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 
 import msgspec
 
-from minutebook.clock import SystemClock
-from minutebook.errors import MinutebookError, OutcomeUnknown, StoreUnavailable
-from minutebook.logs import Limit, configure_logging
+from compaction.tasks.failures import RETRYABLE, Failure
+from minutebook.errors import MinutebookError
 
 if TYPE_CHECKING:
     from types import TracebackType
 
 T = TypeVar("T")
 
-TRIES: Final = 4
-"""Attempts of a task: Spark's default on a cluster (`spark.task.maxFailures`)."""
-_RETRYABLE: Final = (StoreUnavailable, OutcomeUnknown)
 _MARK: Final = "minutebook-failure"
 _MARKED: Final = re.compile(rf"{_MARK}:([A-Za-z0-9+/=]+):")
-
-
-class Failure(NamedTuple):
-    """A MinutebookError that ended a task."""
-
-    kind: str
-    message: str
-    next_step: str
-
-    def error(self) -> MinutebookError:
-        """Return the error as the same kind."""
-        kinds: dict[str, type[MinutebookError]] = {}
-        waiting: list[type[MinutebookError]] = [MinutebookError]
-        while waiting:
-            kind = waiting.pop()
-            kinds[kind.__name__] = kind
-            waiting += kind.__subclasses__()
-        return kinds.get(self.kind, MinutebookError)(self.message, next_step=self.next_step)
 
 
 def guarded(work: Callable[[], T], tell: Callable[[list[Failure]], None]) -> T | Failure:
     """Return the result of a task, or its failure for good, which `tell` gets, too; raise TryAgain after another."""
     try:
         return work()
-    except _RETRYABLE as exc:
-        raise TryAgain(_failure(exc)) from exc
+    except RETRYABLE as exc:
+        raise TryAgain(Failure.of(exc)) from exc
     except MinutebookError as exc:
-        failure = _failure(exc)
+        failure = Failure.of(exc)
         tell([failure])
         return failure
 
@@ -123,16 +100,6 @@ class Alarm:
         if self.failure is not None and not self._is_cancelled:
             self._is_cancelled = True
             self._context.cancelJobsWithTag(self._tag)
-
-
-@functools.cache
-def configure_task_logging() -> None:
-    """Configure a worker's log as the driver's: JSON on stderr, rate-limited. Once in a process."""
-    configure_logging("warning", limit=Limit(SystemClock()))
-
-
-def _failure(error: MinutebookError) -> Failure:
-    return Failure(type(error).__name__, str(error), error.next_step)
 
 
 def _first_failure() -> Any:  # noqa: ANN401 - pyspark is untyped here

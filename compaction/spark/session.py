@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
-from compaction.spark.failures import TRIES
+from compaction.tasks.failures import TRIES
 from minutebook.class_archive import Making, archive_folder, filled, use_options
 from minutebook.clock import SystemClock
 from minutebook.errors import MinutebookError, SettingsError
@@ -164,6 +164,7 @@ def stop(context: Any, *, seconds: float = _STOP_SECONDS) -> None:  # noqa: ANN4
     """
     gateway = context._gateway  # noqa: SLF001 - we started the JVM and must end it
     process = gateway.proc
+    was_gone = process.poll() is not None
     clock = SystemClock()
     until = clock.monotonic() + seconds
     if context._accumulatorServer is not None:  # noqa: SLF001 - as above
@@ -180,7 +181,11 @@ def stop(context: Any, *, seconds: float = _STOP_SECONDS) -> None:  # noqa: ANN4
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
-        stopping.result()
+        try:
+            stopping.result()
+        except Exception:
+            if not was_gone:  # otherwise nobody is there who could be told to stop
+                raise
     _forget_gateway()
 
 
@@ -226,6 +231,7 @@ def _forget_gateway() -> None:
     """Let the next start in this process launch a new JVM."""
     from pyspark import SparkContext  # noqa: PLC0415 - an extra
 
+    SparkContext._active_spark_context = None  # noqa: SLF001 - left where the JVM was gone before it was stopped
     SparkContext._gateway = None  # noqa: SLF001 - pyspark never resets it
     SparkContext._jvm = None  # noqa: SLF001 - same
 

@@ -11,17 +11,15 @@ import functools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from compaction.event_ids.copies import IdConflict, Layout, ShardTally, Tallies, find_copies
-from compaction.event_ids.dropping import pack_drops
-from compaction.spark.failures import Alarm, Failure, TryAgain, configure_task_logging, guarded, unwrapped
+from compaction.event_ids.copies import Layout, ShardTally, Tallies
+from compaction.event_ids.dropping import packed_copies
+from compaction.spark.failures import Alarm, TryAgain, guarded, unwrapped
+from compaction.tasks.failures import Failure, configure_task_logging
+from compaction.tasks.progress import FINDING, WRITING
 from compaction.tasks.task import Order, TaskResult, leaving_out, run, run_collecting
 
-_FINDING: Final = "find repeated events"
-_WRITING: Final = "write without repeated events"
 _TALLIES: Final = 16
 """Partitions in which the tallies of shards are summed."""
-_CHUNK_BYTES: Final = 64 << 10
-_MOST_CHUNKS_BYTES: Final = 16 << 20
 
 
 class Jobs(NamedTuple):
@@ -56,7 +54,7 @@ class ShuffledIds(NamedTuple):
             copies = copies.union(waiting.map(_behind_tallies))
         partitioned = copies.partitionBy(_TALLIES + count, int)
         with self.jobs.alarm() as alarm:
-            tallies = self.jobs.partitions(_FINDING, partitioned, range(_TALLIES), _added, alarm)
+            tallies = self.jobs.partitions(FINDING, partitioned, range(_TALLIES), _added, alarm)
         return SparkFoundCopies(self.jobs, partitioned, count, dict(tallies))
 
 
@@ -75,7 +73,7 @@ class SparkFoundCopies(NamedTuple):
         numbers = range(_TALLIES, _TALLIES + self.groups)
         with self.jobs.alarm() as alarm:
             work = functools.partial(_write, alarm.tell)
-            return unwrapped(self.jobs.partitions(_WRITING, self.rdd, numbers, work, alarm))
+            return unwrapped(self.jobs.partitions(WRITING, self.rdd, numbers, work, alarm))
 
 
 def collected(
@@ -123,22 +121,8 @@ def _copies(layout: Layout, first: int, index: int, rows: Iterable[tuple[int, An
             pass
         return
     tallies = Tallies(layout)
-    drops: dict[int, bytearray] = {}
-    size = 0
-    for copies in find_copies(_sound(rows), layout):
-        tallies.add(copies)
-        writer = layout.writer(copies.first.number)
-        if writer is None or isinstance(copies, IdConflict):
-            continue
-        packed = pack_drops(copies)
-        chunk = drops.setdefault(writer, bytearray())
-        chunk += packed
-        size += len(packed)
-        if len(chunk) >= _CHUNK_BYTES or size >= _MOST_CHUNKS_BYTES:
-            yield from ((_TALLIES + to, bytes(waiting)) for to, waiting in drops.items())
-            drops.clear()
-            size = 0
-    yield from ((_TALLIES + to, bytes(waiting)) for to, waiting in drops.items())
+    for writer, packed in packed_copies(_sound(rows), layout, tallies):
+        yield _TALLIES + writer, packed
     for shard, tally in tallies.shards():
         yield shard % _TALLIES, (shard, tally)
 

@@ -17,8 +17,9 @@ from typing import Any, Final, NamedTuple, TypeVar
 
 from compaction.event_ids.copies import Layout
 from compaction.shard_groups.port import Distribute, GroupValue, Values
-from compaction.spark.failures import Alarm, Failure, configure_task_logging, guarded, unwrapped
+from compaction.spark.failures import Alarm, guarded, unwrapped
 from compaction.spark.shuffle import Jobs, ShuffledIds, SparkFoundCopies
+from compaction.tasks.failures import Failure, configure_task_logging
 from compaction.tasks.task import run, run_collecting
 
 T = TypeVar("T")

@@ -29,7 +29,7 @@ import pyarrow.parquet as pq
 
 from compaction.columns.arrow_columns import long_column, text_column, with_gaps
 from compaction.columns.counts import StatedCounts, TypedCounts
-from compaction.inventory.segments import Alteration, Disorder, SegmentFacts, with_history
+from compaction.inventory.segments import Alteration, Disorder, History, SegmentFacts, with_history
 from compaction.parquet.plan import RawObject, Task
 from compaction.parquet.rows import PARQUET_TYPE, read_footer
 from minutebook.errors import FormatError
@@ -37,7 +37,7 @@ from minutebook.format.position import Position
 from minutebook.published.generation import FACTS_FOLDER
 from minutebook.published.inventory import inventory_digest
 from minutebook.published.schema import SCHEMA_VERSION
-from minutebook.store.retrying import RetryingStorage
+from minutebook.store.retrying import RetryingStorage, RetryingStore
 
 YOUNG_MS: Final = 24 * 3_600_000
 """Maximum age of facts to be reused. The sweep deletes parts after three days, so a run that reuses one has two days
@@ -141,12 +141,13 @@ def find_facts(out: RetryingStorage, folder: str, since_ms: int) -> dict[str, tu
     return {task: tuple(keys) for task, keys in by_task.items()}
 
 
-def keep_facts(out: RetryingStorage, folder: str, task: Task, finished: FinishedTask) -> None:
-    """Store the facts of a task, in one PUT, after its part exists."""
+def keep_facts(out: RetryingStorage, folder: str, task: Task, finished: FinishedTask) -> str:
+    """Store the facts of a task, in one PUT, after its part exists; return their key."""
     name = fingerprint(task)
     body = encode_facts(name, task.objects, finished)
     key = f"{folder}{FACTS_FOLDER}{name}-{_digest(body)}.parquet"
     out.put_if_absent(key, body, content_type=PARQUET_TYPE)
+    return key
 
 
 def reuse(
@@ -177,7 +178,7 @@ def reuse(
             footer.digest,
         )
         is_same = all(
-            not read.problem and read == with_history(read, each.history)
+            not read.problem and _is_as_judged(read, each.history)
             for read, each in zip(facts, task.objects, strict=True)
         )
         if is_same and footer.left_out == left_out and _is_whole(out, folder, part, facts, left_out):
@@ -185,7 +186,14 @@ def reuse(
     return None
 
 
-def read_facts(out: RetryingStorage, key: str) -> StoredFacts | None:
+def _is_as_judged(read: SegmentFacts, history: History | None) -> bool:
+    """Whether stored facts say of an object what its history says now; a first reading names no earlier one."""
+    now = with_history(read, history)
+    first, first_now = read.first_digest or read.digest, now.first_digest or now.digest
+    return (read.altered, first) == (now.altered, first_now)
+
+
+def read_facts(out: RetryingStore, key: str) -> StoredFacts | None:
     """Read a file of facts; None if it is gone, damaged or of another format."""
     decoded = _get(out, key)
     return None if decoded is None else StoredFacts(decoded[1], decoded[0].is_later)
@@ -258,7 +266,7 @@ def encode_facts(name: str, objects: Sequence[RawObject], finished: FinishedTask
     return sink.getvalue()
 
 
-def _get(out: RetryingStorage, key: str) -> tuple[_Footer, tuple[Reading, ...]] | None:
+def _get(out: RetryingStore, key: str) -> tuple[_Footer, tuple[Reading, ...]] | None:
     """Read a file of facts; None if it is gone, damaged or of another format."""
     stored = out.get(key)
     if stored is None or not key.endswith(f"-{_digest(stored.body)}.parquet"):

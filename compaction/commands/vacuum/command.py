@@ -9,25 +9,27 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import msgspec
 from msgspec.structs import replace
 
-from compaction.commands.vacuum.day import delete_leftovers, find_all
-from compaction.job.checks import iceberg_table
+from compaction.commands.vacuum.day import RawDays, delete_leftovers, find_all
+from compaction.job.checks import iceberg_table, table_of_each, table_of_stream
 from compaction.job.request import VacuumRequest
-from compaction.job.settings import check_apart, load_job_settings
-from compaction.night.days.run import worst
+from compaction.job.settings import JobSettings, check_apart, load_job_settings
 from compaction.publish.publisher import GRACE_MS
 from compaction.tables.catalog import opened_folders
 from minutebook.apply_option import is_applied, tell_unchanged
 from minutebook.clock import SystemClock
-from minutebook.errors import MinutebookError, SettingsError
+from minutebook.errors import MinutebookError, SafetyRefusal, SettingsError, StoreRefused, worst
 from minutebook.format.day import Day
 from minutebook.logs import Limit, configure_logging
 from minutebook.owner import read_owned
+from minutebook.properties_file import PropertiesFile, Source
+from minutebook.properties_folder import PropertiesFolder, StreamFile, streams_of
 from minutebook.published.reading import published_days
 from minutebook.store.places import open_retrying
 from minutebook.store.retrying import RetryingStorage
-from minutebook.store.tombstones import is_expired
+from minutebook.store.tombstones import list_tombstones, read_tombstone
+from minutebook.streams_run import StreamEnd, StreamsRun
 from minutebook.terminal import TerminalConsole
-from minutebook.wording import printable_json
+from minutebook.wording import ITEM, printable_json
 
 if TYPE_CHECKING:
     from compaction.tables.orphans import TableFile, TableFolders
@@ -96,11 +98,53 @@ def run_vacuum(request: VacuumRequest, environ: Mapping[str, str]) -> int:
     """Print what nothing names below the output and, with `apply`, delete it; return the worst day's exit code."""
     apply = is_applied(apply=request.apply, dry_run=request.dry_run)
     age_ms, table = vacuum_age_ms(request.older_than), iceberg_table(request.iceberg, request.iceberg_catalog)
-    settings = load_job_settings(request.file, environ)
+    configure_logging("warning", limit=Limit(SystemClock()))
+    source = streams_of(request.file, environ, request.stream)
+    table_of_each(source, table)
+
+    def vacuum(stream: Source) -> VacuumReport:
+        settings = load_job_settings(stream, environ)
+        return _vacuumed(request, settings, age_ms, table_of_stream(table, settings.application_name), apply=apply)
+
+    if isinstance(source, PropertiesFolder):
+
+        def work(_: StreamFile, properties: PropertiesFile) -> StreamEnd:
+            report = vacuum(properties)
+            if not request.as_json:
+                _show(report, as_json=False)
+            return end_of_stream(report)
+
+        code = StreamsRun("vacuum", source, request.as_json, is_long=True).run(work)
+    else:
+        report = vacuum(source)
+        _show(report, as_json=request.as_json)
+        code = report.exit_code
+    if not apply:
+        tell_unchanged("vacuum", dry_run=request.dry_run, as_json=request.as_json)
+    return code
+
+
+def end_of_stream(report: VacuumReport) -> StreamEnd:
+    """Return the row of a stream of a folder: what goes, and the first day or table of which nothing may go."""
+    verb = "deleted" if report.applied else "would be deleted"
+    table = report.table or VacuumTable(table="")
+    objects, size = report.objects + table.objects, report.bytes + table.bytes
+    outcome, next_step = f"{objects:,} object(s), {size:,} bytes {verb}", ""
+    refused = [(f"{row.day}: {row.reason}", row.next_step) for row in report.days if row.exit_code]
+    if table.exit_code:
+        refused.append((f"table {table.table}: {table.reason}", table.next_step))
+    if refused:
+        more = f"; and {len(refused) - 1} more" if len(refused) > 1 else ""
+        outcome, next_step = f"{outcome}{ITEM}{refused[0][0]}{more}", refused[0][1]
+    return StreamEnd(report.exit_code, outcome, next_step, report)
+
+
+def _vacuumed(
+    request: VacuumRequest, settings: JobSettings, age_ms: int, table: str | None, *, apply: bool
+) -> VacuumReport:
     place, archive = settings.output(request.out), settings.archive
     check_apart(place, archive)
     clock = SystemClock()
-    configure_logging("warning", limit=Limit(clock))
     raw = open_retrying(archive.address, _STORE_BUDGET_SECONDS)
     output = PublishedOutput(raw, archive.prefix, open_retrying(place.address, _STORE_BUDGET_SECONDS), place.prefix)
     read_owned(raw, archive.prefix, settings.owner, application=settings.application_name)
@@ -111,10 +155,7 @@ def run_vacuum(request: VacuumRequest, environ: Mapping[str, str]) -> int:
             done = vacuum_table(folders, clock.now_ms() - age_ms, apply=apply)
             code = worst([report.exit_code, done.exit_code])
             report = replace(report, table=done, exit_code=code)
-    _show(report, as_json=request.as_json)
-    if not apply:
-        tell_unchanged("vacuum", dry_run=request.dry_run, as_json=request.as_json)
-    return report.exit_code
+    return report
 
 
 def vacuum_age_ms(text: str) -> int:
@@ -135,13 +176,18 @@ def vacuum_age_ms(text: str) -> int:
 def vacuum_output(output: PublishedOutput, now_ms: int, age_ms: int, *, apply: bool) -> VacuumReport:
     """Delete what nothing names and is older than the age; without `apply` only report it."""
     days = published_days(output.storage, output.root)
+    expired = list_tombstones(output.archive, output.prefix)
 
-    def has_raw(day: Day) -> bool:
-        is_gone = is_expired(output.archive, output.prefix, day)
-        return not is_gone and bool(output.archive.first_objects(day.path(output.prefix), 1))
+    def has_objects(day: Day) -> bool:
+        return day not in expired and bool(output.archive.first_objects(day.path(output.prefix), 1))
+
+    def expired_as(day: Day) -> str:
+        return _expired_as(output, day) if day in expired else ""
 
     rows = []
-    for folder, left in find_all(output.storage, output.root, days, now_ms - age_ms, has_raw):
+    for folder, left in find_all(
+        output.storage, output.root, days, now_ms - age_ms, RawDays(has_objects, expired_as)
+    ):
         if isinstance(left, MinutebookError):
             row = VacuumDay(day=folder.name, exit_code=left.exit_code, reason=str(left), next_step=left.next_step)
             rows.append(row)
@@ -162,6 +208,17 @@ def vacuum_output(output: PublishedOutput, now_ms: int, age_ms: int, *, apply: b
         exit_code=worst(row.exit_code for row in rows),
         days=tuple(rows),
     )
+
+
+def _expired_as(output: PublishedOutput, day: Day) -> str:
+    why = f"{day} is expired, and its tombstone cannot be read: what is here may be all there is of it"
+    try:
+        tombstone = read_tombstone(output.archive, output.prefix, day, must_exist=True)
+    except StoreRefused as exc:
+        raise SafetyRefusal(f"{why}: {exc}", next_step=exc.next_step) from exc
+    if tombstone is None:
+        raise SafetyRefusal(why, next_step="restore its tombstone from a version of it")
+    return tombstone.generation
 
 
 def vacuum_table(folders: "TableFolders", before_ms: int, *, apply: bool) -> VacuumTable:

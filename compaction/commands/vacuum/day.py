@@ -3,14 +3,16 @@
 Read first, in this order; only what was listed then is deleted:
 
     the pointer         what it names stays: manifest, files, audit, inventory, ends
-    its audit           of a day that is not clean: what it was last published clean with is compared each night
+    the inventories     what the day was last published clean with is compared each night (`compaction.audit.gone`)
     the marks           generations that a table may name stay whole (`compaction.publish.sweep`)
+    the tombstone       the generation by which the day was expired stays whole: it may be the only copy
     the symlinks        files that Hive and Athena still read stay
     the day's objects   what is younger than the age stays, and what a query may read still
 
     no pointer, raw objects exist      old objects are left of runs that never published: they are deleted
     no pointer, no raw objects         the output is the only copy and lost its pointer: nothing is deleted
     pointer without its files          the generation before may be the only copy: nothing is deleted
+    a tombstone that cannot be read    any generation may be the only copy: nothing is deleted
 
 Manifests are deleted first (none may name missing files), then files, then what is beside manifests.
 
@@ -24,6 +26,7 @@ Nothing reads the hours that earlier versions published below `_hours/`: whateve
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final, NamedTuple
 
+from compaction.audit.gone import clean_inventory
 from compaction.publish.publisher import Publisher
 from compaction.publish.sweep import Retained, leftovers
 from minutebook.errors import FormatError, SafetyRefusal
@@ -37,7 +40,6 @@ from minutebook.published.generation import (
     inventory_beside,
     is_manifest,
 )
-from minutebook.published.verdict import CLEAN
 from minutebook.store.objects import ListedObject
 from minutebook.store.parallel import in_parallel
 from minutebook.store.retrying import RetryingStorage
@@ -71,14 +73,25 @@ FolderLeftovers = DayLeftovers | FormatError | SafetyRefusal
 """What of a folder goes, or why nothing does."""
 
 
+class RawDays(NamedTuple):
+    """What vacuum asks of the archive, of one day at a time.
+
+    `has_objects` returns whether raw objects of a day are there, and `expired_as` the generation by which it was
+    expired; empty: it was not. It raises FormatError or SafetyRefusal where that cannot be read.
+    """
+
+    has_objects: Callable[[Day], bool]
+    expired_as: Callable[[Day], str]
+
+
 def find_all(
-    storage: RetryingStorage, root: str, days: Sequence[Day], before_ms: int, has_raw: Callable[[Day], bool]
+    storage: RetryingStorage, root: str, days: Sequence[Day], before_ms: int, raw: RawDays
 ) -> list[tuple[DayFolder, FolderLeftovers]]:
     """Return what of each day goes, or why nothing does."""
 
     def find(folder: DayFolder) -> FolderLeftovers:
         try:
-            return find_leftovers(storage, folder, before_ms, has_raw)
+            return find_leftovers(storage, folder, before_ms, raw)
         except (FormatError, SafetyRefusal) as exc:
             return exc
 
@@ -101,29 +114,26 @@ def _old_uploads(storage: RetryingStorage, folder: DayFolder, before_ms: int) ->
     )
 
 
-def find_leftovers(
-    storage: RetryingStorage, folder: DayFolder, before_ms: int, has_raw: Callable[[Day], bool]
-) -> DayLeftovers:
+def find_leftovers(storage: RetryingStorage, folder: DayFolder, before_ms: int, raw: RawDays) -> DayLeftovers:
     """Return what of a day nothing names and is older than `before_ms`. Deletes nothing.
-
-    `has_raw` returns whether the archive holds raw objects of a day; it is called for days without a pointer.
 
     Raises:
         SafetyRefusal: the output may be the only copy of the day.
-        FormatError: the pointer, or the manifest that it names, does not parse or contradicts the other.
+        FormatError: the pointer, or the manifest that it names, does not parse or contradicts the other; or the
+            tombstone does not parse.
     """
     publisher = Publisher(storage, folder)
     pointer, manifest = publisher.published()
     uploads = _old_uploads(storage, folder, before_ms)
-    named = {*_named(pointer, manifest), _clean_inventory(publisher, pointer)}
-    retained = Retained(named, publisher.table_marks.generations(), before_ms, pointer)
-    left = leftovers(storage, folder, retained)
+    named = {*_named(pointer, manifest), clean_inventory(publisher, pointer)}
+    kept = (publisher.table_marks.generations() | {raw.expired_as(folder.day)}) - {""}
+    left = leftovers(storage, folder, Retained(named, kept, before_ms, pointer))
     hours = tuple(
         row
         for row in storage.list_objects(folder.hours)
         if row.last_modified_ms < before_ms and folder.is_of_a_run(row.key)
     )
-    if pointer is None and (left.all_files or left.beside or hours) and not has_raw(folder.day):
+    if pointer is None and (left.all_files or left.beside or hours) and not raw.has_objects(folder.day):
         raise SafetyRefusal(
             f"{folder.day} has no pointer, and its raw objects are gone: what is here is all there is of it",
             next_step=_RESTORE,
@@ -157,16 +167,6 @@ def _named(pointer: Pointer | None, manifest: Manifest | None) -> set[str]:
     if manifest is not None:
         named |= {manifest.audit, *(file.key for file in manifest.files)}
     return named
-
-
-def _clean_inventory(publisher: Publisher, pointer: Pointer | None) -> str:
-    """Return the inventory that a day which is not clean was last published clean with, by its audit; empty: none."""
-    try:
-        is_clean = pointer is None or pointer.verdict == CLEAN
-        judgement = None if pointer is None or is_clean else publisher.judgement(audit_key(pointer))
-    except FormatError:
-        return ""
-    return "" if judgement is None else judgement.clean_inventory
 
 
 def _check_whole(

@@ -15,8 +15,8 @@ from tests.corpus.defects import break_shard
 from tests.corpus.model import Corpus, Defect, Shape
 from tests.corpus.object_defects import edited_minute
 from tests.corpus.typed_day import typed_day
-from tests.fakes.failing_s3 import IS_DEEP
 from tests.integration.shell import Shell, store_checkpoints
+from tests.searching import only_deep
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -79,7 +79,7 @@ def test_each_finding_of_an_audit_is_shown_again(
         assert about in shown[about["reproduce"]]
 
 
-@pytest.mark.skipif(not IS_DEEP, reason="a minute of Spark; the unit tests run each command: MINUTEBOOK_SEARCH=deep")
+@only_deep("unit/compaction/audit/test_seen_again.py::test_each_defect_is_seen_again")
 def test_each_finding_of_a_rewrite_is_shown_again(
     shell: Shell, dynamodb_client: "DynamoDBClient", bucket: str
 ) -> None:

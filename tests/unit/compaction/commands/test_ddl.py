@@ -5,7 +5,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from compaction.commands.ddl import CatalogColumn, columns_of, ddl_of, print_ddl, unite, wider
+from compaction.commands.ddl import CatalogColumn, athena_ddl, columns_of, ddl_of, print_ddl, unite, wider
 from compaction.job.request import DdlRequest
 from compaction.tables.plan import Conflict
 from minutebook.errors import SettingsError
@@ -73,7 +73,7 @@ def test_the_ddl_has_each_column_as_wide_as_any_day(shelf: Shelf) -> None:
         ("old", "string"),
         ("_unfit", "string"),
         ("at", "timestamp"),
-        ("who", "struct<a:bigint,b:string>"),
+        ("who", "struct<`a`:bigint,`b`:string>"),
         ("event_time", "timestamp"),
         ("ok", "boolean"),
         ("x", "double"),
@@ -184,3 +184,12 @@ def test_a_type_without_a_name_in_hive_is_refused() -> None:
     """None of ours is."""
     with pytest.raises(SettingsError, match="has no name in Hive"):
         columns_of(pa.schema([("n", pa.time64("us"))]))
+
+
+def test_names_of_fields_are_quoted_at_every_level() -> None:
+    """Hive's own parser refuses `struct<select:int>`, and takes backticks."""
+    inner = pa.struct([("from", pa.decimal128(10, 2)), ("to", pa.list_(pa.string()))])
+    kind = pa.struct([("select", pa.int64()), ("items", pa.list_(inner))])
+    (column,) = columns_of(pa.schema([("x", kind)]))
+    text = athena_ddl("a.b", "s3://c/", [column], DAY)
+    assert "struct<`select`:bigint,`items`:array<struct<`from`:decimal(10,2),`to`:array<string>>>>" in text

@@ -13,6 +13,7 @@ from minutebook.store.retrying import RetryingStorage
 from minutebook.store.storage import Storage
 from tests.corpus.desk import OUT, Desk
 from tests.corpus.model import PREFIX
+from tests.fakes.refusing_storage import Refuse, refusing
 
 
 def twice_published(tmp_path: Path) -> Desk:
@@ -24,14 +25,23 @@ def twice_published(tmp_path: Path) -> Desk:
     return desk
 
 
-def vacuum(desk: Desk, *, apply: bool = True, storage: Storage | None = None, later: int = 0) -> VacuumReport:
+def vacuum(
+    desk: Desk, *, apply: bool = True, storage: Storage | None = None, later: int = 0, refuse: Refuse = lambda _: None
+) -> VacuumReport:
     """Vacuum when all that is there is older than the grace."""
-    context = desk.context()
+    context = refusing(desk.context(), refuse)
     retrying = RetryingStorage(
         storage or desk.storage, lambda: Backoff(desk.clock, random.Random(1), budget_seconds=10)
     )
     output = PublishedOutput(context.archive, PREFIX, retrying, desk.out.prefix)
     return vacuum_output(output, desk.after_grace_ms() + later, GRACE_MS, apply=apply)
+
+
+def generation(desk: Desk) -> str:
+    """Return the generation that the pointer names."""
+    pointer = desk.publisher().current().pointer
+    assert pointer is not None
+    return pointer.generation
 
 
 def keys(desk: Desk) -> set[str]:

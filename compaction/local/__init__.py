@@ -1,0 +1,1 @@
+"""Run a night's tasks on this machine, without a JVM."""
