@@ -1,15 +1,18 @@
-"""Build an Arrow array from a column of JSON values; raise if any of them does not fit (see `fitting`).
+"""Build an Arrow array from a column of JSON scalars; raise if any of them does not fit.
 
-No value is rounded, truncated or guessed: an integer that a double cannot hold, a decimal with more digits than its
-type, a time finer than microseconds and a date that does not exist are rejected.
+`fitting` joins the arrays of objects' fields and lists' elements, and finds what does not fit.
+
+No value is rounded or guessed: an integer that a double cannot hold, a decimal with more digits than its type and a
+date that does not exist are rejected. Times of up to nine digits are cut to the microsecond in which they lie.
 """
 
+import math
 import re
 from array import array
 from collections.abc import Callable, Sequence
-from decimal import Decimal
+from decimal import Decimal, localcontext
 from functools import partial
-from itertools import accumulate, chain
+from itertools import accumulate
 from typing import Any, Final, NamedTuple
 
 import msgspec
@@ -17,17 +20,19 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from compaction.columns.arrow_columns import bytes_column, flag_column, text_column, with_gaps
+from compaction.columns.misfits import is_unicode
 from compaction.columns.types import ColumnType
 
 Values = Sequence[Any]
 
 
 class Unit(NamedTuple):
-    """A unit of numbers since 1970: the range that SQL engines accept, and its microseconds."""
+    """A unit of numbers since 1970: the range that SQL engines accept, and its microseconds (`us` / `parts`)."""
 
     low: int
     high: int
     us: int
+    parts: int = 1
 
 
 _NONE: Final = type(None)
@@ -37,11 +42,27 @@ _DAY_US: Final = 86_400_000_000
 EPOCH_UNITS: Final = {
     name: Unit(FIRST_DAY * _DAY_US // us, (LAST_DAY + 1) * _DAY_US // us - 1, us)
     for name, us in (("s", 1_000_000), ("ms", 1_000), ("us", 1))
+} | {"ns": Unit(FIRST_DAY * _DAY_US * 1_000, (LAST_DAY + 1) * _DAY_US * 1_000 - 1, 1, 1_000)}
+RANGES: Final = {
+    "int32": (-(1 << 31), (1 << 31) - 1),
+    "int64": (-(1 << 63), (1 << 63) - 1),
+    "days": (FIRST_DAY, LAST_DAY),
+    **{name: unit[:2] for name, unit in EPOCH_UNITS.items()},
 }
+"""The least and the greatest integer of types and units."""
 _EXACT_DOUBLE: Final = 1 << 53
 PLAIN_DECIMAL: Final = re.compile(r"-?[0-9]{1,76}(\.[0-9]{1,76})?")
+PLAIN_INTEGER: Final = re.compile(r"-?[0-9]{1,76}")
+_JSON_NUMBER: Final = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]{1,3})?")
+_FINER: Final = r"(\.[0-9]{6})[0-9]{1,3}(Z|[+-][0-9:]+)?$"
+"""The digits of a time behind its microseconds."""
+_FOLDS: Final = {"": "raise", "earlier": "earliest", "later": "latest"}
 _FURTHEST: Final = 80
 """Larger exponents fit no decimal. They never reach Arrow's parser, which crashes on 1e-999999999."""
+
+
+REFUSALS: Final = (ValueError, ArithmeticError)
+"""What `build` raises: `DoesNotFitError`, and what Arrow and Python raise for values that they cannot take."""
 
 
 class DoesNotFitError(ValueError):
@@ -55,14 +76,27 @@ def build(kind: ColumnType, values: Values) -> pa.Array:
         return pa.nulls(len(values), kind.arrow)
     if not types <= allowed(kind) | {_NONE}:
         raise DoesNotFitError
+    if kind.is_from_text and str in types:
+        return _from_text(kind, values)
     return _BUILDERS[kind.name](kind, values, types)
+
+
+def fits(kind: ColumnType, values: Values) -> bool:
+    """Return whether `build` takes the values."""
+    try:
+        build(kind, values)
+    except REFUSALS:
+        return False
+    return True
 
 
 def allowed(kind: ColumnType) -> frozenset[type]:
     """Return the Python types of JSON values that a column type accepts."""
+    if kind.how in EPOCH_UNITS:
+        return _ALLOWED["decimal"]
     if kind.name in _TIMES:
-        return frozenset({int}) if kind.how in _NUMBERS else frozenset({str})
-    return _ALLOWED[kind.name]
+        return frozenset({int}) if kind.how in RANGES else frozenset({str})
+    return _ALLOWED[kind.name] | {str} if kind.is_from_text else _ALLOWED[kind.name]
 
 
 def _gaps(column: pa.Array, values: Values, types: set[type]) -> pa.Array:
@@ -101,11 +135,28 @@ def is_rounded(value: Any) -> bool:  # noqa: ANN401 - any JSON value
     return type(value) is int and float(value) != value
 
 
+def _from_text(kind: ColumnType, values: Values) -> pa.Array:
+    numbers = [_number(kind, value) if type(value) is str else value for value in values]
+    return _BUILDERS[kind.name](kind, numbers, set(map(type, numbers)))
+
+
+def _number(kind: ColumnType, text: str) -> int | float:
+    """Read the text of a number; raise DoesNotFitError if it is none."""
+    if PLAIN_INTEGER.fullmatch(text) is not None:
+        return int(text)
+    if kind.name != "float64" or _JSON_NUMBER.fullmatch(text) is None:
+        raise DoesNotFitError
+    return float(text)
+
+
 def _decimal(kind: ColumnType, values: Values, types: set[type]) -> pa.Array:
     texts = values if types <= {str, _NONE} else [None if value is None else _plain(value) for value in values]
     column = _texts(kind, texts, types)
-    if not pc.all(pc.match_substring_regex(column, f"^{PLAIN_DECIMAL.pattern}$")).as_py():
-        raise DoesNotFitError
+    # Arrow's cast overflows without an error: 35 as decimal(38,38) is 0.97.
+    digits = rf"-?0*[0-9]{{0,{kind.precision - kind.scale}}}(\.[0-9]{{0,{kind.scale}}}0*)?"
+    for pattern in (PLAIN_DECIMAL.pattern, digits):
+        if not pc.all(pc.match_substring_regex(column, f"^({pattern})$")).as_py():
+            raise DoesNotFitError
     return column.cast(kind.arrow)
 
 
@@ -132,25 +183,71 @@ def _date(kind: ColumnType, values: Values, types: set[type]) -> pa.Array:
 def _timestamp(kind: ColumnType, values: Values, types: set[type]) -> pa.Array:
     if kind.how in EPOCH_UNITS:
         unit = EPOCH_UNITS[kind.how]
-        numbers = _numbers("q", pa.int64(), kind, values, types)
-        _check_range(numbers, unit.low, unit.high)
-        return pc.multiply(numbers, unit.us).cast(kind.arrow)
-    if kind.how:
-        column = _formatted(kind, values, types).cast(pa.timestamp("us")).cast(pa.int64()).cast(kind.arrow)
+        if types <= {int, _NONE} and unit.parts == 1:
+            numbers = _numbers("q", pa.int64(), kind, values, types)
+            _check_range(numbers, unit.low, unit.high)
+            return pc.multiply(numbers, unit.us).cast(kind.arrow)
+        times = [None if value is None else microseconds(unit, value) for value in values]
+        column = _numbers("q", pa.int64(), kind, times, types).cast(kind.arrow)
+    elif kind.how:
+        local = _formatted(kind, values, types).cast(pa.timestamp("us"))
+        column = _in_zone(kind, local) if kind.zone else local.cast(pa.int64()).cast(kind.arrow)
+    elif kind.zone:
+        column = _in_zone(kind, _iso(_texts(kind, values, types), pa.timestamp("us")))
     else:
-        column = _texts(kind, values, types).cast(kind.arrow)
+        column = _iso(_texts(kind, values, types), kind.arrow)
     _check_range(column.cast(pa.int64()), EPOCH_UNITS["us"].low, EPOCH_UNITS["us"].high)
     return column
 
 
+def microseconds(unit: Unit, value: str | float | Decimal) -> int:
+    """Return the microsecond in which a number since 1970 lies; raise DoesNotFitError unless it is a plain number."""
+    if type(value) is int:
+        return value * unit.us // unit.parts
+    text = _plain(value)
+    if PLAIN_DECIMAL.fullmatch(text) is None:
+        raise DoesNotFitError
+    number = Decimal(text)
+    with localcontext(prec=2 * _FURTHEST + 8):
+        return math.floor(number * unit.us / unit.parts)
+
+
+def _iso(texts: pa.StringArray, kind: pa.DataType) -> pa.Array:
+    """Parse ISO 8601. Arrow refuses more than six digits, so that the others are cut from the text."""
+    try:
+        return texts.cast(kind)
+    except pa.ArrowInvalid:
+        return pc.replace_substring_regex(texts, pattern=_FINER, replacement=r"\1\2").cast(kind)
+
+
+def _in_zone(kind: ColumnType, local: pa.Array) -> pa.Array:
+    """Read local times in a zone; raise ArrowInvalid for an hour that is not there, or there twice without a fold."""
+    return pc.assume_timezone(local, kind.zone, ambiguous=_FOLDS[kind.fold]).cast(kind.arrow)
+
+
 def _formatted(kind: ColumnType, values: Values, types: set[type]) -> pa.Array:
-    """Parse times with strptime and format them back: strptime reads February 31 as March 3."""
     texts = _texts(kind, values, types)
-    times = pc.strptime(texts, format=kind.how, unit="s", error_is_null=True)
-    formatted = pc.strftime(times, format=kind.how)
-    if times.null_count != texts.null_count or not pc.all(pc.equal(formatted, texts)).as_py():
+    times, wrong = _parsed(kind, texts)
+    if pc.any(wrong).as_py():
         raise DoesNotFitError
     return times
+
+
+def _parsed(kind: ColumnType, texts: pa.StringArray) -> tuple[pa.Array, pa.BooleanArray]:
+    """Parse times with strptime, and say which texts are none.
+
+    Times are formatted back, because strptime reads February 31 as March 3.
+    """
+    times = pc.strptime(texts, format=kind.how, unit="s", error_is_null=True)
+    fits = pc.fill_null(pc.equal(pc.strftime(times, format=kind.how), texts), False)
+    return times, pc.and_not(pc.is_valid(texts), fits)
+
+
+def misformatted(kind: ColumnType, values: Values) -> list[int]:
+    """Return the rows of texts that are no time in the format of a type."""
+    texts = [value if value is None or is_unicode(value) else "" for value in values]
+    _, wrong = _parsed(kind, _texts(kind, texts, set(map(type, texts))))
+    return list(pc.indices_nonzero(wrong).to_pylist())
 
 
 def _check_range(numbers: pa.Array, low: int, high: int) -> None:
@@ -174,34 +271,22 @@ def _refuse(value: object) -> object:
 _encode: Final = msgspec.json.Encoder(decimal_format="number", enc_hook=_refuse).encode
 
 
-def _struct(kind: ColumnType, values: Values, types: set[type]) -> pa.Array:
-    children = []
-    for field in kind.fields:
-        inner = [None if value is None else value.get(field.name) for value in values]
-        if field.required and any(
-            part is None and value is not None for part, value in zip(inner, values, strict=True)
-        ):
-            raise DoesNotFitError
-        children.append(build(field.type, inner))
-    return pa.StructArray.from_arrays(children, fields=list(kind.arrow), mask=_mask(values, types))
+def struct_array(kind: ColumnType, children: Sequence[pa.Array], values: Values) -> pa.StructArray:
+    """Join the fields of objects (None: null)."""
+    return pa.StructArray.from_arrays(list(children), fields=list(kind.arrow), mask=_mask(values))
 
 
-def _list(kind: ColumnType, values: Values, types: set[type]) -> pa.Array:
-    element = kind.fields[0]
-    lists = [value or () for value in values] if _NONE in types else values
-    flat = list(chain.from_iterable(lists))
-    if element.required and None in flat:
-        raise DoesNotFitError
-    offsets = array("i", accumulate(map(len, lists), initial=0))
+def list_array(kind: ColumnType, elements: pa.Array, values: Values) -> pa.ListArray:
+    """Divide elements into the lists that they came from (None: null)."""
+    offsets = array("i", accumulate((len(value or ()) for value in values), initial=0))
     starts = pa.Array.from_buffers(pa.int32(), len(offsets), [None, pa.py_buffer(offsets)])
-    return pa.ListArray.from_arrays(starts, build(element.type, flat), type=kind.arrow, mask=_mask(values, types))
+    return pa.ListArray.from_arrays(starts, elements, type=kind.arrow, mask=_mask(values))
 
 
-def _mask(values: Values, types: set[type]) -> pa.Array | None:
-    return flag_column([value is None for value in values]) if _NONE in types else None
+def _mask(values: Values) -> pa.Array | None:
+    return flag_column([value is None for value in values]) if None in values else None
 
 
-_NUMBERS: Final = frozenset({"days", *EPOCH_UNITS})
 _TIMES: Final = frozenset({"date", "timestamp", "local_timestamp"})
 _ALLOWED: Final[dict[str, frozenset[type]]] = {
     "string": frozenset({str}),
@@ -225,6 +310,4 @@ _BUILDERS: Final[dict[str, Callable[[ColumnType, Values, set[type]], pa.Array]]]
     "timestamp": _timestamp,
     "local_timestamp": _timestamp,
     "json": _json,
-    "struct": _struct,
-    "list": _list,
 }

@@ -16,11 +16,15 @@ EVENT_TIME: Final = "event_time"
 """The column of `--event-time`, the last one before `_unfit`."""
 UNFIT: Final = "_unfit"
 """The column with the reason why a payload does not fit; null where it does."""
-RULES: Final = "typed-3"
+RULES: Final = "typed-4"
 """Part of a generation's name: change it when the same payloads give other rows.
 
-2: numbers in paths are exact, and non-JSON numbers fit no column. 3: -0.0 keeps its sign beside nulls, too.
+2: numbers in paths are exact, and non-JSON numbers fit no column. 3: -0.0 keeps its sign beside nulls, too. 4: what
+does not fit within a struct or list empties that leaf only; times of seven to nine digits, and epochs as fractions or
+text, fit.
 """
+EARLIER_RULES: Final = ("typed-3", "typed-2")
+"""Days that were published by them stay: new rules alone rewrite nothing."""
 MAX_COLUMNS: Final = 1000
 _PARTITION: Final = "dt"
 
@@ -45,12 +49,18 @@ class Columns(NamedTuple):
 
     columns: tuple[Column, ...]
     event: EventTime | None = None
+    rules: str = RULES
+
+    @property
+    def earlier(self) -> "tuple[Columns, ...]":
+        """The same columns by the rules of earlier versions."""
+        return tuple(self._replace(rules=rules) for rules in EARLIER_RULES)
 
     @property
     def digest(self) -> str:
         """The hash of the columns, independent of blanks and comments in the file."""
         parts = [
-            RULES,
+            self.rules,
             *(f"{column.name}\t{column.path}\t{column.type.text}\t{column.required}" for column in self.columns),
         ]
         if self.event is not None:

@@ -8,7 +8,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from compaction.columns.event_time import Days, total_days
-from compaction.columns.misfits import Kind, Misfit
+from compaction.columns.misfits import LIST, Kind, Misfit
+from compaction.columns.types import ColumnType
 from minutebook.format.position import Position
 
 SAMPLES = 20
@@ -23,6 +24,23 @@ class ColumnCount(NamedTuple):
     unfit: int
 
 
+class LeafCount(NamedTuple):
+    """The values of a leaf within a struct or list by outcome: `items[].price`.
+
+    `values` counts rows, or the elements that the lists of the payloads hold.
+    """
+
+    name: str
+    values: int
+    filled: int
+    empty: int
+    unfit: int
+
+    def plus(self, other: "LeafCount") -> "LeafCount":
+        """Return the sum, under this name."""
+        return LeafCount(self.name, *(a + b for a, b in zip(self[1:], other[1:], strict=True)))
+
+
 class First(NamedTuple):
     """The place of a column's first value, ordered by arrival (epoch ms), shard and position."""
 
@@ -32,18 +50,23 @@ class First(NamedTuple):
 
 
 class Sample(NamedTuple):
-    """Misfits of one kind in one column: the number of rows, and the first positions."""
+    """Misfits of one kind in one leaf, such as `items[].price`: rows, values, and the first positions.
+
+    A row has several values where the leaf lies in a list.
+    """
 
     column: str
     kind: Kind
     rows: int
     positions: tuple[tuple[str, Position], ...]
+    values: int
 
 
 class TypedCounts(NamedTuple):
     """Rows and unfit rows of a file, and of each column.
 
     `firsts` holds each column's first value (None: no value); `events` counts rows by event day, with `--event-time`.
+    `leaves` are those within structs and lists.
     """
 
     rows: int
@@ -52,10 +75,14 @@ class TypedCounts(NamedTuple):
     samples: tuple[Sample, ...] = ()
     firsts: tuple[First | None, ...] = ()
     events: Days = ()
+    leaves: tuple[LeafCount, ...] = ()
 
 
-class StatedCounts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """`TypedCounts` in JSON: sequence numbers are text, because they exceed JSON readers' integers."""
+class StatedCounts(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """`TypedCounts` in JSON: sequence numbers are text, because they exceed JSON readers' integers.
+
+    `values` are those of the samples; empty: as many as their rows. Versions before know neither it nor `leaves`.
+    """
 
     rows: int
     unfit: int
@@ -63,6 +90,8 @@ class StatedCounts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     samples: tuple[tuple[str, Kind, int, tuple[tuple[str, str], ...]], ...]
     firsts: tuple[tuple[int, str, str] | None, ...] = ()
     events: Days = ()
+    values: tuple[int, ...] = ()
+    leaves: tuple[LeafCount, ...] = ()
 
     @classmethod
     def of(cls, counts: TypedCounts) -> "StatedCounts":
@@ -72,37 +101,48 @@ class StatedCounts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             for sample in counts.samples
         )
         firsts = tuple(None if at is None else (*at[:2], str(at.position)) for at in counts.firsts)
-        return cls(counts.rows, counts.unfit, counts.columns, samples, firsts, counts.events)
+        values = tuple(sample.values for sample in counts.samples)
+        if values == tuple(sample.rows for sample in counts.samples):
+            values = ()
+        return cls(counts.rows, counts.unfit, counts.columns, samples, firsts, counts.events, values, counts.leaves)
 
     def counts(self) -> TypedCounts:
         """Return the counts; raise FormatError for an invalid position."""
+        numbers = self.values or [rows for _, _, rows, _ in self.samples]
         samples = tuple(
-            Sample(column, kind, rows, tuple((shard, Position.parse(at)) for shard, at in positions))
-            for column, kind, rows, positions in self.samples
+            Sample(column, kind, rows, tuple((shard, Position.parse(at)) for shard, at in positions), values)
+            for (column, kind, rows, positions), values in zip(self.samples, numbers, strict=True)
         )
         firsts = tuple(None if at is None else First(*at[:2], Position.parse(at[2])) for at in self.firsts)
-        return TypedCounts(self.rows, self.unfit, self.columns, samples, firsts, self.events)
+        return TypedCounts(self.rows, self.unfit, self.columns, samples, firsts, self.events, self.leaves)
 
 
 class Samples:
-    """Collects misfits by column and kind."""
+    """Collects misfits by leaf and kind."""
 
     def __init__(self) -> None:
-        self._misfits: dict[tuple[str, Kind], tuple[int, list[tuple[str, Position]]]] = {}
+        self._rows: dict[tuple[str, Kind], int] = {}
+        self._values: dict[tuple[str, Kind], int] = {}
+        self._positions: dict[tuple[str, Kind], list[tuple[str, Position]]] = {}
 
     def add(self, misfits: Iterable[tuple[str, Misfit]], lines: pa.Table, row: int) -> None:
         """Count the misfits of one row of lines."""
+        seen: set[tuple[str, Kind]] = set()
         for column, misfit in misfits:
-            count, positions = self._misfits.get((column, misfit.kind), (0, []))
-            if len(positions) < SAMPLES:
-                positions.append(place(lines, row))
-            self._misfits[column, misfit.kind] = (count + 1, positions)
+            key = (column + misfit.path, misfit.kind)
+            self._values[key] = self._values.get(key, 0) + 1
+            if key in seen:
+                continue
+            seen.add(key)
+            self._rows[key] = count = self._rows.get(key, 0) + 1
+            if count <= SAMPLES:
+                self._positions.setdefault(key, []).append(place(lines, row))
 
     def samples(self) -> tuple[Sample, ...]:
-        """Return the samples, sorted by column and kind."""
+        """Return the samples, sorted by leaf and kind."""
         return tuple(
-            Sample(column, kind, count, tuple(positions))
-            for (column, kind), (count, positions) in sorted(self._misfits.items())
+            Sample(*key, self._rows[key], tuple(self._positions[key]), self._values[key])
+            for key in sorted(self._rows)
         )
 
 
@@ -142,10 +182,12 @@ def total(parts: Sequence[TypedCounts]) -> TypedCounts:
     )
     samples: dict[tuple[str, Kind], Sample] = {}
     for sample in (sample for part in parts for sample in part.samples):
-        known = samples.get((sample.column, sample.kind), sample._replace(rows=0, positions=()))
+        known = samples.get((sample.column, sample.kind), sample._replace(rows=0, positions=(), values=0))
         # Sorted by shard and position: parts that were written again come last.
         places = tuple(sorted({*known.positions, *sample.positions})[:SAMPLES])
-        samples[sample.column, sample.kind] = known._replace(rows=known.rows + sample.rows, positions=places)
+        samples[sample.column, sample.kind] = Sample(
+            *known[:2], known.rows + sample.rows, places, known.values + sample.values
+        )
     return TypedCounts(
         sum(part.rows for part in parts),
         sum(part.unfit for part in parts),
@@ -155,7 +197,29 @@ def total(parts: Sequence[TypedCounts]) -> TypedCounts:
             min(filter(None, firsts), default=None) for firsts in zip(*(part.firsts for part in parts), strict=True)
         ),
         total_days(part.events for part in parts),
+        total_leaves(parts),
     )
+
+
+def total_leaves(parts: Sequence[TypedCounts]) -> tuple[LeafCount, ...]:
+    """Return the sum of each leaf, in the order of the columns."""
+    leaves: dict[str, LeafCount] = {}
+    for leaf in (leaf for part in parts for leaf in part.leaves):
+        leaves[leaf.name] = leaves[leaf.name].plus(leaf) if leaf.name in leaves else leaf
+    return tuple(leaves.values())
+
+
+def leaves_of(kind: ColumnType, array: pa.Array, left: int = 0) -> list[LeafCount]:
+    """Count the leaves of an array in which nothing is unfit, but for so many rows that are null and left out."""
+    if kind.name == "struct":
+        parts = [
+            (f".{each.name}", leaves_of(each.type, array.field(at), left)) for at, each in enumerate(kind.fields)
+        ]
+    elif kind.name == "list":
+        parts = [(LIST, leaves_of(kind.fields[0].type, array.flatten()))]
+    else:
+        return [LeafCount("", len(array) - left, len(array) - array.null_count, array.null_count - left, 0)]
+    return [leaf._replace(name=step + leaf.name) for step, leaves in parts for leaf in leaves]
 
 
 def place(lines: pa.Table, row: int) -> tuple[str, Position]:

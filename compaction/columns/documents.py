@@ -23,15 +23,15 @@ import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from compaction.columns.arrays import EPOCH_UNITS
 from compaction.columns.misfits import Ambiguous, Misfit, NotANumber
+from compaction.columns.types import ColumnType
+from minutebook.format.payload import JSON_STRING, MAX_PAYLOAD_BYTES, is_decodable
 
 MAX_DEPTH: Final = 100
 """Levels of nested objects and lists."""
-MAX_BYTES: Final = 1 << 20
-"""Bytes of a payload. Decoded JSON takes up to twenty times as much memory."""
 _LONG_INTEGER: Final = 80
-_STRING: Final = re.compile(rb'"(?:[^"\\]|\\.)*(?:"|\\?\Z)', re.DOTALL)
-"""A string, terminated or not: otherwise each quote of an unterminated one would be tried as another start."""
+_EXACT: Final = frozenset({"decimal", "json"})
 _KEY_END: Final = b'":'
 _KEY_ENDS: Final = (_KEY_END, b" :", b"\t:", b"\n:", b"\r:")
 _HIDDEN: Final = re.compile(rb"\\u00(22|3[aA])")
@@ -39,6 +39,11 @@ _HIDDEN: Final = re.compile(rb"\\u00(22|3[aA])")
 _CONTAINERS: Final = frozenset({dict, list})
 _DOUBTFUL: Final = object()
 _encode_lines: Final = msgspec.json.Encoder(decimal_format="number").encode_lines
+
+
+def is_exact(kind: ColumnType) -> bool:
+    """Return whether a type takes numbers with a fraction as they were written."""
+    return kind.name in _EXACT or kind.how in EPOCH_UNITS
 
 
 class Documents(NamedTuple):
@@ -78,7 +83,7 @@ def read_documents(data: pa.StringArray, *, exact: bool) -> Documents:
 
 def _decoded(text: bytes | None, decode: Callable[[bytes], Any]) -> Any:  # noqa: ANN401 - any JSON value
     """Decode a payload with msgspec; return `_DOUBTFUL` if msgspec rejects it, or if it is too long or too deep."""
-    if text is None or len(text) > MAX_BYTES:
+    if text is None or not is_decodable(text):
         return _DOUBTFUL
     try:
         row = decode(text)
@@ -143,15 +148,38 @@ def _read_carefully(text: bytes | None) -> tuple[Any, list[Misfit]]:
     """Read a payload with Python's decoder; return its value (None: unreadable) and its problems."""
     if text is None:
         return None, [Misfit("not_utf8", "not UTF-8 text")]
-    if len(text) > MAX_BYTES:
-        return None, [Misfit("too_long", f"{len(text)} bytes, more than {MAX_BYTES} are not read")]
+    if not is_decodable(text):
+        is_long = len(text) > MAX_PAYLOAD_BYTES
+        why = f", more than {MAX_PAYLOAD_BYTES} are not read" if is_long else " of too many values"
+        return None, [Misfit("too_long", f"{len(text)} bytes{why}")]
     if _depth(text) > MAX_DEPTH:
         return None, [Misfit("too_deep", f"nested deeper than {MAX_DEPTH}")]
     try:
         value, problems = _load(text)
     except ValueError as exc:
-        return None, [Misfit("not_json", f"not JSON: {str(exc)[:80]}" if text.strip() else "empty")]
+        return None, [Misfit("not_json", _not_json(text, exc))]
     return value, problems if type(value) is dict else [*problems, _not_an_object(value)]
+
+
+def _not_json(text: bytes, exc: ValueError) -> str:
+    if not text.strip():
+        return "empty"
+    count = _count(text)
+    return f"several JSON documents: {count:,}" if count > 1 else f"not JSON: {str(exc)[:80]}"
+
+
+def _count(text: bytes) -> int:
+    """Count JSON documents one after another, with or without blanks between; 0 unless the text is nothing else."""
+    words, at, count = text.decode(), 0, 0
+    decode, blanks = json.JSONDecoder().raw_decode, re.compile(r"[ \t\n\r]*")
+    try:
+        while at < len(words):
+            _, at = decode(words, at)
+            at = blanks.match(words, at).end()  # type: ignore[union-attr]  # it matches no blank, too
+            count += 1
+    except ValueError:
+        return 0
+    return count
 
 
 def _texts(data: pa.StringArray) -> list[bytes | None]:
@@ -177,7 +205,7 @@ def _depth(text: bytes) -> int:
     if _opened(text) <= MAX_DEPTH:
         return 0
     depth = deepest = 0
-    for byte in _STRING.sub(b"", text):
+    for byte in JSON_STRING.sub(b"", text):
         if byte in b"{[":
             depth += 1
             deepest = max(deepest, depth)

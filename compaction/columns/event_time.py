@@ -1,7 +1,7 @@
 """`--event-time`: the path and format of the event time in a payload, and the window before the arrival.
 
 meta.ts                         a JMESPath; ISO 8601 with a zone
-meta.ts as timestamp(ms)        another format: (s), (ms), (us) since 1970, or strptime's (%d/%m/%Y %H:%M:%S)
+meta.ts as timestamp(ms)        another format: (s), (ms), (us), (ns) since 1970, or strptime's (%d/%m/%Y %H:%M:%S)
 departs                         the name of a timestamp column of --columns: its path and format
 
 Event times far from their arrival are rejected, row by row, and the rows of each event day are counted:

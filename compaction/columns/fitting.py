@@ -1,113 +1,237 @@
 """Build a column from any JSON values: null and a reason for each value that does not fit.
 
-Only `arrays.build` decides, on whole columns: four thousand good values cost one call. If it rejects a column, values
-of a wrong Python type are removed first. Then, in parts of 256 rows, values that look wrong (`quick_check`) are tried
-one by one, and the rest by bisection.
+    a scalar                            null
+    a field of a struct                 the field is null; the struct keeps the others
+    an element of a list                the element is null; the list keeps its length
+    a struct or list of another type    null as a whole
+
+`arrays.build` decides, on whole columns: four thousand good values cost one call. If it refuses a column, values of a
+wrong Python type are removed, then those that a check of their kind refuses. What still does not fit, such as a
+February 30, is found by bisection.
 """
 
+import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Sequence
 from decimal import Decimal
-from functools import cache
+from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
 
-from compaction.columns.arrays import PLAIN_DECIMAL, allowed, build, is_rounded
-from compaction.columns.misfits import Ambiguous, Misfit, NotANumber, is_unicode, shown
+from compaction.columns.arrays import (
+    EPOCH_UNITS,
+    PLAIN_DECIMAL,
+    RANGES,
+    REFUSALS,
+    allowed,
+    build,
+    fits,
+    is_rounded,
+    list_array,
+    misformatted,
+    struct_array,
+)
+from compaction.columns.counts import LeafCount
+from compaction.columns.misfits import LIST, Ambiguous, Misfit, NotANumber, is_unicode, shown
 from compaction.columns.types import ColumnType
 
-_TOGETHER: Final = 256
-_REFUSALS: Final = (ValueError, ArithmeticError)
 _INTEGERS: Final = frozenset({"int32", "int64"})
+Misfits = dict[int, list[Misfit]]
+"""The misfits of each row."""
 
 
 class Fitted(NamedTuple):
-    """An array, null where a value does not fit, and the reasons by row."""
+    """An array, null where a value does not fit, the reasons by row, and a count of each leaf."""
 
     array: pa.Array
-    misfits: dict[int, Misfit]
+    misfits: Misfits
+    leaves: list[LeafCount]
 
 
-def fit(kind: ColumnType, values: Sequence[Any]) -> Fitted:
-    """Return values (None: null) as a column; never raises for JSON values."""
-    try:
-        return Fitted(build(kind, values), {})
-    except _REFUSALS:
-        remaining = list(values)
-    misfits = _of_wrong_types(kind, remaining)
-    if misfits:
-        try:
-            return Fitted(build(kind, remaining), misfits)
-        except _REFUSALS:
-            pass  # other values have a right type and still do not fit
-    for begin in range(0, len(remaining), _TOGETHER):
-        part = range(begin, min(begin + _TOGETHER, len(remaining)))
-        if not _fits(kind, remaining[part.start : part.stop]):
-            for number in part:
-                if remaining[number] is not None and not quick_check(kind, remaining[number]):
-                    _judge(kind, remaining, misfits, (number, number + 1))
-            _judge(kind, remaining, misfits, (part.start, part.stop))
-    return Fitted(build(kind, remaining), misfits)
+def fit(kind: ColumnType, values: Sequence[Any], lost: int = 0) -> Fitted:
+    """Return values (None: null) as a column; never raises for JSON values.
 
-
-def _of_wrong_types(kind: ColumnType, remaining: list[Any]) -> dict[int, Misfit]:
-    """Replace values of a wrong Python type with None; return the reasons by row."""
-    right = allowed(kind) | {type(None)}
-    misfits = {}
-    for number in [number for number, of in enumerate(map(type, remaining)) if of not in right]:
-        if (why := _by_type(kind, remaining[number])) is not None:
-            misfits[number], remaining[number] = why, None
-    return misfits
-
-
-def quick_check(kind: ColumnType, value: Any) -> bool:  # noqa: ANN401 - any JSON value
-    """Guess whether a value of a right Python type fits, to choose the values that are tried one by one.
-
-    A wrong yes costs a bisection (two dozen Arrow calls), a wrong no one call.
+    `lost`: how many values are None because what holds them does not fit; their leaves are unfit, not empty.
     """
-    pattern = _decimal_pattern(kind) if kind.name == "decimal" else _PATTERNS.get(kind.text)
-    if pattern is not None:
-        return pattern.fullmatch(str(value)) is not None
-    limit = _LIMITS.get(kind.name)
-    return limit is None or type(value) is not int or -limit <= value < limit
+    if kind.name == "struct":
+        return _fit_struct(kind, values, lost)
+    if kind.name == "list":
+        return _fit_list(kind, values)
+    fitted, misfits = _fit_scalars(kind, values)
+    filled = len(fitted) - fitted.null_count
+    count = LeafCount("", len(values), filled, values.count(None) - lost, lost + len(misfits))
+    return Fitted(fitted, {row: [misfit] for row, misfit in misfits.items()}, [count])
 
 
-_DATE: Final = r"(?!0000)[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|1[0-9]|2[0-8])"
-_TIME: Final = r"[T ]([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\.[0-9]{1,6})?"
-_PATTERNS: Final = {
-    "date": re.compile(_DATE),
-    "timestamp": re.compile(_DATE + _TIME + r"(Z|[+-]([01][0-9]|2[0-3]):?[0-5][0-9])"),
-    "local_timestamp": re.compile(_DATE + _TIME),
-}
-_LIMITS: Final = {"int32": 1 << 31, "int64": 1 << 63, "float64": 1 << 53}
+def _fit_struct(kind: ColumnType, values: Sequence[Any], lost: int) -> Fitted:
+    values, wrong = _of_right_types(kind, values)
+    lost += len(wrong)
+    misfits = defaultdict(list, {row: [misfit] for row, misfit in wrong.items()})
+    arrays, leaves = [], []
+    for field in kind.fields:
+        step = f".{field.name}"
+        inner = [None if value is None else value.get(field.name) for value in values]
+        missing = _missing(inner, values) if field.required else ()
+        fitted = fit(field.type, inner, lost + len(missing))
+        for row in missing:
+            misfits[row].append(Misfit("missing", "missing or null, and required", step))
+        for row, found in fitted.misfits.items():
+            misfits[row] += [misfit.below(step) for misfit in found]
+        arrays.append(fitted.array)
+        leaves += [leaf._replace(name=step + leaf.name) for leaf in fitted.leaves]
+    return Fitted(struct_array(kind, arrays, values), misfits, leaves)
 
 
-@cache
-def _decimal_pattern(kind: ColumnType) -> re.Pattern[str]:
-    whole = max(1, kind.precision - kind.scale)
-    return re.compile(rf"-?[0-9]{{1,{whole}}}" + (rf"(\.[0-9]{{1,{kind.scale}}})?" if kind.scale else ""))
+def _fit_list(kind: ColumnType, values: Sequence[Any]) -> Fitted:
+    values, wrong = _of_right_types(kind, values)
+    misfits = defaultdict(list, {row: [misfit] for row, misfit in wrong.items()})
+    element = kind.fields[0]
+    flat = [each for value in values if value is not None for each in value]
+    missing = [number for number, each in enumerate(flat) if each is None] if element.required else ()
+    fitted = fit(element.type, flat, len(missing))
+    places = _places(values) if missing or fitted.misfits else ()
+    for number in missing:
+        row, index = places[number]
+        misfits[row].append(Misfit("missing", "null, and required").within(index))
+    for number, found in fitted.misfits.items():
+        row, index = places[number]
+        misfits[row] += [misfit.within(index) for misfit in found]
+    leaves = [leaf._replace(name=LIST + leaf.name) for leaf in fitted.leaves]
+    return Fitted(list_array(kind, fitted.array, values), misfits, leaves)
 
 
-def _judge(kind: ColumnType, remaining: list[Any], misfits: dict[int, Misfit], part: tuple[int, int]) -> None:
-    """Replace the values in [begin, end) that `build` rejects with None, and record the reasons."""
-    begin, end = part
+def _missing(inner: Sequence[Any], values: Sequence[Any]) -> list[int]:
+    """Return the rows of structs that lack a required field."""
+    return [
+        row for row, part in enumerate(zip(inner, values, strict=True)) if part[0] is None and part[1] is not None
+    ]
+
+
+def _places(lists: Sequence[Any]) -> list[tuple[int, int]]:
+    """Return the row and index of each element of lists."""
+    return [(row, index) for row, each in enumerate(lists) if each is not None for index in range(len(each))]
+
+
+def _fit_scalars(kind: ColumnType, values: Sequence[Any]) -> tuple[pa.Array, dict[int, Misfit]]:
     try:
-        build(kind, remaining[begin:end])
-    except _REFUSALS:
-        if end - begin == 1:
-            misfits[begin] = _explain(kind, remaining[begin])
-            remaining[begin] = None
-            return
-        middle = (begin + end) // 2
-        _judge(kind, remaining, misfits, (begin, middle))
-        _judge(kind, remaining, misfits, (middle, end))
+        return build(kind, values), {}
+    except REFUSALS:
+        remaining, misfits = _of_right_types(kind, values)
+    if misfits and fits(kind, remaining):
+        return build(kind, remaining), misfits
+    for number in _refused(kind, remaining):
+        misfits[number], remaining[number] = _explain(kind, remaining[number]), None
+    try:
+        return build(kind, remaining), misfits
+    except REFUSALS:
+        _bisect(kind, remaining, misfits, (0, len(remaining)))
+    return build(kind, remaining), misfits
 
 
-def _by_type(kind: ColumnType, value: object) -> Misfit | None:
-    """Return why a value's Python type does not fit; None: it may fit."""
-    if type(value) in allowed(kind):
-        return None
+def _of_right_types(kind: ColumnType, values: Sequence[Any]) -> tuple[list[Any], dict[int, Misfit]]:
+    """Return a list with None for values of a wrong Python type, and the reasons by row."""
+    right = allowed(kind) | {type(None)}
+    remaining, misfits = list(values), {}
+    if not right.issuperset(map(type, values)):
+        for number in [number for number, of in enumerate(map(type, values)) if of not in right]:
+            misfits[number], remaining[number] = _of_wrong_type(kind, values[number]), None
+    return remaining, misfits
+
+
+def _bisect(kind: ColumnType, remaining: list[Any], misfits: dict[int, Misfit], part: tuple[int, int]) -> None:
+    """Replace the values in [begin, end) that `build` refuses with None, and record the reasons."""
+    begin, end = part
+    if fits(kind, remaining[begin:end]):
+        return
+    if end - begin == 1:
+        misfits[begin], remaining[begin] = _explain(kind, remaining[begin]), None
+        return
+    middle = (begin + end) // 2
+    _bisect(kind, remaining, misfits, (begin, middle))
+    _bisect(kind, remaining, misfits, (middle, end))
+
+
+def _refused(kind: ColumnType, values: Sequence[Any]) -> list[int]:
+    """Return the rows of values, all of a right Python type, that certainly do not fit. Others may not, either."""
+    if "%" in kind.how:
+        return misformatted(kind, values)
+    if kind.how in EPOCH_UNITS or kind.is_from_text:
+        return [number for number, value in enumerate(values) if not fits(kind, [value])]
+    may_fit = _is_in_range if kind.how else _FITS[kind.name]
+    return [number for number, value in enumerate(values) if value is not None and not may_fit(kind, value)]
+
+
+def _is_in_range(kind: ColumnType, value: int) -> bool:
+    low, high = RANGES[kind.how or kind.name]
+    return low <= value <= high
+
+
+def _is_double(_: ColumnType, value: float | Decimal) -> bool:
+    try:
+        return math.isfinite(float(value)) and not is_rounded(value)
+    except OverflowError:
+        return False
+
+
+def _is_decimal(kind: ColumnType, value: str | float | Decimal) -> bool:
+    text = str(value)
+    if isinstance(value, str) and PLAIN_DECIMAL.fullmatch(text) is None:
+        return False
+    before, behind = _digits(text)
+    return before <= kind.precision - kind.scale and behind <= kind.scale
+
+
+@lru_cache(1 << 12)
+def _digits(text: str) -> tuple[int, int]:
+    """Return how many digits a number needs before and behind the point."""
+    if PLAIN_DECIMAL.fullmatch(text) is not None:
+        before, _, behind = text.partition(".")
+        return len(before.lstrip("-0")), len(behind.rstrip("0"))
+    number = Decimal(text)
+    if not number:
+        return 0, 0
+    _, digits, exponent = number.as_tuple()
+    zeros = len(digits) - len("".join(map(str, digits)).rstrip("0"))
+    return number.adjusted() + 1, -(int(exponent) + zeros)
+
+
+def _is_json(_: ColumnType, value: object) -> bool:
+    return fits(_JSON, [value])
+
+
+def _is_text(_: ColumnType, value: str) -> bool:
+    return is_unicode(value)
+
+
+def _may_be_time(kind: ColumnType, value: str) -> bool:
+    return _ISO["local_timestamp" if kind.zone else kind.name].fullmatch(value) is not None
+
+
+_JSON: Final = ColumnType("json")
+_DATE: Final = r"(?!0000)[0-9]{4}-[01][0-9]-[0-3][0-9]"
+_TIME: Final = r"[T ][0-2][0-9](:[0-5][0-9](:[0-5][0-9](\.[0-9]{1,9})?)?)?"
+_ISO: Final = {
+    "date": re.compile(_DATE),
+    "timestamp": re.compile(_DATE + _TIME + r"(Z|[+-][0-2][0-9](:?[0-5][0-9])?)"),
+    "local_timestamp": re.compile(f"{_DATE}({_TIME})?"),
+}
+"""What Arrow may take for a time. It refuses some of these, too."""
+_FITS: Final[dict[str, Callable[[ColumnType, Any], bool]]] = {
+    "string": _is_text,
+    "int32": _is_in_range,
+    "int64": _is_in_range,
+    "float64": _is_double,
+    "decimal": _is_decimal,
+    "json": _is_json,
+    "date": _may_be_time,
+    "timestamp": _may_be_time,
+    "local_timestamp": _may_be_time,
+}
+
+
+def _of_wrong_type(kind: ColumnType, value: object) -> Misfit:
     if isinstance(value, Ambiguous):
         return Misfit("duplicate_key", "the key is there several times")
     if isinstance(value, NotANumber):
@@ -118,61 +242,32 @@ def _by_type(kind: ColumnType, value: object) -> Misfit | None:
 
 
 def _explain(kind: ColumnType, value: Any) -> Misfit:  # noqa: ANN401 - any JSON value
-    """Return why a value of a right Python type was rejected."""
-    if kind.name in _EXPLAINED and (misfit := _EXPLAINED[kind.name](kind, value)) is not None:
-        return misfit
-    if isinstance(value, int):
+    """Return why a value of a right Python type was refused."""
+    if kind.name == "decimal" and _is_number(value):
+        return _not_a_decimal(kind, value)
+    if kind.name == "json":
+        return Misfit("invalid", f"{shown(value)} cannot be written as JSON")
+    if kind.name == "float64" and not isinstance(value, str):
+        return _not_a_double(value)
+    if kind.zone and (why := _not_in_zone(kind, value)):
+        return Misfit("invalid", f"{shown(value)} {why}")
+    if not isinstance(value, str):
         return Misfit("out_of_range", f"{shown(value)} is out of the range of {kind.text}")
-    if isinstance(value, str) and not is_unicode(value):
-        return Misfit("invalid", f"{shown(value)} is not valid Unicode")
-    return Misfit("invalid", f"{shown(value)} is not {kind.text}")
+    return Misfit("invalid", f"{shown(value)} is not {kind.text if is_unicode(value) else 'valid Unicode'}")
 
 
-def _in_struct(kind: ColumnType, value: Mapping[str, Any]) -> Misfit | None:
-    for field in kind.fields:
-        inner = value.get(field.name)
-        if inner is None and field.required:
-            return Misfit("missing", "missing or null, and required", f".{field.name}")
-        if inner is not None and (why := _why(field.type, inner)) is not None:
-            return why.below(f".{field.name}")
-    return None
+def _not_in_zone(kind: ColumnType, value: str) -> str:
+    """Return why the hours of a zone do not fit a local time; empty: it is none."""
+    if fits(kind._replace(fold="earlier"), [value]):
+        return f"is there twice in {kind.zone}, and its type does not say `earlier` or `later`"
+    return f"is not there in {kind.zone}" if fits(kind._replace(zone="", name="local_timestamp"), [value]) else ""
 
 
-def _in_list(kind: ColumnType, value: Sequence[Any]) -> Misfit | None:
-    """Find the first element that does not fit by bisection: a list may be as long as a payload."""
-    element, low, high = kind.fields[0], 0, len(value)
-    if element.required and None in value:
-        return Misfit("missing", "null, and required", f"[{value.index(None)}]")
-    while high - low > 1:
-        middle = (low + high) // 2
-        if _fits(element.type, value[low:middle]):
-            low = middle
-        else:
-            high = middle
-    why = None if low == len(value) or value[low] is None else _why(element.type, value[low])
-    return None if why is None else why.below(f"[{low}]")
+def _is_number(value: object) -> bool:
+    return not isinstance(value, str) or PLAIN_DECIMAL.fullmatch(value) is not None
 
 
-def _why(kind: ColumnType, value: object) -> Misfit | None:
-    """Return why a value inside another does not fit; None: it fits."""
-    if (why := _by_type(kind, value)) is not None or _fits(kind, [value]):
-        return why
-    return _explain(kind, value)
-
-
-def _fits(kind: ColumnType, values: Sequence[Any]) -> bool:
-    try:
-        build(kind, values)
-    except _REFUSALS:
-        return False
-    return True
-
-
-def _not_json(_: ColumnType, value: object) -> Misfit:
-    return Misfit("invalid", f"{shown(value)} cannot be written as JSON")
-
-
-def _not_a_double(_: ColumnType, value: float | Decimal) -> Misfit:
+def _not_a_double(value: float | Decimal) -> Misfit:
     try:
         is_lossy = is_rounded(value) and abs(float(value)) != float("inf")
     except OverflowError:
@@ -183,22 +278,8 @@ def _not_a_double(_: ColumnType, value: float | Decimal) -> Misfit:
 
 
 def _not_a_decimal(kind: ColumnType, value: str | float | Decimal) -> Misfit:
-    """Distinguish too many digits from text that is not a number."""
-    if isinstance(value, str) and PLAIN_DECIMAL.fullmatch(value) is None:
-        return Misfit("invalid", f"{shown(value)} is not {kind.text}")
-    number = Decimal(value)
-    digits, exponent = number.as_tuple().digits, number.as_tuple().exponent
-    zeros = len(digits) - len("".join(map(str, digits)).rstrip("0"))
-    behind = -(int(exponent) + zeros)
-    if number.adjusted() < kind.precision - kind.scale and behind > kind.scale:
+    """Distinguish too many digits from too large a number."""
+    before, behind = _digits(str(value))
+    if before <= kind.precision - kind.scale and behind > kind.scale:
         return Misfit("lossy", f"{shown(value)} has more than {kind.scale} digits behind the point")
     return Misfit("out_of_range", f"{shown(value)} is out of the range of {kind.text}")
-
-
-_EXPLAINED: Final[dict[str, Callable[[ColumnType, Any], Misfit | None]]] = {
-    "struct": _in_struct,
-    "list": _in_list,
-    "json": _not_json,
-    "decimal": _not_a_decimal,
-    "float64": _not_a_double,
-}

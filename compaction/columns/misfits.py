@@ -23,20 +23,30 @@ Kind = Literal[
 ]
 PAYLOAD: Final = "payload"
 """The column name of misfits that concern the payload itself."""
+LIST: Final = "[]"
+"""The step to the elements of a list in the name of a leaf."""
 _LONGEST: Final = 40
 _MOST: Final = 5
 
 
 class Misfit(NamedTuple):
-    """One value that does not fit; `path` is its place within the column, as in `.zip` or `[3]`."""
+    """One value that does not fit; `path` is its leaf within the column, as in `.zip` or `[].price`.
+
+    `indexes` are those of the elements on the way to it, one for each `[]`.
+    """
 
     kind: Kind
     what: str
     path: str = ""
+    indexes: tuple[int, ...] = ()
 
     def below(self, step: str) -> "Misfit":
         """Return the misfit with `step` put before its path."""
-        return self._replace(path=step + self.path)
+        return Misfit(self.kind, self.what, step + self.path, self.indexes)
+
+    def within(self, index: int) -> "Misfit":
+        """Return the misfit as that of an element of a list."""
+        return Misfit(self.kind, self.what, LIST + self.path, (index, *self.indexes))
 
 
 class Ambiguous:
@@ -51,10 +61,30 @@ class NotANumber:
 
 
 def reason(misfits: Sequence[tuple[str, Misfit]]) -> str:
-    """Return the text of `_unfit` for the misfits (column, misfit) of one row."""
-    texts = [f"{column}{misfit.path}: {misfit.what}" for column, misfit in misfits[:_MOST]]
-    more = len(misfits) - _MOST
-    return "; ".join([*texts, f"and {more} more"] if more > 0 else texts)
+    """Return the text of `_unfit` for the misfits (column, misfit) of one row.
+
+    Every leaf that was emptied is named, the first five reasons in full. Values of one list share a reason:
+
+        items[].price: "x" is not decimal(10,2) (3 values, the first at [4])
+    """
+    if len(misfits) == 1 and not misfits[0][1].indexes:
+        return f"{misfits[0][0]}{misfits[0][1].path}: {misfits[0][1].what}"
+    groups: dict[tuple[str, str], list[Misfit]] = {}
+    for column, misfit in misfits:
+        apart = misfit.kind if misfit.indexes else misfit.what
+        groups.setdefault((column + misfit.path, apart), []).append(misfit)
+    texts = [f"{path}: {_told(group)}" for (path, _), group in [*groups.items()][:_MOST]]
+    named = {path for path, _ in [*groups][:_MOST]}
+    more = [path for path in dict.fromkeys(path for path, _ in groups) if path not in named]
+    return "; ".join([*texts, f"also {', '.join(more)}"] if more else texts)
+
+
+def _told(group: Sequence[Misfit]) -> str:
+    first = group[0]
+    if not first.indexes:
+        return first.what
+    place = "".join(f"[{index}]" for index in first.indexes)
+    return f"{first.what} ({f'{len(group):,} values, the first ' if len(group) > 1 else ''}at {place})"
 
 
 def is_unicode(text: str) -> bool:
@@ -68,10 +98,10 @@ def is_unicode(text: str) -> bool:
 
 def shown(value: object) -> str:
     """Return a value for a reason: short and on one line, whatever a producer wrote."""
-    if isinstance(value, dict):
-        return "an object"
-    if isinstance(value, list):
-        return f"a list of {len(value)}"
+    if type(value) is Decimal:
+        return _cut(str(value))
+    if isinstance(value, dict | list):
+        return "an object" if isinstance(value, dict) else f"a list of {len(value)}"
     if isinstance(value, str):
         text = json.dumps(value[:_LONGEST], ensure_ascii=False)
         return text.encode(errors="backslashreplace").decode() + ("…" if len(value) > _LONGEST else "")
@@ -79,5 +109,8 @@ def shown(value: object) -> str:
         return "true" if value else "false"
     if isinstance(value, int) and value.bit_length() > _LONGEST * 4:
         return f"a number of {value.bit_length()} bits"
-    text = str(value) if isinstance(value, int | float | Decimal) else type(value).__name__
+    return _cut(str(value) if isinstance(value, int | float) else type(value).__name__)
+
+
+def _cut(text: str) -> str:
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"

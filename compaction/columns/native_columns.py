@@ -4,40 +4,63 @@ A row that it reads is the one that Python's decoder and `arrays.build` would ma
 """
 
 import ctypes
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from compaction.columns.arrays import EPOCH_UNITS, FIRST_DAY, LAST_DAY
-from compaction.columns.arrow_columns import column_of, flag_column, with_gaps
+from compaction.columns.arrow_columns import column_of, flag_column, long_column, with_gaps
 from compaction.columns.columns import Column
-from compaction.columns.misfits import is_unicode
+from compaction.columns.documents import is_exact, read_documents
+from compaction.columns.fitting import fit
+from compaction.columns.misfits import Misfit, is_unicode
 from compaction.columns.types import ColumnType
 from minutebook.codec.columns import Texts
 from minutebook.codec.documents import (
     ColumnsOfDocuments,
-    FoundColumn,
+    Found,
+    FoundMisfits,
+    FoundStruct,
     FoundValues,
     ValueKind,
+    Wanted,
     WantedColumn,
+    WantedField,
+    WantedList,
+    WantedStruct,
     WantedValues,
     new_columns_of_documents,
 )
 from minutebook.codec.library import native_library
 
-_FEW: Final = 8
-"""If more than one row in so many is left over, Python's decoder alone is faster."""
+_FEW: Final = 2
+"""If more than one row in so many is left over, Python's decoder alone is as fast."""
 _ATTEMPTS: Final = 3
 """After so many blocks with more rows left over, the native codec is no longer tried."""
 
 
 class NativeRows(NamedTuple):
-    """The columns of a block of payloads; the rows in `left` were not read and are null in all columns."""
+    """The columns of a block of payloads; the rows in `left` were not read and are null in all columns.
+
+    `misfits` are single values that do not fit, by row: (number of the column, misfit). `unfit` counts them by the
+    number of the column and the path of the leaf.
+    """
 
     arrays: list[pa.Array]
     left: list[int]
+    misfits: dict[int, list[tuple[int, Misfit]]]
+    unfit: Counter[tuple[int, str]]
+
+
+class _FittedValues(NamedTuple):
+    """Values of a leaf at some rows, null where they do not fit, and their misfits by row."""
+
+    rows: list[int]
+    array: pa.Array
+    misfits: list[tuple[int, Misfit]]
 
 
 class NativeColumns:
@@ -45,6 +68,10 @@ class NativeColumns:
 
     def __init__(self, columns: Sequence[Column], reader: ColumnsOfDocuments, one_in: int = _FEW) -> None:
         self._types = [column.type for column in columns]
+        self._leaves = {
+            (number, path): kind for number, column in enumerate(columns) for path, kind in column.type.leaves("")
+        }
+        self._exact = any(map(is_exact, self._leaves.values()))
         self._reader = reader
         self._one_in = one_in
         self._attempts = _ATTEMPTS
@@ -63,8 +90,36 @@ class NativeColumns:
         if len(rows.left) * self._one_in > len(data) >= self._one_in:
             self._attempts -= 1
             return None
-        arrays = [_array(kind, column) for kind, column in zip(self._types, rows.columns, strict=True)]
-        return NativeRows(arrays, rows.left)
+        text = memoryview(texts)[ends[0] : ends[-1]] if rows.misfits else memoryview(b"")
+        fitted = {leaf: self._fit(leaf, found, text, ends[0]) for leaf, found in sorted(rows.misfits.items())}
+        arrays = [_array(kind, column, fitted) for kind, column in zip(self._types, rows.columns, strict=True)]
+        misfits: dict[int, list[tuple[int, Misfit]]] = {}
+        unfit: Counter[tuple[int, str]] = Counter()
+        for leaf in sorted(fitted, key=self._order):
+            number, path = self._place(leaf)
+            unfit[number, path] += len(fitted[leaf].misfits)
+            for row, misfit in fitted[leaf].misfits:
+                misfits.setdefault(row, []).append((number, misfit))
+        return NativeRows(arrays, rows.left, misfits, unfit)
+
+    def _place(self, leaf: int) -> tuple[int, str]:
+        """Return the number of the column that a leaf lies in, and its path there."""
+        number, fields = self._reader.leaves[leaf] or (leaf, ())
+        return number, "".join(f".{name}" for name in fields)
+
+    def _order(self, leaf: int) -> tuple[int, int]:
+        """Return where a leaf stands in the order of columns: those within structs are numbered after all others."""
+        return self._place(leaf)[0], leaf
+
+    def _fit(self, leaf: int, found: FoundMisfits, texts: memoryview, begin: int) -> "_FittedValues":
+        """Read the values of a leaf as Python's decoder does."""
+        number, path = self._place(leaf)
+        documents = [b"".join((b'{"x":', texts[low - begin : high - begin], b"}")) for low, high in found.places]
+        column = pa.array(documents, pa.binary()).cast(pa.string())
+        rows = read_documents(column, exact=self._exact).rows
+        fitted = fit(self._leaves[number, path], [row["x"] for row in rows])
+        misfits = [(found.rows[at], why[0].below(path)) for at, why in sorted(fitted.misfits.items())]
+        return _FittedValues(found.rows, fitted.array, misfits)
 
 
 def new_native_columns(
@@ -90,16 +145,28 @@ def new_native_columns(
 
 
 def _wanted(column: Column, names: tuple[str, ...]) -> WantedColumn | None:
-    is_list = column.type.name == "list"
-    element = column.type.fields[0] if is_list else None
-    values = _values(column.type if element is None else element.type)
-    if values is None or not all(map(is_unicode, names)):
+    wanted = _wanted_of(column.type)
+    if wanted is None or not all(map(is_unicode, names)):
         return None
-    is_element_required = element is not None and element.required
-    return WantedColumn(names, values, column.required, is_list, is_element_required)
+    return WantedColumn(names, wanted, column.required)
+
+
+def _wanted_of(kind: ColumnType) -> Wanted | None:
+    inner = [_wanted_of(field.type) for field in kind.fields]
+    known = [wanted for wanted in inner if wanted is not None]
+    if len(known) < len(inner):
+        return None
+    if kind.name == "list":
+        return WantedList(known[0], kind.fields[0].required)
+    if kind.name == "struct":
+        fields = zip(kind.fields, known, strict=True)
+        return WantedStruct(tuple(WantedField(field.name, wanted, field.required) for field, wanted in fields))
+    return _values(kind)
 
 
 def _values(kind: ColumnType) -> WantedValues | None:
+    if kind.zone or kind.is_from_text:
+        return None
     if kind.how:
         return _units(kind)
     if kind.name == "decimal":
@@ -112,7 +179,9 @@ def _units(kind: ColumnType) -> WantedValues | None:
     if kind.how == "days":
         return WantedValues(ValueKind.WHOLE, 4, low=FIRST_DAY, high=LAST_DAY)
     unit = EPOCH_UNITS.get(kind.how)
-    return None if unit is None else WantedValues(ValueKind.WHOLE, 8, low=unit.low, high=unit.high, factor=unit.us)
+    if unit is None or unit.parts != 1:
+        return None
+    return WantedValues(ValueKind.WHOLE, 8, low=unit.low, high=unit.high, factor=unit.us)
 
 
 _KINDS: Final = {
@@ -128,13 +197,27 @@ _KINDS: Final = {
 }
 
 
-def _array(kind: ColumnType, column: FoundColumn) -> pa.Array:
-    if kind.name != "list":
-        return _of_values(kind, column.values)
-    rows = len(column.list_offsets) // 4 - 1
-    offsets = pa.Array.from_buffers(pa.int32(), rows + 1, [None, pa.py_buffer(column.list_offsets)])
-    mask = pc.invert(flag_column(column.list_there)) if column.list_there else None
-    elements = _of_values(kind.fields[0].type, column.values)
+def put(array: pa.Array, others: pa.Array, rows: Sequence[int]) -> pa.Array:
+    """Return an array with the values of some ascending rows replaced."""
+    indices = [*range(len(array))]
+    for index, row in enumerate(rows, len(array)):
+        indices[row] = index
+    return pa.concat_arrays([array, others]).take(long_column(indices))
+
+
+def _array(kind: ColumnType, found: Found, fitted: Mapping[int, _FittedValues]) -> pa.Array:
+    if isinstance(found, FoundValues):
+        array = _of_values(kind, found)
+        known = fitted.get(found.leaf)
+        is_new = known is not None and known.array.null_count < len(known.array)
+        return put(array, known.array, known.rows) if known is not None and is_new else array
+    mask = pc.invert(flag_column(found.there)) if found.there else None
+    if isinstance(found, FoundStruct):
+        children = [_array(field.type, part, fitted) for field, part in zip(kind.fields, found.fields, strict=True)]
+        return pa.StructArray.from_arrays(children, fields=list(kind.arrow), mask=mask)
+    rows = len(found.offsets) // 4 - 1
+    offsets = pa.Array.from_buffers(pa.int32(), rows + 1, [None, pa.py_buffer(found.offsets)])
+    elements = _array(kind.fields[0].type, found.elements, fitted)
     return pa.ListArray.from_arrays(offsets, elements, type=kind.arrow, mask=mask)
 
 

@@ -48,11 +48,18 @@ class ValuePath:
         self._search = _searching(parsed)
 
     def values(self, documents: Documents) -> tuple[list[Any], dict[int, Misfit]]:
-        """Return a value for each row (None: no value), and the rows on which the path itself fails."""
+        """Return a value for each row (None: no value), and the rows on which the path itself fails.
+
+        Rows that cannot be decoded have no value.
+        """
         if self.names is not None:
             return _followed(self.names, documents.rows), {}
-        values, misfits = [], {}
+        values: list[Any] = []
+        misfits = {}
         for row, document in enumerate(documents.rows):
+            if row in documents.unread:
+                values.append(None)
+                continue
             try:
                 values.append(self._search(document))
             except _FAULTS:

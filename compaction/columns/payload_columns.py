@@ -8,18 +8,17 @@ import pyarrow as pa
 
 from compaction.columns.arrow_columns import long_column, text_column, with_gaps
 from compaction.columns.columns import EVENT_TIME, Columns
-from compaction.columns.counts import ColumnCount, FirstValues, Samples, TypedCounts
-from compaction.columns.documents import Documents, read_documents
+from compaction.columns.counts import ColumnCount, FirstValues, LeafCount, Samples, TypedCounts, leaves_of
+from compaction.columns.documents import Documents, is_exact, read_documents
 from compaction.columns.event_time import EventWindow
 from compaction.columns.fitting import fit
 from compaction.columns.misfits import PAYLOAD, Misfit, reason
-from compaction.columns.native_columns import NativeColumns, new_native_columns
+from compaction.columns.native_columns import NativeColumns, new_native_columns, put
 from compaction.columns.paths import ValuePath
 
 _ROWS: Final = 4096
 _BYTES: Final = 1 << 20
 """Limits of a block: decoded JSON takes up to twenty times the bytes of its text."""
-_EXACT: Final = frozenset({"decimal", "json"})
 _Reasons = defaultdict[int, list[tuple[str, Misfit]]]
 """Row -> (column, misfit) pairs."""
 
@@ -34,13 +33,19 @@ class PayloadColumns:
         self._paths = [ValuePath(column.path) for column in columns.columns]
         names = [path.names for path in self._paths if path.names is not None]
         is_names = len(names) == len(self._paths)
-        self._exact = not is_names or any(kind.name in _EXACT for _, kind in columns.leaves)
+        self._exact = not is_names or any(is_exact(kind) for _, kind in columns.leaves)
         self._native = new_native(columns.columns, names, _ROWS, _BYTES) if is_names else None
         self._samples = Samples()
         self._rows = self._unfit = 0
         self._filled = [0] * len(columns.columns)
         self._empty = [0] * len(columns.columns)
         self._misfits = [0] * len(columns.columns)
+        self._leaves = {
+            column.name + leaf.name: leaf._replace(name=column.name + leaf.name)
+            for column in columns.columns
+            if column.type.fields
+            for leaf in leaves_of(column.type, pa.nulls(0, column.type.arrow))
+        }
         self._window = None if columns.event is None else EventWindow(columns.event.window_days)
         self._firsts = FirstValues(len(columns.columns))
 
@@ -64,6 +69,7 @@ class PayloadColumns:
             self._samples.samples(),
             tuple(self._firsts.firsts),
             () if self._window is None else self._window.days(),
+            tuple(self._leaves.values()),
         )
 
     def _typed(self, lines: pa.Table, data: pa.StringArray, begin: int, end: int) -> list[pa.Array]:
@@ -91,16 +97,23 @@ class PayloadColumns:
         native = None if self._native is None else self._native.read(data)
         if native is None:
             return self._decode(data)
-        for index, array in enumerate(native.arrays):
-            self._filled[index] += len(array) - array.null_count
-            self._empty[index] += array.null_count - len(native.left)
+        left = len(native.left)
+        for index, (column, array) in enumerate(zip(self._columns.columns, native.arrays, strict=True)):
+            unfit = {path: count for (number, path), count in native.unfit.items() if number == index}
+            leaves = [
+                leaf._replace(empty=leaf.empty - unfit.get(leaf.name, 0), unfit=unfit.get(leaf.name, 0))
+                for leaf in leaves_of(column.type, array, left)
+            ]
+            self._count(index, array, array.null_count - left - unfit.get("", 0), unfit.get("", 0), leaves)
+        names = [column.name for column in self._columns.columns]
+        reasons: _Reasons = defaultdict(list)
+        for row, misfits in native.misfits.items():
+            reasons[row] = [(names[number], misfit) for number, misfit in misfits]
         if not native.left:
-            return native.arrays, defaultdict(list)
-        arrays, reasons = self._decode(data.take(long_column(native.left)))
-        return (
-            [_put(array, of_left, native.left) for array, of_left in zip(native.arrays, arrays, strict=True)],
-            defaultdict(list, {native.left[row]: why for row, why in reasons.items()}),
-        )
+            return native.arrays, reasons
+        arrays, of_left = self._decode(data.take(long_column(native.left)))
+        reasons.update({native.left[row]: why for row, why in of_left.items()})
+        return [put(*parts, native.left) for parts in zip(native.arrays, arrays, strict=True)], reasons
 
     def _decode(self, data: pa.StringArray) -> tuple[list[pa.Array], _Reasons]:
         """Return the same from payloads decoded in Python."""
@@ -112,31 +125,29 @@ class PayloadColumns:
 
     def _column(self, index: int, documents: Documents, reasons: _Reasons) -> pa.Array:
         column, path = self._columns.columns[index], self._paths[index]
-        values, misfits = path.values(documents)
-        fitted = fit(column.type, values)
-        misfits |= fitted.misfits
-        empty = 0
-        for row in [row for row, value in enumerate(values) if value is None] if fitted.array.null_count else ():
-            if row in documents.unread or row in misfits:
-                continue
-            if column.required:
-                misfits[row] = Misfit("missing", "missing or null, and required")
-            else:
-                empty += 1
-        for row, misfit in misfits.items():
+        values, failed = path.values(documents)
+        if column.required:
+            known = documents.unread | failed.keys()
+            missing = [row for row, value in enumerate(values) if value is None and row not in known]
+            failed |= dict.fromkeys(missing, Misfit("missing", "missing or null, and required"))
+        lost = len(failed) + len(documents.unread)
+        fitted = fit(column.type, values, lost)
+        for row, misfit in failed.items():
             reasons[row].append((column.name, misfit))
-        self._filled[index] += len(fitted.array) - fitted.array.null_count
-        self._empty[index] += empty
-        self._misfits[index] += len(misfits) + len(documents.unread)
+        for row, misfits in fitted.misfits.items():
+            reasons[row] += [(column.name, misfit) for misfit in misfits]
+        unfit = lost + sum(not misfits[0].path for misfits in fitted.misfits.values())
+        self._count(index, fitted.array, values.count(None) - lost, unfit, fitted.leaves)
         return fitted.array
 
-
-def _put(array: pa.Array, others: pa.Array, rows: Sequence[int]) -> pa.Array:
-    """Return an array with the values of some ascending rows replaced."""
-    indices = [*range(len(array))]
-    for index, row in enumerate(rows, len(array)):
-        indices[row] = index
-    return pa.concat_arrays([array, others]).take(long_column(indices))
+    def _count(self, index: int, array: pa.Array, empty: int, unfit: int, leaves: Sequence[LeafCount]) -> None:
+        """Add the values of a column, and those of its leaves."""
+        self._filled[index] += len(array) - array.null_count
+        self._empty[index] += empty
+        self._misfits[index] += unfit
+        for leaf in leaves if self._columns.columns[index].type.fields else ():
+            name = self._columns.columns[index].name + leaf.name
+            self._leaves[name] = self._leaves[name].plus(leaf)
 
 
 def _slices(data: pa.StringArray) -> Iterator[tuple[int, int]]:

@@ -1,10 +1,13 @@
 """The types of payload columns, and their syntax.
 
 string  bool  int32  int64  float64  json          json: the value's JSON text
+int64 from text                                    a number, or its text; int32 and float64, too
 decimal(10,2)                                      a JSON number, or its text
 date            date(days)                         2026-11-20; days since 1970
-timestamp       timestamp(s|ms|us)                 2026-11-20T10:00:00Z, with a zone; a number since 1970, in UTC
+timestamp       timestamp(s|ms|us|ns)              2026-11-20T10:00:00Z, with a zone; a number since 1970, in UTC
 timestamp(%d/%m/%Y %H:%M:%S)                       a strptime format, in UTC
+timestamp in Europe/Berlin                         2026-11-20T10:00:00 there; also with a format
+timestamp in Europe/Berlin earlier                 and the first, or the `later`, of two such hours in autumn
 local_timestamp  and with the same                 2026-11-20T10:00:00, without a zone
 list<int64>     struct<name: string, n: int64 not null>
 """
@@ -14,12 +17,15 @@ from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from minutebook.errors import SettingsError
 
 SIMPLE: Final = ("string", "bool", "int32", "int64", "float64", "json")
 TIMES: Final = ("date", "timestamp", "local_timestamp")
-UNITS: Final = {"date": ("days",), "timestamp": ("s", "ms", "us"), "local_timestamp": ("s", "ms", "us")}
+UNITS: Final = {"date": ("days",)} | dict.fromkeys(("timestamp", "local_timestamp"), ("s", "ms", "us", "ns"))
+DIRECTIVES: Final = "YymdejHMSIpbBhaAFDTRnt%"
+"""Those of strptime that strftime writes back alike. The others are ignored (%f), or give another time (%z)."""
 MAX_PRECISION: Final = 38
 _MAX_DEPTH: Final = 20
 _ARROW: Final[dict[str, pa.DataType]] = {
@@ -36,16 +42,26 @@ _ARROW: Final[dict[str, pa.DataType]] = {
 _NAME: Final = re.compile(r"[^\W\d]\w{0,127}")
 _TOKEN: Final = re.compile(r"\s*(?:([^\W\d]\w*)|([<>,:]))")
 _ARGUMENT: Final = re.compile(r"\s*\(([^()]*)\)")
+_FROM_TEXT: Final = re.compile(r"\s+from\s+text\b")
+_ZONE: Final = re.compile(r"\s+in\s+([A-Za-z0-9_+/-]+)(?:\s+(earlier|later)\b)?")
+_NUMBERS: Final = frozenset({"int32", "int64", "float64"})
 
 
 class ColumnType(NamedTuple):
-    """A type. `how` is a unit of numbers or a strptime format (empty: ISO 8601)."""
+    """A type. `how` is a unit of numbers or a strptime format (empty: ISO 8601).
+
+    `zone` is that of local times, `fold` which of two equal ones they are (empty: neither fits). `is_from_text`:
+    numbers may be written as text.
+    """
 
     name: str
     precision: int = 0
     scale: int = 0
     how: str = ""
     fields: tuple["Field", ...] = ()
+    zone: str = ""
+    fold: str = ""
+    is_from_text: bool = False
 
     @property
     def text(self) -> str:
@@ -58,7 +74,10 @@ class ColumnType(NamedTuple):
             return (
                 f"struct<{', '.join(f'{field.name}: {field.type.text}{_not_null(field)}' for field in self.fields)}>"
             )
-        return f"{self.name}({self.how})" if self.how else self.name
+        text = f"{self.name}({self.how})" if self.how else self.name
+        if self.zone:
+            text += f" in {self.zone}" + (f" {self.fold}" if self.fold else "")
+        return f"{text} from text" if self.is_from_text else text
 
     @property
     def arrow(self) -> pa.DataType:
@@ -117,7 +136,7 @@ class _Parser:
             raise self._error(f"nested deeper than {_MAX_DEPTH}")
         name = self._word("a type")
         if name in SIMPLE:
-            return ColumnType(name)
+            return ColumnType(name, is_from_text=name in _NUMBERS and self._match(_FROM_TEXT) is not None)
         if name == "decimal":
             return self._decimal()
         if name in TIMES:
@@ -146,7 +165,27 @@ class _Parser:
         how = (self._argument() or "").strip()
         if how and "%" not in how and how not in UNITS[name]:
             raise self._error(f"{name} takes {', '.join(UNITS[name])}, or a format such as %d/%m/%Y")
-        return ColumnType(name, how=how)
+        if "%" in how:
+            self._check_format(how)
+        zone = self._match(_ZONE) if name == "timestamp" and how not in UNITS[name] else None
+        if zone is None:
+            return ColumnType(name, how=how)
+        try:
+            pc.assume_timezone(pa.array([0], pa.timestamp("us")), zone[1])
+        except pa.ArrowInvalid as exc:
+            raise self._error(f"{zone[1]!r} is not a time zone of this machine, such as Europe/Berlin") from exc
+        return ColumnType(name, how=how, zone=zone[1], fold=zone[2] or "")
+
+    def _check_format(self, how: str) -> None:
+        """Refuse a format that would misread times, or guess parts of a day."""
+        used = {text[:1] for text in how.replace("%%", "").split("%")[1:]}
+        if wrong := sorted(used - {*DIRECTIVES}):
+            raise self._error(f"%{wrong[0]} is not read; formats take %{' %'.join(DIRECTIVES)}")
+        has_day = used & {*"FD"} or (used & {*"Yy"} and ("j" in used or (used & {*"mbBh"} and used & {*"de"})))
+        if not has_day:
+            raise self._error("a format needs year, month and day")
+        if "I" in used and "p" not in used:
+            raise self._error("%I without %p does not tell morning from evening")
 
     def _fields(self, depth: int) -> tuple[Field, ...]:
         fields: list[Field] = []
@@ -168,11 +207,15 @@ class _Parser:
         return Field(name, kind, required)
 
     def _argument(self) -> str | None:
-        match = _ARGUMENT.match(self._text, self._at)
-        if match is None:
-            return None
-        self._at = match.end()
-        return match[1]
+        match = self._match(_ARGUMENT)
+        return None if match is None else match[1]
+
+    def _match(self, pattern: re.Pattern[str]) -> re.Match[str] | None:
+        """Pass what a pattern takes, if it takes anything here."""
+        match = pattern.match(self._text, self._at)
+        if match is not None:
+            self._at = match.end()
+        return match
 
     def _word(self, what: str) -> str:
         match = _TOKEN.match(self._text, self._at)

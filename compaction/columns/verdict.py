@@ -1,7 +1,8 @@
 """The audit's part on typed columns: equations that must balance, and findings for misfits.
 
     rows = fitted + unfit                               rows whose `_unfit` is null, and the others
-    rows = filled + empty + unfit                       of each column
+    rows = filled + empty + unfit                       of each column, and each leaf of a struct
+    elements = filled + empty + unfit                   of each leaf within a list, as counted in the payloads
     rows = on_time + late + early + without             with `--event-time`: the first three by event day
     without = empty + unfit                             of the column `event_time`
 
@@ -9,13 +10,22 @@ The terms of each equation are counted independently. If they do not balance, th
 wrong partition. Misfits are no defect of the archive but warnings, and do not change the verdict.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
 from compaction.columns.columns import UNFIT, Columns
-from compaction.columns.counts import First, Sample, TypedCounts, total
-from compaction.columns.misfits import PAYLOAD
-from compaction.verdict.audit_document import AuditCheck, EventDay, Events, FirstValue, Misfits, Typed, TypedColumn
+from compaction.columns.counts import First, LeafCount, Sample, TypedCounts, total
+from compaction.columns.misfits import LIST, PAYLOAD
+from compaction.verdict.audit_document import (
+    AuditCheck,
+    EventDay,
+    Events,
+    FirstValue,
+    Misfits,
+    Typed,
+    TypedColumn,
+    TypedLeaf,
+)
 from compaction.verdict.findings import Code, Finding, finding
 from minutebook.format.day import Day
 from minutebook.format.minute import minute_of, minute_text
@@ -49,14 +59,30 @@ def _numbers(columns: Columns, counts: TypedCounts, rows: int, events: Events | 
         rows=rows,
         fitted=counts.rows - counts.unfit,
         unfit=counts.unfit,
-        balanced=counts.rows == rows and sums <= {rows} and (events is None or events.balanced),
+        balanced=counts.rows == rows
+        and sums <= {rows}
+        and not _unbalanced(counts.leaves, rows)
+        and (events is None or events.balanced),
         columns=tuple(
             TypedColumn(type=types[each.name], first=_first(at), **each._asdict())
             for each, at in zip(counts.columns, counts.firsts, strict=True)
         ),
-        misfits=tuple(Misfits(column=each.column, reason=each.kind, rows=each.rows) for each in counts.samples),
+        misfits=tuple(
+            Misfits(column=each.column, reason=each.kind, rows=each.rows, values=each.values)
+            for each in counts.samples
+        ),
         events=events,
+        leaves=tuple(TypedLeaf(**leaf._asdict()) for leaf in counts.leaves),
     )
+
+
+def _unbalanced(leaves: Iterable[LeafCount | TypedLeaf], rows: int) -> list[str]:
+    """Return the leaves whose values do not add up."""
+    return [
+        leaf.name
+        for leaf in leaves
+        if leaf.filled + leaf.empty + leaf.unfit != leaf.values or (LIST not in leaf.name and leaf.values != rows)
+    ]
 
 
 def _events(columns: Columns, counts: TypedCounts, day: Day) -> Events | None:
@@ -94,6 +120,7 @@ def _first(at: First | None) -> FirstValue | None:
 
 def _check(typed: Typed) -> AuditCheck:
     wrong = [each.name for each in typed.columns if each.filled + each.empty + each.unfit != typed.rows]
+    wrong += _unbalanced(typed.leaves, typed.rows)
     wrong += [] if typed.events is None or typed.events.balanced else ["the days of events"]
     message = f"rows {typed.rows} = fitted {typed.fitted} + unfit {typed.unfit}"
     if wrong:
@@ -103,10 +130,11 @@ def _check(typed: Typed) -> AuditCheck:
 
 def _finding(sample: Sample) -> Finding:
     where = "payloads" if sample.column == PAYLOAD else f"values of column {sample.column}"
+    whose = "their rows say" if sample.rows == sample.values else f"their {sample.rows:,} rows say"
     shards = {shard for shard, _ in sample.positions}
     return finding(
         Code.UNFIT_PAYLOAD,
-        f"{sample.rows:,} {where} do not fit: {sample.kind.replace('_', ' ')}; their rows say why in {UNFIT}",
+        f"{sample.values:,} {where} do not fit: {sample.kind.replace('_', ' ')}; {whose} why in {UNFIT}",
         severity="warning",
         shard=next(iter(shards)) if len(shards) == 1 else None,
         positions=[position for _, position in sample.positions],

@@ -2,7 +2,7 @@
 
 boolean, int, long, string, enum, fixed, bytes   bool, int32, int64, string
 float, double                                    float64
-decimal(p, s), date, timestamp-millis and -micros, local-timestamp-*      the same
+decimal(p, s), date, timestamp-millis, -micros, -nanos, local-timestamp-*      the same
 record, array, map                               struct, list, json
 ["null", X]                                      nullable X; any other union: json
 """
@@ -29,8 +29,10 @@ _LOGICAL: Final = {
     ("int", "date"): ColumnType("date", how="days"),
     ("long", "timestamp-millis"): ColumnType("timestamp", how="ms"),
     ("long", "timestamp-micros"): ColumnType("timestamp", how="us"),
+    ("long", "timestamp-nanos"): ColumnType("timestamp", how="ns"),
     ("long", "local-timestamp-millis"): ColumnType("local_timestamp", how="ms"),
     ("long", "local-timestamp-micros"): ColumnType("local_timestamp", how="us"),
+    ("long", "local-timestamp-nanos"): ColumnType("local_timestamp", how="ns"),
 }
 _JSON: Final = ColumnType("json")
 _MAX_DEPTH: Final = 20

@@ -160,3 +160,20 @@ def test_numbers_that_do_not_add_up_hold_the_day_back(tmp_path: Path) -> None:
     done = Desk(tmp_path, payload_day(DAY, 2, payload)).compact(columns=asked("ts"), engine=engine)
     assert done.result is not None
     assert (done.state, done.result.audit.verdict) == ("held", "defects")
+
+
+@pytest.mark.parametrize(
+    ("text", "payload"),
+    [
+        ("at", b'{"at":"2026-11-25T08:00:00.1234567Z"}'),
+        ("at", b'{"at":"2026-11-25T10:00:00.123456789+02:00"}'),
+        ("at as timestamp(ns)", b'{"at":1795593600123456789}'),
+        ("at as timestamp(ms)", b'{"at":"1795593600123.4567"}'),
+        ("at as timestamp in Europe/Berlin", b'{"at":"2026-11-25T09:00:00.123456"}'),
+    ],
+)
+def test_events_are_read_by_the_clocks_of_columns(text: str, payload: bytes) -> None:
+    """Nanoseconds, seven digits and local times, to the microsecond."""
+    columns = asked(text)._replace(event=None)
+    times, unfit = PayloadColumns(columns).columns_of(lines_of([payload]))
+    assert (times.cast(pa.int64()).to_pylist(), unfit.to_pylist()) == ([1795593600123456], [None])

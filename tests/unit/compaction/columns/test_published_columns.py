@@ -8,7 +8,9 @@ import msgspec
 import pyarrow as pa
 import pytest
 
+from compaction.columns.columns import EARLIER_RULES, RULES
 from compaction.columns.counts import First, FirstValues, TypedCounts
+from compaction.night.days.run import limited, row_of_compaction
 from compaction.night.rewrite import Compacted
 from compaction.parquet.line_tables import table_of_records
 from compaction.report.page import render_page
@@ -124,6 +126,29 @@ def test_the_same_columns_are_published_once_and_others_anew(night: Night) -> No
     assert other.manifest is not None
     assert other.manifest.generation != night.done.manifest.generation
     assert other.manifest.columns == {**(night.done.manifest.columns or {}), "year": "int64"}
+
+
+def test_new_rules_alone_rewrite_nothing(tmp_path: Path) -> None:
+    """A day by an earlier version's rules stays; with other columns it is published anew."""
+    corpus, _ = typed_day(DAY, 80, 10)
+    desk = Desk(tmp_path, corpus)
+    for rules in (*EARLIER_RULES, RULES):
+        columns = mapping({**COLUMNS, f"more_{rules[-1]}": "string"})
+        first = desk.compact(columns=columns._replace(rules=rules))
+        again = desk.compact(columns=columns)
+        assert (first.state, again.state, again.manifest) == ("published", "already", first.manifest)
+    unknown = mapping(COLUMNS)._replace(rules="typed-1")
+    assert desk.compact(columns=unknown).state == "published"
+    assert desk.compact(columns=mapping(COLUMNS)).state == "published"
+
+
+@pytest.mark.parametrize(("share", "code"), [(None, 0), (0.11, 0), (0.1, 4), (0.0, 4)])
+def test_a_share_of_misfits_fails_the_command_by_its_flag_alone(night: Night, share: float | None, code: int) -> None:
+    """The verdict stays clean, and the row says how many there are."""
+    row = limited(row_of_compaction(DAY, night.done, "unknown"), night.done, share)
+    assert (row.exit_code, row.verdict) == (code, "clean")
+    told = "101 of 1,008 rows do not fit their columns, more than --max-unfit"
+    assert (told in row.reason, bool(row.next_step)) == (code == 4, code == 4)
 
 
 def test_numbers_that_do_not_add_up_hold_the_day_back(tmp_path: Path) -> None:

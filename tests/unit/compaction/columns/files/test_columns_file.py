@@ -49,7 +49,7 @@ def test_a_type_reads_as_it_is_written(text: str) -> None:
         ("decimal", "decimal takes digits"),
         ("decimal(39,2)", "1 to 38 digits"),
         ("decimal(2,3)", "at most all of them"),
-        ("timestamp(days)", "timestamp takes s, ms, us, or a format"),
+        ("timestamp(days)", "timestamp takes s, ms, us, ns, or a format"),
         ("list<int64", "'>' is missing at ''"),
         ("list<int64>>", "'>' is too much"),
         ("struct<>", "a field's name is missing"),

@@ -1,0 +1,47 @@
+"""Say what payloads are that hold no JSON object, by their first bytes. Pure."""
+
+import re
+from collections import Counter
+from collections.abc import Iterable
+from typing import Final
+
+from compaction.columns.misfits import Misfit
+
+_MAGIC: Final = {
+    b"\x1f\x8b": "gzip",
+    b"\x28\xb5\x2f\xfd": "zstd",
+    b"Obj\x01": "Avro files",
+    b"\xc3\x01": "Avro with a single-object header",
+    b"\x03\x00": "behind a header of the Glue schema registry",
+    b"\x03\x05": "behind a header of the Glue schema registry",
+    b"\x00\x00\x00": "behind a header of Confluent's schema registry",
+    b"\xef\xbb\xbf": "behind a byte order mark",
+}
+_WORDS: Final = {
+    "a list": "lists",
+    "a string": "strings",
+    "a number": "numbers",
+    "a boolean": "booleans",
+    "null": "null",
+    "empty": "empty",
+}
+_KINDS: Final = {"not_utf8": "binary", "too_long": "too long", "too_deep": "nested too deeply"}
+_BASE64: Final = re.compile(rb"\s*(?:[A-Za-z0-9+/]{4}){4,}(?:[A-Za-z0-9+/]{2}(?:==|[A-Za-z0-9+/]=))?\s*")
+_SEVERAL: Final = "several JSON documents"
+
+
+def kind_of(payload: bytes, misfit: Misfit) -> str:
+    """Return what a payload is, to follow "5 of 5 payloads are"; `misfit` says why it is no object."""
+    for magic, kind in _MAGIC.items():
+        if payload.startswith(magic):
+            return kind
+    if misfit.what.startswith(_SEVERAL):
+        return f"{_SEVERAL} each"
+    if misfit.kind == "not_json" and _BASE64.fullmatch(payload) is not None:
+        return "base64"
+    return _KINDS.get(misfit.kind) or _WORDS.get(misfit.what.partition(",")[0]) or "text that is no JSON"
+
+
+def told(kinds: Iterable[str], payloads: int) -> list[str]:
+    """Return a sentence for each kind of payload, the most frequent first."""
+    return [f"{count:,} of {payloads:,} payloads are {kind}" for kind, count in Counter(kinds).most_common()]
