@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from consumer.requests import CutRequest, ExpireRequest, HandoverRequest, RestoreRequest, StatusRequest
-from minutebook.options import PropertiesFile, command
+from minutebook.options import FileOrFolder, OneStream, command
 
 
 def init() -> None:
@@ -18,20 +18,21 @@ def init() -> None:
 
 
 def consume(
-    file: PropertiesFile = None,
+    file: FileOrFolder = None,
     state_dir: Annotated[
         Path | None,
         typer.Option(help="Where the daemon's file and lock live. Default: a folder of this user in /tmp."),
     ] = None,
 ) -> None:
-    """Archive the stream until stopped (SIGTERM): check, start the daemon, keep it running."""
-    from consumer.daemon.consume import run_consume as run  # noqa: PLC0415 - help is quick
+    """Archive the stream, or all streams of a folder, until stopped (SIGTERM): check, start, keep it running."""
+    from consumer.fleet.consume import run_consume as run  # noqa: PLC0415 - help is quick
 
     raise typer.Exit(run(file, os.environ, state_dir))
 
 
 def health(
-    file: PropertiesFile = None,
+    file: FileOrFolder = None,
+    stream: OneStream = None,
     state_dir: Annotated[
         Path | None,
         typer.Option(help="That of `consume`, where another user runs it or it is an earlier release."),
@@ -40,18 +41,19 @@ def health(
     """Say in one line whether this worker's task does its work; exits 7 when it does not, or does not run."""
     from consumer.monitoring.health_file import run_health as run  # noqa: PLC0415 - help is quick
 
-    raise typer.Exit(run(file, os.environ, state_dir))
+    raise typer.Exit(run(file, os.environ, state_dir, stream=stream))
 
 
 def doctor(
-    file: PropertiesFile = None,
+    file: FileOrFolder = None,
+    stream: OneStream = None,
     *,
     as_json: Annotated[bool, typer.Option("--json", help="Print the checks as JSON.")] = False,
 ) -> None:
     """Check Java, credentials, stream, bucket and table; say what to do about what is wrong."""
     from consumer.preflight.doctor import run_doctor as run  # noqa: PLC0415 - help is quick
 
-    raise typer.Exit(run(file, os.environ, as_json=as_json))
+    raise typer.Exit(run(file, os.environ, as_json=as_json, stream=stream))
 
 
 @command

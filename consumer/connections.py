@@ -2,7 +2,7 @@
 
 from consumer.settings.settings import Settings
 from consumer.stream.kinesis import KinesisStream
-from minutebook.aws.clients import make_kinesis_client, make_s3_client
+from minutebook.aws.clients import ANSWER_SECONDS, make_kinesis_client, make_s3_client
 from minutebook.clock import Clock, new_random
 from minutebook.retry import Backoff
 from minutebook.store.retrying import RetryingStore
@@ -19,8 +19,14 @@ def stream_of(settings: Settings, clock: Clock) -> KinesisStream:
     )
 
 
-def archive_of(settings: Settings, clock: Clock) -> RetryingStore:
-    """Return the archive's bucket; each request is retried for at most `minutebook.storeTimeoutSeconds`."""
-    s3 = S3Store(make_s3_client(settings.region, settings.s3_endpoint, settings.access), settings.bucket)
+def archive_of(
+    settings: Settings, clock: Clock, budget_seconds: float | None = None, *, read_timeout: float = ANSWER_SECONDS
+) -> RetryingStore:
+    """Return the archive's bucket; `read_timeout` is how many seconds an answer may take.
+
+    Each request is retried for at most `budget_seconds`, by default `minutebook.storeTimeoutSeconds`.
+    """
+    client = make_s3_client(settings.region, settings.s3_endpoint, settings.access, read_timeout=read_timeout)
+    budget = settings.store_timeout_seconds if budget_seconds is None else budget_seconds
     rng = new_random()
-    return RetryingStore(s3, lambda: Backoff(clock, rng, budget_seconds=settings.store_timeout_seconds))
+    return RetryingStore(S3Store(client, settings.bucket), lambda: Backoff(clock, rng, budget_seconds=budget))

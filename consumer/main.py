@@ -37,10 +37,15 @@ def _guard_stdout() -> BinaryIO | None:
 def _live(protocol: BinaryIO | None) -> int:
     # structlog would import rich to render tracebacks, which only costs memory here.
     sys.modules.setdefault("rich", None)  # type: ignore[arg-type] # None makes the import fail (importlib)
+    import structlog  # noqa: PLC0415 - after the guard
+
     from consumer.exit_line import live  # noqa: PLC0415 - after the guard
     from minutebook.logs import configure_logging  # noqa: PLC0415 - after the guard
+    from minutebook.properties_file import STREAM_VARIABLE  # noqa: PLC0415 - after the guard
 
     configure_logging()
+    if stream := os.environ.get(STREAM_VARIABLE):
+        structlog.contextvars.bind_contextvars(properties=stream)
     return live(lambda: _serve(protocol))
 
 

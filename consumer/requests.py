@@ -5,13 +5,14 @@ from typing import Annotated, NamedTuple
 
 import typer
 
-from minutebook.options import Apply, DryRun, PropertiesFile
+from minutebook.options import Apply, DryRun, FileOrFolder, OneStream, PropertiesFile
 
 
 class StatusRequest(NamedTuple):
     """`minutebook status`: one report, or with `watch` one every `every_seconds`."""
 
-    file: PropertiesFile = None
+    file: FileOrFolder = None
+    stream: OneStream = None
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON; with --watch one line per look.")] = False
     watch: Annotated[bool, typer.Option("--watch", help="Look again and again, until Ctrl-C.")] = False
     every_seconds: Annotated[
@@ -49,9 +50,15 @@ class ExpireRequest(NamedTuple):
         str, typer.Option(metavar="DAYS", help="Whole UTC days that ended longer ago than this, such as 30d.")
     ]
     published: Annotated[
-        str, typer.Option(metavar="URI", help="Where compact --out published the days: s3://... or a directory.")
-    ]
-    file: PropertiesFile = None
+        str | None,
+        typer.Option(
+            metavar="URI",
+            help="Where compact --out published the days: s3://... or a directory. Needed but for a folder, whose "
+            "default is _parquet/ beside each archive.",
+        ),
+    ] = None
+    file: FileOrFolder = None
+    stream: OneStream = None
     apply: Apply = False
     dry_run: DryRun = False
     rate: Annotated[int, typer.Option(min=1, max=3000, help="Deletes a second, at most.")] = 500

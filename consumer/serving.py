@@ -20,6 +20,7 @@ from consumer.processor.protocol import run_process
 from consumer.services import Services
 from consumer.settings.settings import Settings, load_settings
 from consumer.stream.kinesis import KinesisStream
+from minutebook.aws.access import Access
 from minutebook.aws.clients import client_config, make_kinesis_client, make_s3_client
 from minutebook.clock import SystemClock, new_id, new_random
 from minutebook.errors import SettingsError
@@ -34,7 +35,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Prepared:
-    """Shared by the processors of one worker: settings, and clients without connections."""
+    """Shared by the processors of a stream: settings, and clients without connections.
+
+    Streams of one region with the same endpoints and roles share the clients.
+    """
 
     path: str
     settings: Settings
@@ -56,18 +60,20 @@ def prepare_serving(argument: str | None, environ: Mapping[str, str]) -> Prepare
     return Prepared(
         path=path,
         settings=settings,
-        s3=make_s3_client(settings.region, settings.s3_endpoint, settings.access, read_timeout=ANSWER_SECONDS),
-        kinesis=functools.cache(
-            functools.partial(
-                make_kinesis_client,
-                settings.region,
-                settings.kinesis_endpoint,
-                settings.access,
-                client_config(read_timeout=ANSWER_SECONDS),
-            )
-        ),
+        s3=_s3_client(settings.region, settings.s3_endpoint, settings.access),
+        kinesis=functools.partial(_kinesis_client, settings.region, settings.kinesis_endpoint, settings.access),
         table=open_dedupe_table(settings),
     )
+
+
+@functools.cache
+def _s3_client(region: str, endpoint: str | None, access: Access) -> "S3Client":
+    return make_s3_client(region, endpoint, access, read_timeout=ANSWER_SECONDS)
+
+
+@functools.cache
+def _kinesis_client(region: str, endpoint: str | None, access: Access) -> "KinesisClient":
+    return make_kinesis_client(region, endpoint, access, client_config(read_timeout=ANSWER_SECONDS))
 
 
 def log_level(settings: Settings, environ: Mapping[str, str]) -> str:

@@ -12,8 +12,10 @@ live.
 
 import os
 import select
+import signal
 import threading
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from typing import Final, NamedTuple
 
 import msgspec
@@ -23,6 +25,9 @@ from minutebook.clock import SystemClock
 POLL_SECONDS: Final = 0.5
 STARTED: Final = "processor_started"
 OPENED: Final = "shard_opened"
+COMMITTED: Final = "segment_committed"
+LEFT: Final = frozenset({"lease_lost", "shard_end_checkpointed"})
+"""The last line about a shard that its processor reads no more."""
 ENDED: Final = "processor_ended"
 FAILED: Final = "processor_failed"
 REAPED: Final = "processor_reaped"
@@ -40,6 +45,8 @@ class ProcessorEvent(msgspec.Struct, frozen=True, kw_only=True):
 
     event: str
     pid: int = 0
+    properties: str = ""
+    """The stem of its stream's file, in a fleet."""
     shard: str = ""
     records: int = 0
     payload_bytes: int = 0
@@ -49,7 +56,12 @@ class ProcessorEvent(msgspec.Struct, frozen=True, kw_only=True):
     oldest_ms: int | None = None
     buffer_bytes: int = 0
     behind_ms: int | None = None
+    covered_from_ms: int | None = None
     covered_until_ms: int | None = None
+    continuity: str | None = None
+    minute: str = ""
+    last: str | None = None
+    after: str = ""
     exit_code: int = 1
     error: str = ""
     next_step: str = ""
@@ -229,6 +241,13 @@ class ProcessorWatch:
         with self._lock:
             now = self._monotonic()
             return {self._shards[pid]: now - self._heard_at[pid] for pid in self._alive if pid in self._shards}
+
+    def kill(self) -> None:
+        """Send SIGKILL to the living processors, from any thread; safe because commits are atomic."""
+        with self._lock:
+            for descriptor in self._alive.values():
+                with suppress(ProcessLookupError):
+                    signal.pidfd_send_signal(descriptor, signal.SIGKILL)
 
     def close(self) -> None:
         """Close the pidfds."""

@@ -36,10 +36,13 @@ def stub_command(python: Path) -> str:
 
 
 class ForkPlan(NamedTuple):
-    """The socket's path, and the processors' properties file and environment."""
+    """The socket's path, each stream's properties file, and the processors' environment.
+
+    The only stream of a worker has no name.
+    """
 
     socket: Path
-    properties: Path
+    files: Mapping[str, Path]
     environment: Mapping[str, str]
 
 
@@ -58,7 +61,8 @@ def start_fork_server(plan: ForkPlan, output: ChildOutput, parent: int | None = 
     It ends by itself after the process `parent`; None: this process.
     """
     with open_door(plan.socket) as door:
-        arguments = [str(door.fileno()), str(plan.properties), str(parent or os.getpid())]
+        files = [word for name, path in plan.files.items() for word in (name, str(path))]
+        arguments = [str(door.fileno()), str(parent or os.getpid()), *files]
         command = [sys.executable, "-P", "-m", _PROGRAM, *arguments]
         environment = {**memory.ENVIRONMENT, **plan.environment}
         return Child(command, environment, output, keep_open=[door.fileno()])

@@ -104,6 +104,10 @@ class RunNotes:
                 self.killed_stopping = self.killed_stopping or event
         return event
 
+    def note_kill_of_run(self, reason: ProcessorEvent, *, unasked: bool) -> None:
+        """Take why the whole run is ended by us; `unasked`: before any request to stop."""
+        self.kill_reason, self.killed_unasked = reason, unasked
+
     def denied_seconds(self) -> float | None:
         """Return the seconds since KCL was first denied a permission; None when it was not."""
         with self._lock:

@@ -174,16 +174,19 @@ class ReadMarks:
         self._attempt_ms = None
         self._log.info(
             "read_mark_written",
-            position=str(position),
+            last=None if position is None else str(position),
             continuity=str(continuity),
-            until_ms=until_ms,
-            from_ms=from_ms,
-            covered_until_ms=evidence.until_ms,
+            covered_from_ms=from_ms,
+            covered_until_ms=until_ms,
         )
 
 
 def store_mark(services: Services, mark: ReadMark) -> None:
-    """Store a mark under every day that its interval touches."""
+    """Store a mark under every day that its interval touches, the earliest first.
+
+    So one that is stored under the day of its `until` is stored under all days before: only on such a one may the
+    next run stand (`ShardEvidence`).
+    """
     for day in mark_days(mark):
         # The key contains our writer id: if it exists already, an earlier attempt of this request was applied.
         services.store.put_if_absent(read_mark_key(services.settings.prefix, day, mark), encode_read_mark(mark))

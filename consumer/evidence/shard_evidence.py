@@ -79,6 +79,12 @@ class ShardEvidence:
         self._stand_on(Base(mark.until_ms, mark.position), mark.until_ms)
         self._is_mark = self.is_doubt_told = True
 
+    def covers_from(self, metadata: SegmentMetadata, base: Base | None) -> int | None:
+        """Return since when our own segment, which followed `base`, covers its shard; in doubt: its `until`."""
+        if metadata.continuity is None:
+            return None if base is None else base.until_ms
+        return metadata.evidence_ms if metadata.continuity is Continuity.PROVEN else self.until_ms
+
     def saw_archived(self) -> None:
         """Note that an archived record was delivered: for a while, nothing after it can be trimmed."""
         self._seen_ms = self._services.stream.service_ms()
@@ -142,8 +148,8 @@ class ShardEvidence:
         # Older marks than yesterday's cannot prove anything.
         untils = [mark.until_ms for mark in self._recent_marks(services) if mark.position == position]
         if untils:
-            self._stand_on(Base(max(untils), position), max(untils))
-            self._is_mark = self.is_doubt_told = True
+            self._stand_on_mark(max(untils), position)
+            self.is_doubt_told = True
         elif isinstance(tail, ChainStart) and position is None:
             self._stand_on_beginning(services)
         elif isinstance(tail, ChainStart):
@@ -167,10 +173,16 @@ class ShardEvidence:
             marks = [mark for mark in self._marks_of(day, services) if mark.position == base.position]
             proven = [mark.until_ms for mark in marks if mark.continuity is Continuity.PROVEN]
             if proven and max(proven) > base.until_ms:
-                self._stand_on(Base(max(proven), base.position), max(proven))
-                self._is_mark = True
+                self._stand_on_mark(max(proven), base.position)
                 return True
         return False
+
+    def _stand_on_mark(self, until_ms: int, position: Position | None) -> None:
+        """Make a read mark of an earlier run the base; the supervisor's next look stands on it, too."""
+        self._stand_on(Base(until_ms, position), until_ms)
+        self._is_mark = True
+        last = None if position is None else str(position)
+        self._log.debug("read_mark_found", last=last, covered_until_ms=until_ms)
 
     def _stand_on_beginning(self, services: Services) -> None:
         is_born_later = is_child(services, self.origin)
@@ -199,7 +211,10 @@ class ShardEvidence:
             # Skip keys of later versions and foreign objects: they must not stop the shard.
             with suppress(FormatError):
                 marks.append(parse_read_mark_key(prefix, key)[1])
-        return [mark for mark in marks if not mark_evidence(mark).is_loss]
+        # A mark is stored under each of its days, the last of them last. Its writer may have died before: then it
+        # does not prove the later days, and nothing may stand on it.
+        whole = [mark for mark in marks if day_of_ms(mark.until_ms) == day]
+        return [mark for mark in whole if not mark_evidence(mark).is_loss]
 
     # What may be claimed
 

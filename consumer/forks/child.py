@@ -6,7 +6,7 @@
     stdout ............... the protocol has a descriptor of its own, 1 is stderr, as in `consumer.main`
     command line ......... `minutebook-processor FILE`, which operators look for
     garbage .............. collected, except objects from before the fork (`gc.freeze`)
-    log .................. only its own pid is bound
+    log .................. only its own pid is bound, and in a fleet the name of its stream
     ids, chance, locks ... created by `consumer.serving.serve`, which is called here, after the fork
 
 Python itself reseeds `random` in a child, and os.urandom, from which every id comes, has no state.
@@ -55,15 +55,20 @@ def find_title() -> Title:
 
 
 def become_processor(
-    pipes: Pipes, parent: int, title: Title, path: str, live: Callable[[BinaryIO, BinaryIO], int]
+    pipes: Pipes, parent: int, title: Title, path: str, live: Callable[[BinaryIO, BinaryIO], int], stream: str = ""
 ) -> NoReturn:
-    """Set the process up, call `live` on these pipes, and exit with its code; `parent` is the fork server's pid."""
+    """Set the process up, call `live` on these pipes, and exit with its code; `parent` is the fork server's pid.
+
+    `stream` is its name in a fleet.
+    """
     die_with(parent)
     _own_signals()
     protocol = _own_descriptors(pipes)
     if title.size:
         title.write(PROGRAM, path)
     structlog.contextvars.clear_contextvars()
+    if stream:
+        structlog.contextvars.bind_contextvars(properties=stream)
     gc.enable()
     # closefd: descriptor 0 stays the daemon's pipe when the object is collected.
     code = live(os.fdopen(0, "rb", closefd=False), protocol)

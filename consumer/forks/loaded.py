@@ -4,7 +4,7 @@ import gc
 import os
 import socket
 import ssl
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from typing import Any, BinaryIO, Final
 
@@ -18,36 +18,57 @@ from consumer.forks.server import ForkServer, Pipes
 from consumer.forks.warm_up import warm_up
 from consumer.serving import Prepared, log_level, prepare_serving, serve
 from minutebook.clock import SystemClock
+from minutebook.errors import SettingsError
 
 _CONTEXT: Final = "ssl_context"
 
 
-def serve_forks(listener: socket.socket, path: str, parent: int) -> None:
-    """Prepare with the settings in `path`, then serve forks until the process of the pidfd `parent` has ended.
+def serve_forks(listener: socket.socket, files: Mapping[str, str], parent: int) -> None:
+    """Prepare with the settings of each stream, then serve forks until the process of the pidfd `parent` has ended.
 
-    Raises SettingsError if a processor would refuse these settings.
+    `files` maps a stream's name to its file. Raises SettingsError if a processor would refuse the settings of the
+    only stream. With several, the processors of a stream that cannot be prepared read its settings themselves, and
+    say what is wrong with them.
     """
     clock = SystemClock()
     begun = clock.monotonic()
     gc.disable()  # a collection writes to the objects, and so to shared pages
-    prepared = prepare_serving(path, os.environ)
-    share_certificates([prepared.s3, prepared.kinesis()])
-    warm_up(prepared, clock, log_level(prepared.settings, os.environ))
+    prepared = _prepare(files)
+    # Streams with equal settings of AWS share their clients.
+    distinct = {(id(each.s3), id(each.kinesis())): each for each in prepared.values()}
+    share_certificates(client for each in distinct.values() for client in (each.s3, each.kinesis()))
+    for each in distinct.values():
+        warm_up(each, clock, log_level(each.settings, os.environ))
     gc.collect()
     give_back()
     gc.freeze()
     server, title = os.getpid(), find_title()
 
-    def become(pipes: Pipes) -> None:
-        become_processor(pipes, server, title, path, lambda stdin, protocol: _live(prepared, stdin, protocol))
+    def become(pipes: Pipes, stream: str) -> None:
+        def live_here(stdin: BinaryIO, protocol: BinaryIO) -> int:
+            return _live(lambda: prepared.get(stream) or prepare_serving(files[stream], os.environ), stdin, protocol)
+
+        become_processor(pipes, server, title, files[stream], live_here, stream)
 
     forks = ForkServer(listener, become, parent)
     structlog.get_logger().info("fork_server_ready", seconds=round(clock.monotonic() - begun, 2))
     forks.run()
 
 
-def _live(prepared: Prepared, stdin: BinaryIO, protocol: BinaryIO) -> int:
-    return live(lambda: serve(prepared, stdin, protocol, after_batch=MemoryThrift(SystemClock()).after_batch))
+def _prepare(files: Mapping[str, str]) -> dict[str, Prepared]:
+    prepared: dict[str, Prepared] = {}
+    for stream, path in files.items():
+        try:
+            prepared[stream] = prepare_serving(path, os.environ)
+        except SettingsError as exc:
+            if len(files) == 1:
+                raise
+            structlog.get_logger().debug("stream_not_prepared", properties=stream, error=str(exc))
+    return prepared
+
+
+def _live(prepare: Callable[[], Prepared], stdin: BinaryIO, protocol: BinaryIO) -> int:
+    return live(lambda: serve(prepare(), stdin, protocol, after_batch=MemoryThrift(SystemClock()).after_batch))
 
 
 def share_certificates(clients: Iterable[Any]) -> None:

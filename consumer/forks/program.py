@@ -1,8 +1,9 @@
-"""The fork server as a program: `python -P -m consumer.forks.program LISTENER PROPERTIES PARENT`.
+"""The fork server as a program: `python -P -m consumer.forks.program LISTENER PARENT STREAM PROPERTIES ...`.
 
 LISTENER is the descriptor of a listening socket, PARENT the pid of the process that starts the program
-(consumer/daemon/fork_server.py). An error at the start ends it like a processor: with the same last line and exit
-code.
+(consumer/daemon/fork_server.py). STREAM is a name that stubs send, and PROPERTIES the file of its processors; there
+is one pair for each stream, and for a worker of one stream the name is empty. An error at the start ends it like a
+processor: with the same last line and exit code.
 """
 
 import os
@@ -18,7 +19,7 @@ def main() -> NoReturn:
     # If SIGTERM goes to the whole group, the parent gets it, too, and ends this process after the daemon.
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     try:
-        parent = os.pidfd_open(int(sys.argv[3]))
+        parent = os.pidfd_open(int(sys.argv[2]))
     except ProcessLookupError:
         os._exit(0)
     os.dup2(2, 1)
@@ -41,7 +42,7 @@ def main() -> NoReturn:
 def _serve(listener: socket.socket, parent: int) -> None:
     from consumer.forks.loaded import serve_forks  # noqa: PLC0415 - after the guard; half a second
 
-    serve_forks(listener, sys.argv[2], parent)
+    serve_forks(listener, dict(zip(sys.argv[3::2], sys.argv[4::2], strict=True)), parent)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 """The fork server's loop, in one thread: fork a processor for each stub, and send the stub its exit code.
 
-    a stub connects, sends its stdin, stdout and stderr ..... a processor is forked on them
+    a stub connects, sends its stdin, stdout and stderr,
+      and in a fleet the name of its stream ................. a processor is forked on them
     a processor ends ........................................ its stub gets the exit code: 128 + n for signal n
     a stub is gone .......................................... its processor is killed: the daemon closed its pipes
     the supervisor is gone .................................. no new stubs; the server ends after its last processor,
@@ -27,6 +28,8 @@ from consumer.forks.stub import REQUEST
 from minutebook.clock import SystemClock
 
 PIPES: Final = 3
+_LONGEST_REQUEST: Final = 1024
+"""More than a name of a file can have bytes."""
 _SIGNALLED: Final = 128
 _PAUSE_SECONDS: Final = 0.5
 _FAREWELL_SECONDS: Final = 60
@@ -49,7 +52,7 @@ class Pipes:
 
 
 class ForkServer:
-    """Serves a listening socket. `become` is called in each new process, and never returns.
+    """Serves a listening socket. `become` is called in each new process with its pipes and its stream's name.
 
     Main thread only: it owns SIGCHLD. `parent` is the supervisor's pidfd (pidfd_open(2)).
     """
@@ -57,7 +60,7 @@ class ForkServer:
     def __init__(
         self,
         listener: socket.socket,
-        become: Callable[[Pipes], None],
+        become: Callable[[Pipes, str], None],
         parent: int,
         *,
         farewell_seconds: float = _FAREWELL_SECONDS,
@@ -73,6 +76,8 @@ class ForkServer:
         """The processors' stubs, by descriptor."""
         self._processors: dict[int, int] = {}
         """The descriptor of each processor's stub, by the processor's pid."""
+        self._streams: dict[int, str] = {}
+        """The stream of each processor, by its pid; empty if the worker has one."""
         self._poll = select.poll()
         self._wake, self._woken = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
 
@@ -124,18 +129,19 @@ class ForkServer:
     def _answer(self, descriptor: int) -> None:
         """Fork a processor on the pipes that a stub sends; close a connection that sends anything else."""
         try:
-            pipes = _receive(self._pending[descriptor])
+            request = _receive(self._pending[descriptor])
         except BlockingIOError:  # the event belongs to an earlier connection with this descriptor
             return
         connection = self._pending.pop(descriptor)
-        if pipes is None:
+        if request is None:
             self._poll.unregister(connection)
             connection.close()
             return
+        pipes, stream = request
         try:
             if len(pipes) != PIPES:
                 raise OSError(errno.EMFILE, "descriptors are short")  # noqa: TRY301 - handled as a failed fork
-            pid = self._fork(Pipes(*pipes))
+            pid = self._fork(Pipes(*pipes), stream)
         except OSError as exc:
             error = f"no process could be made: {exc.strerror}"
             with _unread:
@@ -145,11 +151,12 @@ class ForkServer:
         else:
             self._stubs[connection.fileno()] = connection
             self._processors[pid] = connection.fileno()
+            self._streams[pid] = stream
         finally:
             for pipe in pipes:
                 os.close(pipe)
 
-    def _fork(self, pipes: Pipes) -> int:
+    def _fork(self, pipes: Pipes, stream: str) -> int:
         """Return the pid of a new processor; in the new process, become it."""
         # Until the child has set its own dispositions, a signal would run our handlers in it.
         signal.pthread_sigmask(signal.SIG_BLOCK, _CAUGHT)
@@ -157,7 +164,7 @@ class ForkServer:
             pid = os.fork()
             if pid == 0:
                 try:
-                    self._become(pipes)
+                    self._become(pipes, stream)
                 except BaseException:  # noqa: BLE001 - a child that returns would be a second server
                     traceback.print_exc()
                 finally:
@@ -177,8 +184,10 @@ class ForkServer:
                 return
             code = os.waitstatus_to_exitcode(status)
             # For the supervisor: the processor's own last line comes through the daemon, if at all.
+            stream = self._streams.pop(pid, "")
+            named = {"properties": stream} if stream else {}
             with _unread:
-                structlog.get_logger().debug("processor_reaped", pid=pid, exit_code=code)
+                structlog.get_logger().debug("processor_reaped", pid=pid, exit_code=code, **named)
             connection = self._stubs.pop(self._processors.pop(pid, -1), None)
             if connection is not None:
                 with suppress(KeyError):  # `_drop_stub` may have done it
@@ -217,16 +226,19 @@ def _wake_up(_number: int, _frame: object) -> None:
 _MORE: Final = "give the task more processes, descriptors or memory: one shard takes two processes"
 
 
-def _receive(connection: socket.socket) -> list[int] | None:
-    """Return the descriptors that a stub has sent; None if it is gone; raises BlockingIOError if none came yet."""
+def _receive(connection: socket.socket) -> tuple[list[int], str] | None:
+    """Return the descriptors and the stream's name that a stub has sent; None if it is gone.
+
+    Raises BlockingIOError if none came yet.
+    """
     try:
-        message, descriptors, _, _ = socket.recv_fds(connection, len(REQUEST), PIPES)
+        message, descriptors, _, _ = socket.recv_fds(connection, _LONGEST_REQUEST, PIPES)
     except BlockingIOError:
         raise
     except OSError:
         return None
-    if message == REQUEST:
-        return descriptors
+    if message.startswith(REQUEST):
+        return descriptors, os.fsdecode(message.removeprefix(REQUEST))
     for descriptor in descriptors:
         os.close(descriptor)
     return None

@@ -19,7 +19,10 @@ import sys
 import time
 
 SOCKET_VARIABLE = "MINUTEBOOK_FORK_SERVER"
+STREAM_VARIABLE = "MINUTEBOOK_FLEET_STREAM"
+"""In a fleet, the name of the processor's stream."""
 REQUEST = b"p"
+"""What a stub sends, and the name of its stream behind it."""
 GONE = 70
 """The exit code when the fork server is gone, and its processors with it."""
 _SHELL = "/bin/sh"
@@ -35,9 +38,10 @@ def main() -> None:
     try:
         connection = connect(path)
         rights = b"".join(number.to_bytes(4, sys.byteorder) for number in (0, 1, 2))
-        connection.sendmsg([REQUEST], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, rights)])
+        request = REQUEST + posix.environ.get(STREAM_VARIABLE.encode(), b"")
+        connection.sendmsg([request], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, rights)])
     except OSError as exc:
-        say_unreachable(path, exc)
+        say_unreachable(path, exc, posix.environ.get(STREAM_VARIABLE.encode(), b""))
         sys.exit(1)
     # From now on only the processor holds the protocol's pipes.
     posix.dup2(connection.fileno(), 0)
@@ -61,16 +65,21 @@ def connect(path: bytes) -> "_socket.socket":
     return connection
 
 
-def say_unreachable(path: bytes, error: OSError) -> None:
+def say_unreachable(path: bytes, error: OSError, stream: bytes) -> None:
     """Print a failed processor's line, which the supervisor reads."""
     pid, now = posix.getpid(), time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
     text = f"the fork server cannot be reached at {path.decode(errors='replace')!r}: {error.strerror or error}"
-    quoted = text.replace("\\", "\\\\").replace('"', '\\"')
     step = "look for the fork server's own lines; if it happens again, set minutebook.forkServer=false"
+    named = f'"properties": "{quoted(stream.decode(errors="replace"))}", ' if stream else ""
     sys.stderr.write(
-        f'{{"pid": {pid}, "kind": "StubError", "error": "{quoted}", "next_step": "{step}", "exit_code": 1, '
-        f'"event": "processor_failed", "level": "error", "timestamp": "{now}"}}\n'
+        f'{{"pid": {pid}, "kind": "StubError", {named}"error": "{quoted(text)}", "next_step": "{step}", '
+        f'"exit_code": 1, "event": "processor_failed", "level": "error", "timestamp": "{now}"}}\n'
     )
+
+
+def quoted(text: str) -> str:
+    """Return a text as it stands between the quotes of JSON; control characters are not expected."""
+    return text.replace("\\", "\\\\").replace('"', '\\"')
 
 
 if __name__ == "__main__":

@@ -13,6 +13,7 @@ every writer (docs/decisions/0022-hand-over.md).
 """
 
 import threading
+from collections import Counter
 from collections.abc import Mapping
 from typing import Final, NamedTuple, Protocol
 
@@ -21,6 +22,7 @@ import structlog
 from consumer.leases.rows import Lease, LeaseTable
 from minutebook.clock import Clock
 from minutebook.errors import TableRefused, TableUnavailable
+from minutebook.logs import in_context
 
 LONGEST_SECONDS: Final = 5.0
 """Less than the time that a container has to stop."""
@@ -30,6 +32,28 @@ _JOIN_SECONDS: Final = 3.0
 _NEXT_STEP: Final = (
     "nothing: other workers take the leases when they have expired (failoverTimeMillis), and no record is lost"
 )
+
+
+class HandedCounts:
+    """How many leases each worker has over the streams of a fleet, as far as they were seen; thread-safe.
+
+    Each stream has a lease table of its own. By that alone, the next owner of every stream with one shard would be
+    the same worker.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._counts: Counter[str] = Counter()
+
+    def plan(
+        self, leases: Mapping[str, "Lease"], worker_id: str, others: list[str], *, most: int | None
+    ) -> "list[HandOver]":
+        """Do what `plan_hand_over` does, and add the leases of this table."""
+        with self._lock:
+            plan = plan_hand_over(leases, worker_id, others, most=most, elsewhere=self._counts)
+            self._counts.update(lease.owner for lease in leases.values() if lease.owner in others)
+            self._counts.update(step.next_owner for step in plan if step.next_owner is not None)
+            return plan
 
 
 class HandOver(NamedTuple):
@@ -48,15 +72,22 @@ def reporting_workers(
 
 
 def plan_hand_over(
-    leases: Mapping[str, Lease], worker_id: str, others: list[str], *, most: int | None = None
+    leases: Mapping[str, Lease],
+    worker_id: str,
+    others: list[str],
+    *,
+    most: int | None = None,
+    elsewhere: Mapping[str, int] | None = None,
 ) -> list[HandOver]:
     """Return a hand-over for each lease of the worker, except finished shards; `most`: leases a worker may hold.
 
-    The worker with the fewest leases becomes the owner; without one, the next leader assigns the lease. That takes up
-    to 30 s if the leader itself stops, while each worker reads the leases that name it twice in a
-    `leaseAssignmentIntervalMillis` (DynamoDBLeaseCoordinator.java). A lease given to a killed worker expires.
+    The worker with the fewest leases becomes the owner, those in other tables (`elsewhere`) included; without one,
+    the next leader assigns the lease. That takes up to 30 s if the leader itself stops, while each worker reads the
+    leases that name it twice in a `leaseAssignmentIntervalMillis` (DynamoDBLeaseCoordinator.java). A lease given to a
+    killed worker expires.
     """
     counts = dict.fromkeys(others, 0)
+    others_leases = elsewhere or {}
     for lease in leases.values():
         if lease.owner in counts:
             counts[lease.owner] += 1
@@ -65,7 +96,7 @@ def plan_hand_over(
         if lease.owner != worker_id or lease.checkpoint == "SHARD_END":
             continue
         free = (other for other, count in counts.items() if most is None or count < most)
-        next_owner = min(free, key=counts.__getitem__, default=None)
+        next_owner = min(free, key=lambda other: counts[other] + others_leases.get(other, 0), default=None)
         if next_owner is not None:
             counts[next_owner] += 1
         plan.append(HandOver(lease, next_owner))
@@ -89,7 +120,10 @@ class HandedTable(LeaseTable, Protocol):
 
 
 class Leaving:
-    """Hands over the leases of one stopping worker. `most`: how many leases one worker may hold."""
+    """Hands over the leases of one stopping worker. `most`: how many leases one worker may hold.
+
+    `handed` counts the leases of all streams of a fleet.
+    """
 
     def __init__(
         self,
@@ -100,6 +134,7 @@ class Leaving:
         most: int | None = None,
         every_seconds: float = REPORT_SECONDS,
         longest_seconds: float = LONGEST_SECONDS,
+        handed: HandedCounts | None = None,
     ) -> None:
         self._table = table
         self._worker_id = worker_id
@@ -107,13 +142,14 @@ class Leaving:
         self._most = most
         self._every_seconds = every_seconds
         self._longest_seconds = longest_seconds
+        self._handed = HandedCounts() if handed is None else handed
         self._thread: threading.Thread | None = None
         self._is_done = False
         self._log = structlog.get_logger().bind(worker=worker_id)
 
     def begin(self) -> None:
         """Delete our report, in a thread: the stop does not wait for DynamoDB."""
-        self._thread = threading.Thread(target=self._withdraw, daemon=True)
+        self._thread = threading.Thread(target=in_context(self._withdraw), daemon=True)
         self._thread.start()
 
     def finish(self) -> None:
@@ -125,7 +161,7 @@ class Leaving:
             return
         self._is_done = True
         defects: list[BaseException] = []
-        thread = threading.Thread(target=self._finish, args=(defects,), daemon=True)
+        thread = threading.Thread(target=in_context(self._finish), args=(defects,), daemon=True)
         thread.start()
         thread.join(self._longest_seconds)
         if defects:
@@ -173,7 +209,7 @@ class Leaving:
         others = reporting_workers(
             self._table.reports(), self._worker_id, self._clock.now_ms() / 1000, every_seconds=self._every_seconds
         )
-        return plan_hand_over(rows.leases, self._worker_id, others, most=self._most)
+        return self._handed.plan(rows.leases, self._worker_id, others, most=self._most)
 
 
 def release_own_lock(table: LeaseTable, worker_id: str) -> None:

@@ -13,6 +13,7 @@ from consumer.liveness.lock_memory import LockMemory
 from consumer.liveness.rules import LeaseView, ReaderWatch, StalledShard, used_twice
 from minutebook.clock import Clock
 from minutebook.errors import MinutebookError, SafetyRefusal
+from minutebook.logs import in_context
 
 POLL_SECONDS: Final = 15.0
 _JOIN_SECONDS: Final = 2
@@ -45,7 +46,8 @@ class WatchedTable(Protocol):
 class ReaderPoll:
     """Finds shards without a reader while a daemon runs.
 
-    `kill_reason` is set when the daemon must be started again. `on_poll` gets the shards without a reader, the shards
+    `kill_reason` is set when the daemon must be started again. `leads` says whether the last poll found this worker
+    to be KCL's leader. `on_poll` gets the shards without a reader, the shards
     whose leases are ours (None while the daemon creates its tables), and those of the former that another worker is
     responsible for. `memory` keeps the age of the leader's lock for the next supervisor.
     """
@@ -61,6 +63,7 @@ class ReaderPoll:
         first_start: FirstStart | None = None,
     ) -> None:
         self.kill_reason: ProcessorEvent | None = None
+        self.leads = False
         self._watch = watch
         self._table = table
         self._clock = clock
@@ -104,7 +107,9 @@ class ReaderPoll:
         self._logged.clear()
         self._stop = threading.Event()
         arguments = (opened, self._stop, silences)
-        self._thread = threading.Thread(target=self._run, args=arguments, name="reader-watch", daemon=True)
+        self._thread = threading.Thread(
+            target=in_context(self._run), args=arguments, name="reader-watch", daemon=True
+        )
         self._thread.start()
 
     def read_output(self, line: bytes) -> None:
@@ -152,6 +157,7 @@ class ReaderPoll:
         findings = self._watch.judge(LeaseView(self._clock.monotonic(), leases, lock, read, silences()))
         if stop is not None and stop.is_set():
             return 0
+        self.leads = lock is not None and lock.owner == self._watch.worker_id
         if self._memory is not None and self._watch.seen_lock is not None:
             self._memory.keep(self._watch.seen_lock)
         self._logged &= {(finding.event, finding.shard) for finding in findings}

@@ -33,7 +33,7 @@ class HealthView(NamedTuple):
 
     `unread`: the shards without a reader; `others`: those of them that another worker is responsible for.
     `blind_seconds`: since the last poll of the lease table, or since the daemon's start; None where it is not polled.
-    `poll_gap_seconds`: between the last two polls.
+    `poll_gap_seconds`: between the last two polls. `complete_until_ms`: the newest boundary of the stream.
     """
 
     is_up: bool
@@ -42,6 +42,7 @@ class HealthView(NamedTuple):
     blind_seconds: float | None = None
     poll_gap_seconds: float = 0
     others: frozenset[str] = frozenset()
+    complete_until_ms: int | None = None
 
 
 class HealthVerdict(NamedTuple):

@@ -29,6 +29,10 @@ from consumer.worker.state_folder import (
 from consumer.worker.worker_id import stable_worker_id
 from minutebook.clock import Clock, SystemClock
 from minutebook.errors import SettingsError
+from minutebook.logs import configure_logging
+from minutebook.properties_file import PropertiesFile, Source
+from minutebook.properties_folder import PropertiesFolder, StreamFile, streams_of
+from minutebook.streams_run import StreamEnd, StreamsRun
 from minutebook.wording import printable
 
 UNHEALTHY: Final = 7
@@ -128,22 +132,37 @@ def read_verdict(path: Path, now: float, *, elsewhere: str = "") -> HealthVerdic
     return HealthVerdict(note.healthy, note.sentence)
 
 
-def run_health(path: Path | None, environ: Mapping[str, str], state_folder: Path | None) -> int:
+def run_health(
+    path: Path | None, environ: Mapping[str, str], state_folder: Path | None, *, stream: str | None = None
+) -> int:
     """Print the verdict; return 0 if the task is healthy, 7 if it is not or does not run; raises SettingsError.
 
-    It uses no service: a container may be checked every few seconds.
+    Of a folder, a verdict for each stream whose worker runs on this host. No service is used: a container may be
+    checked every few seconds.
     """
-    loaded = load_with_kcl(path, environ)
+    source = streams_of(path, environ, stream)
+    if isinstance(source, PropertiesFolder):
+        configure_logging("error")
+
+        def work(_: StreamFile, properties: PropertiesFile) -> StreamEnd:
+            verdict = _verdict(properties, environ, state_folder)
+            return StreamEnd(0 if verdict.is_healthy else UNHEALTHY, verdict.sentence)
+
+        return StreamsRun("health", source).run(work)
+    verdict = _verdict(source, environ, state_folder)
+    sys.stdout.write(f"{printable(verdict.sentence)}\n")
+    return 0 if verdict.is_healthy else UNHEALTHY
+
+
+def _verdict(source: Source, environ: Mapping[str, str], state_folder: Path | None) -> HealthVerdict:
+    loaded = load_with_kcl(source, environ)
     worker_id = loaded.kcl.get("workerId") or stable_worker_id(environ)
     state = (state_folder or default_state_folder()) / file_name(loaded.settings.application_name)
     file = health_path(state, file_name(worker_id))
     if state_folder is None and (weakness := _weakness(state.parent)):
-        verdict = HealthVerdict(is_healthy=False, sentence=f"unhealthy: {state.parent} {weakness}{_ELSEWHERE}")
-    else:
-        elsewhere = _ELSEWHERE if state_folder is None else ""
-        verdict = read_verdict(file, SystemClock().monotonic(), elsewhere=elsewhere)
-    sys.stdout.write(f"{printable(verdict.sentence)}\n")
-    return 0 if verdict.is_healthy else UNHEALTHY
+        return HealthVerdict(is_healthy=False, sentence=f"unhealthy: {state.parent} {weakness}{_ELSEWHERE}")
+    elsewhere = _ELSEWHERE if state_folder is None else ""
+    return read_verdict(file, SystemClock().monotonic(), elsewhere=elsewhere)
 
 
 def _weakness(default: Path) -> str | None:

@@ -18,6 +18,8 @@ import msgspec
 
 KCL: Final = "kcl"
 PRINTED: Final = "printed"
+STREAM: Final = "properties"
+"""The key of a stream's name in the lines of several: the stem of its file."""
 _LEVELS: Final = {"TRACE": "debug", "DEBUG": "debug", "INFO": "debug", "WARN": "warning"}
 _NUMBERS: Final = logging.getLevelNamesMapping()
 
@@ -84,6 +86,8 @@ def of_daemon(line: bytes, level: str, now_ms: int) -> bytes:
         "message": format_message(kcl.message, kcl.arguments),
         "thread": kcl.threadName,
     }
+    # In a fleet, the stream of the thread that logged (StreamOfThread.java).
+    entry |= {STREAM: stream} if (stream := kcl.mdc.pop(STREAM, "")) else {}
     if kcl.mdc:
         entry["mdc"] = kcl.mdc
     if kcl.throwable is not None:

@@ -7,24 +7,66 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from types import TracebackType
-from typing import BinaryIO, Final, NamedTuple, Self
+from typing import TYPE_CHECKING, BinaryIO, Final, NamedTuple, Protocol, Self
 
 import structlog
 
-from consumer.monitoring.cloudwatch import EmfLines
+from consumer.monitoring.cloudwatch import EmfLines, TaskState
+from consumer.monitoring.health import HealthVerdict, HealthView
 from consumer.monitoring.health_file import WRITE_SECONDS, HealthFile
+from consumer.monitoring.labels import StreamLabels
 from consumer.monitoring.watch import LIMIT_SECONDS, Watch
 from consumer.settings.settings import Settings
 from minutebook.clock import Clock
+
+if TYPE_CHECKING:
+    from prometheus_client import CollectorRegistry
 
 _MINUTE_SECONDS: Final = 60
 _JOIN_SECONDS: Final = 2
 
 
+class Lines(Protocol):
+    """Makes the next line of metrics, or lines; see `EmfLines`."""
+
+    def line(self, state: TaskState) -> bytes:
+        """Return what to write."""
+        ...
+
+
+class Counters(Protocol):
+    """What the lines count; see `consumer.monitoring.metrics.Metrics`."""
+
+    def totals(self) -> dict[str, float]:
+        """Return each counter's sum."""
+        ...
+
+    def take_latencies(self) -> list[float]:
+        """Return the latencies of the commits since the last call."""
+        ...
+
+
+class Watched(Protocol):
+    """A task as its outputs see it: of one stream (`Watch`), or of several."""
+
+    @property
+    def metrics(self) -> Counters | None:
+        """The counters; None without metrics."""
+        ...
+
+    def view(self) -> HealthView:
+        """Return the present state."""
+        ...
+
+    def verdict(self) -> HealthVerdict:
+        """Return the present health."""
+        ...
+
+
 class MetricLines(NamedTuple):
     """Lines of metrics, their sink and interval."""
 
-    lines: EmfLines
+    lines: Lines
     sink: BinaryIO
     every_seconds: float
 
@@ -33,7 +75,7 @@ class HealthWriter:
     """Writes health files and metric lines from a thread; at the block's end the last line, and removes the files."""
 
     def __init__(
-        self, watch: Watch, files: Sequence[HealthFile], clock: Clock, metrics: MetricLines | None = None
+        self, watch: Watched, files: Sequence[HealthFile], clock: Clock, metrics: MetricLines | None = None
     ) -> None:
         self._watch = watch
         self._files = files
@@ -69,14 +111,14 @@ class HealthWriter:
             return
         self._written_at = self._clock.monotonic()
         counters = self._watch.metrics
-        line = self._metrics.lines.line(
+        state = TaskState(
             self._watch.view(),
             counters.totals(),
             counters.take_latencies(),
-            is_healthy=self._watch.verdict().is_healthy,
-            now_ms=self._clock.now_ms(),
+            self._watch.verdict().is_healthy,
+            self._clock.now_ms(),
         )
-        self._metrics.sink.write(line)
+        self._metrics.sink.write(self._metrics.lines.line(state))
         self._metrics.sink.flush()
 
     def _run(self) -> None:
@@ -101,8 +143,13 @@ def make_watch(settings: Settings, clock: Clock) -> Watch:
     return Watch(
         clock,
         limit_seconds=_limit_seconds(settings),
-        with_metrics=settings.metrics_port is not None or settings.metrics is not None,
+        labels=None if settings.metrics_port is None and settings.metrics is None else labels_of(settings),
     )
+
+
+def labels_of(settings: Settings) -> StreamLabels:
+    """Return the labels of the stream that a task reads."""
+    return StreamLabels(settings.application_name, settings.stream_name)
 
 
 def _limit_seconds(settings: Settings) -> float:
@@ -113,22 +160,32 @@ def _limit_seconds(settings: Settings) -> float:
     return max(LIMIT_SECONDS, 2 * buffered)
 
 
+def serve(settings: Settings, port: int, registry: "CollectorRegistry", watch: Watched, stack: ExitStack) -> None:
+    """Run the metrics server until the stack closes; raises SettingsError if it gets no port."""
+    from minutebook.metrics_server import serve_metrics  # noqa: PLC0415 - only with minutebook.metricsPort
+
+    port, stop = serve_metrics(settings.metrics_host, port, registry, watch.verdict)
+    stack.callback(stop)
+    structlog.get_logger().info("metrics_served", host=settings.metrics_host, port=port)
+
+
+@contextmanager
+def health_written(watch: Watch, health: Iterable[Path], clock: Clock) -> Iterator[None]:
+    """Write the health files of one stream of several while the block runs."""
+    with HealthWriter(watch, [HealthFile(path, clock) for path in health], clock):
+        yield
+
+
 @contextmanager
 def watched(watch: Watch, settings: Settings, health: Iterable[Path], worker: str, clock: Clock) -> Iterator[None]:
     """Run the outputs while the block runs; raises SettingsError if the metrics server gets no port."""
     lines = None
     if settings.metrics == "emf":
-        emf = EmfLines(settings.application_name, worker)
+        emf = EmfLines(labels_of(settings), worker)
         lines = MetricLines(emf, sys.stdout.buffer, settings.metrics_interval_seconds)
     with ExitStack() as stack:
         if settings.metrics_port is not None and watch.metrics is not None:
-            from consumer.monitoring.server import serve_metrics  # noqa: PLC0415 - only with minutebook.metricsPort
-
-            port, stop = serve_metrics(
-                settings.metrics_host, settings.metrics_port, watch.metrics.registry, watch.verdict
-            )
-            stack.callback(stop)
-            structlog.get_logger().info("metrics_served", host=settings.metrics_host, port=port)
+            serve(settings, settings.metrics_port, watch.metrics.registry, watch, stack)
         files = [HealthFile(path, clock) for path in health]
         stack.enter_context(HealthWriter(watch, files, clock, lines))
         yield

@@ -9,14 +9,12 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from consumer.child_logs.processor_log import OPENED, ProcessorEvent
+from consumer.child_logs.processor_log import COMMITTED, LEFT, OPENED, ProcessorEvent
 from minutebook.clock import Clock
 
 PROGRESS: Final = "progress"
-COMMITTED: Final = "segment_committed"
 _FRESH_SECONDS: Final = 60.0
 """The longest read of a large lease table."""
-_LEFT: Final = frozenset({"lease_lost", "shard_end_checkpointed"})
 
 
 class ShardView(NamedTuple):
@@ -63,7 +61,7 @@ class WatchedShards:
         if not event.shard:
             return
         with self._lock:
-            if event.event in _LEFT:
+            if event.event in LEFT:
                 self._shards.pop(event.shard, None)
                 return
             if event.event == OPENED:

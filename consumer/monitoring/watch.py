@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 from consumer.child_logs.kcl_log import KclEvent
 from consumer.child_logs.processor_log import ProcessorEvent
 from consumer.monitoring.health import HealthVerdict, HealthView, judge_health
+from consumer.monitoring.labels import StreamLabels
 from consumer.monitoring.shards import WatchedShards
 from minutebook.clock import Clock
 
@@ -17,9 +18,11 @@ LIMIT_SECONDS: Final = 300.0
 
 
 class Watch:
-    """The task of one supervisor; thread-safe. `with_metrics`: with counters for Prometheus or CloudWatch."""
+    """The task of one supervisor; thread-safe. `labels`: with counters for Prometheus or CloudWatch, under these."""
 
-    def __init__(self, clock: Clock, *, limit_seconds: float = LIMIT_SECONDS, with_metrics: bool = False) -> None:
+    def __init__(
+        self, clock: Clock, *, limit_seconds: float = LIMIT_SECONDS, labels: StreamLabels | None = None
+    ) -> None:
         self._clock = clock
         self._limit_seconds = limit_seconds
         self._lock = threading.Lock()
@@ -29,7 +32,8 @@ class Watch:
         self._is_up = False
         self._polled_at: float | None = None
         self._poll_gap_seconds = 0.0
-        self.metrics = self._make_metrics() if with_metrics else None
+        self._complete_until_ms: int | None = None
+        self.metrics: Metrics | None = None if labels is None else self._make_metrics(labels)
 
     def daemon_started(self, *, polls_leases: bool) -> None:
         """Note that a daemon runs; `polls_leases`: `note_readers` will be called."""
@@ -65,6 +69,11 @@ class Watch:
         if self.metrics is not None:
             self.metrics.add_shards(ours or ())
 
+    def note_complete(self, until_ms: int) -> None:
+        """Note until when the whole stream is archived, by the newest boundary of any worker."""
+        with self._lock:
+            self._complete_until_ms = until_ms
+
     def skipped(self, event: KclEvent) -> None:
         """Count a skip of KCL."""
         if self.metrics is not None:
@@ -85,12 +94,14 @@ class Watch:
         with self._lock:
             blind = None if self._polled_at is None else self._clock.monotonic() - self._polled_at
             gap = self._poll_gap_seconds
-            return HealthView(self._is_up, self._shards.views(), self._unread, blind, gap, self._others)
+            return HealthView(
+                self._is_up, self._shards.views(), self._unread, blind, gap, self._others, self._complete_until_ms
+            )
 
-    def _make_metrics(self) -> "Metrics":
+    def _make_metrics(self, labels: StreamLabels) -> "Metrics":
         from consumer.monitoring.metrics import Metrics  # noqa: PLC0415 - only with metrics
 
-        return Metrics(self.view, self.verdict, self._clock)
+        return Metrics(labels, self.view, self.verdict, self._clock)
 
     def verdict(self) -> HealthVerdict:
         """Return the present health."""

@@ -24,7 +24,7 @@ from consumer.stream.port import StreamIdentity
 from minutebook.codec.lines import new_line_writer
 from minutebook.format.metadata import ChainStart, Continuity, SegmentMetadata
 from minutebook.format.minute import minute_of, minute_text
-from minutebook.format.position import Position
+from minutebook.format.position import Position, SequenceRange
 from minutebook.format.record import Measured, Record, WrittenLines
 from minutebook.store.commit import Committed
 
@@ -38,9 +38,9 @@ _LAST: Final = frozenset[Reason]({"shutdown", "shard_end"})
 class Archiver:
     """Extends one shard's chain.
 
-    `identity` is the stream's. `delivered` is the last position that KCL delivered. `on_chain_start` is called with
-    the first position before the very first segment of the shard is committed, `on_piece` after each piece of a
-    batch.
+    `identity` is the stream's. `begun` is the beginning that start.json names, if it may lie ahead. `delivered` is
+    the last position that KCL delivered. `on_chain_start` is called with the span of the very first segment of the
+    shard, and the arrival of its first record, before it is committed, `on_piece` after each piece of a batch.
     """
 
     def __init__(
@@ -52,8 +52,9 @@ class Archiver:
         evidence: ShardEvidence,
         *,
         identity: StreamIdentity,
+        begun: Position | None,
         dedupe: Deduplicator | None,
-        on_chain_start: Callable[[Position, ChainStart, float], Continuity],
+        on_chain_start: Callable[[SequenceRange, int, ChainStart, float], Continuity],
         on_piece: Callable[[], None],
     ) -> None:
         self.shard_id = shard_id
@@ -63,6 +64,7 @@ class Archiver:
         self._sequences = sequences
         self._evidence = evidence
         self._identity = identity
+        self._begun = begun
         self._on_chain_start = on_chain_start
         self._on_piece = on_piece
         self._dedupe = dedupe
@@ -164,6 +166,9 @@ class Archiver:
                 if isinstance(self.chain.tail, ChainStart) and stored.last < position:
                     self._doubt_start(stored.last, position)
                 self._adopt_tail(stored)
+        if self._begun is not None and position >= self._begun:
+            self.commit("beginning")
+            self._begun = None
         reason: Reason | None = None
         if self._buffer is not None:
             reason = self._buffer.ends_before(minute, payload_bytes)
@@ -201,11 +206,17 @@ class Archiver:
         )
 
     def _bound(self, *, is_archived: bool) -> tuple[int, int] | None:
-        """Return where the next slice must end: after the archived part, or where the next stored range begins."""
+        """Return where the next slice must end: after the archived part, or where a stored range begins.
+
+        Or where the chain begins: another processor may have begun it behind records that KCL had skipped.
+        """
         through = self.chain.archived_through
         if is_archived and through is not None:
             return (through.sequence, through.sub + 1)
-        return self._sequences.next_first
+        stored = self._sequences.next_first
+        if self._begun is None or (stored is not None and stored < self._begun):
+            return stored
+        return self._begun
 
     @property
     def _room(self) -> int:
@@ -238,6 +249,13 @@ class Archiver:
         """Make another writer's segment the tail of the chain."""
         self.chain.tail = other.last
         self._evidence.adopted(other)
+        # For the supervisor, which looks behind it while the shard is quiet.
+        self._log.debug(
+            "segment_adopted",
+            minute=minute_text(other.minute),
+            last=str(other.last),
+            covered_until_ms=self._evidence.until_ms,
+        )
         if self._dedupe is not None:
             self._dedupe.adopt(other, self._sequences.watermarks_of(other))
 
@@ -299,6 +317,7 @@ class Archiver:
         )
         first, last = map(str, metadata.span)
         log = self._log.bind(key=key, minute=minute_text(segment.minute), reason=reason, first=first, last=last)
+        base = self._evidence.base
         self.chain.continuity = Continuity.PROVEN
         if isinstance(outcome, Committed):
             # Our slot was free when the PUT arrived, so nothing after it had been archived or expired.
@@ -312,6 +331,7 @@ class Archiver:
                 body_bytes=len(segment.body()),
                 attempts=outcome.attempts,
                 commit_seconds=round(self._services.clock.monotonic() - now, 3),
+                covered_from_ms=self._evidence.covers_from(metadata, base),
                 covered_until_ms=self._evidence.until_ms,
                 continuity=metadata.continuity,
             )
@@ -328,7 +348,7 @@ class Archiver:
         """Write start.json before a first segment; return what this segment claims, and the rest of the budget."""
         tail = self.chain.tail
         if isinstance(tail, ChainStart):
-            self.chain.doubt(self._on_chain_start(buffer.segment.span.first, tail, budget))
+            self.chain.doubt(self._on_chain_start(buffer.segment.span, buffer.oldest_ms, tail, budget))
         claim = self._evidence.claim(tail, self.chain.continuity, budget_seconds=budget)
         # The machine may have been suspended during these requests: check the age right before the PUT.
         later = self._services.clock.monotonic()

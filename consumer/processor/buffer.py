@@ -14,7 +14,18 @@ from minutebook.format.minute import MINUTE_MS
 from minutebook.format.record import Measured, Record
 from minutebook.format.segment import SegmentWriter
 
-Reason = Literal["minute", "size", "stored_range", "near_retention", "flush", "age", "idle", "shutdown", "shard_end"]
+Reason = Literal[
+    "minute",
+    "size",
+    "stored_range",
+    "beginning",
+    "near_retention",
+    "flush",
+    "age",
+    "idle",
+    "shutdown",
+    "shard_end",
+]
 """Why a buffer is committed."""
 
 

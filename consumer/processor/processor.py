@@ -154,6 +154,7 @@ class ShardProcessor:
                 start.chain,
                 start.evidence,
                 identity=start.identity,
+                begun=start.begun,
                 dedupe=dedupe,
                 on_chain_start=starter.mark_start,
                 on_piece=progress.lives,

@@ -62,7 +62,8 @@ class ShardEndProof:
         walk = None if info is None else self._read_to_end(record, info, tail)
         is_known = last is not None or not is_begun(services, self._shard_id)
         undelivered = () if walk is None else keep_undelivered(services, self._shard_id, walk.withheld)
-        is_covered = is_known and self._store_piece(tail, walk, undelivered)
+        piece = self._store_piece(tail, walk, undelivered) if is_known else None
+        is_covered = piece is not None and piece.continuity is Continuity.PROVEN
         proof: Literal["read", "expired"] = "read" if info is not None and unbroken and is_known else "expired"
         if proof == "expired" and not is_covered:
             self._log.error(
@@ -84,7 +85,15 @@ class ShardEndProof:
         stored = services.store.put_or_read(key, encode_marker(marker))
         if stored is not None:
             _compare(decode_marker(stored.body, EndMarker, key), key, marker)
-        self._log.info("shard_end_proven", last=marker.last, proof=proof, children=marker.children)
+        self._log.info(
+            "shard_end_proven",
+            last=marker.last,
+            proof=proof,
+            children=marker.children,
+            continuity=None if piece is None else piece.continuity,
+            covered_from_ms=None if piece is None else piece.from_ms,
+            covered_until_ms=None if piece is None else piece.until_ms,
+        )
 
     def _read_to_end(self, record: ApplicationRecord, info: ShardInfo, tail: Predecessor) -> TipWalk:
         if not info.closed:
@@ -107,12 +116,12 @@ class ShardEndProof:
             )
         return walk
 
-    def _store_piece(self, tail: Predecessor, walk: TipWalk | None, undelivered: tuple[int, ...]) -> bool:
-        """Store this writer's own proof of the end; return whether it proves that nothing is missing before it."""
+    def _store_piece(self, tail: Predecessor, walk: TipWalk | None, undelivered: tuple[int, ...]) -> ReadMark | None:
+        """Store this writer's own proof of the end and return it; None without a time of the service."""
         evidence, services = self._evidence, self._services
         asked_ms = services.stream.service_ms() if walk is None else walk.asked_ms
         if asked_ms is None:
-            return False
+            return None
         if walk is not None and walk.record is not None and isinstance(tail, Position):
             evidence.found_tail(tail, walk.record.arrival_ms)
         evidence.look_up_beyond(tail, services)
@@ -129,7 +138,7 @@ class ShardEndProof:
             undelivered,
         )
         store_mark(services, piece)
-        return continuity is Continuity.PROVEN
+        return piece
 
     def _check_identity(self) -> ApplicationRecord:
         record = read_application(self._services.store, self._services.settings.prefix, must_exist=True)

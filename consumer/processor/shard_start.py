@@ -2,8 +2,9 @@
 
 KCL says            start.json   then
 LATEST              -            refused: two first starts would begin at different records
-TRIM_HORIZON,       -            the chain starts here, unless stored ranges show that it has begun
-  AT_TIMESTAMP
+TRIM_HORIZON,       missing      the chain starts here, unless stored ranges show that it has begun
+  AT_TIMESTAMP      exists       the same; records before the recorded beginning are archived in segments that end
+                                 before it, because that beginning is a slot of another writer
 a sequence number   exists       the chain goes on after it
 a sequence number   missing      refused, unless `minutebook.adoptCheckpoint`: it is another application's
                                  checkpoint, or another prefix; the archive would lack the records before it
@@ -29,7 +30,7 @@ from minutebook.format.keys import start_marker_key
 from minutebook.format.markers import ApplicationRecord, StartMarker, decode_marker, encode_marker
 from minutebook.format.metadata import ChainStart, Continuity, Predecessor
 from minutebook.format.minute import iso_time
-from minutebook.format.position import Position, is_sequence_number
+from minutebook.format.position import Position, SequenceRange, is_sequence_number
 from minutebook.owner import read_application
 from minutebook.store.markers import read_marker
 
@@ -65,13 +66,15 @@ class ChainTail:
 class ShardStart(NamedTuple):
     """The stream, the end of the chain at the start, and the shard's evidence.
 
-    `compression` is that of the prefix, whatever this processor's settings say.
+    `compression` is that of the prefix, whatever this processor's settings say. `begun` is the chain's beginning by
+    start.json, if it may lie ahead.
     """
 
     identity: StreamIdentity
     compression: Compression
     chain: ChainTail
     evidence: ShardEvidence
+    begun: Position | None = None
 
 
 class ShardStarter:
@@ -81,6 +84,7 @@ class ShardStarter:
         self._services = services
         self._shard_id = shard_id
         self._info: ShardInfo | None = None
+        self._start_ms = 0
         self._log = structlog.get_logger().bind(shard=shard_id)
 
     def start(self, sequence_number: str, sub_sequence_number: int) -> ShardStart:
@@ -98,6 +102,7 @@ class ShardStarter:
             )
         identity = self._services.stream.describe()
         application = self._check_application(identity, sequence_number)
+        self._start_ms = application.start_at_ms or 0
         self._info = self._services.stream.shard(self._shard_id)
         evidence = ShardEvidence(self._services, ShardOrigin(self._shard_id, self._info, application))
         if not is_sequence_number(sequence_number):
@@ -109,18 +114,23 @@ class ShardStarter:
                     next_step="look at the shard's row in the lease table",
                 ) from exc
             mark_opened(self._services, self._shard_id, self._info, chain.tail)
-            return ShardStart(identity, application.compression, chain, evidence)
-        checkpoint = Position(int(sequence_number), sub_sequence_number)
-        tail = self._resumed_tail(checkpoint)
+            return ShardStart(
+                identity, application.compression, chain, evidence, self._begun(self._read_marker(must_exist=False))
+            )
+        checkpoint, marker = Position(int(sequence_number), sub_sequence_number), self._read_marker(must_exist=True)
+        tail = self._resumed_tail(checkpoint, marker)
         mark_opened(self._services, self._shard_id, self._info, tail)
         chain = ChainTail(tail, self._continuity(identity, tail, evidence))
-        return ShardStart(identity, application.compression, chain, evidence)
+        return ShardStart(identity, application.compression, chain, evidence, self._begun(marker, checkpoint))
 
-    def mark_start(self, first: Position, chain_start: ChainStart, budget_seconds: float) -> Continuity:
+    def mark_start(
+        self, span: SequenceRange, arrival_ms: int, chain_start: ChainStart, budget_seconds: float
+    ) -> Continuity:
         """Write start.json before the shard's first segment, within the budget, or compare it with the stored one.
 
-        Returns the continuity that the first segment must record. Raises SafetyRefusal if the chain was begun at
-        another record.
+        Returns the continuity that the first segment must record; `arrival_ms` is when the first record of its `span`
+        arrived. Raises SafetyRefusal if the chain was begun before the span, or the span arrived before the
+        application's start, DeliveryDoubt if the chain was begun within the span.
         """
         key = start_marker_key(self._services.settings.prefix, self._shard_id)
         info = self._info
@@ -128,7 +138,7 @@ class ShardStarter:
             format=FORMAT,
             shard=self._shard_id,
             sentinel=str(chain_start),
-            first=str(first),
+            first=str(span.first),
             starting_hash_key=info.starting_hash_key if info else "",
             ending_hash_key=info.ending_hash_key if info else "",
             parents=list(info.parents) if info else [],
@@ -138,15 +148,34 @@ class ShardStarter:
         stored = self._services.store_within(budget_seconds).put_or_read(key, encode_marker(marker))
         if stored is None:
             return Continuity.PROVEN
-        return self._compare(decode_marker(stored.body, StartMarker, key).first_position(), first)
+        return self._compare(decode_marker(stored.body, StartMarker, key).first_position(), span, arrival_ms)
 
-    def _compare(self, begun: Position, first: Position) -> Continuity:
+    def _compare(self, begun: Position, span: SequenceRange, arrival_ms: int) -> Continuity:
         """Accept a chain that was begun at the same record, or before it if the user adopts the gap.
 
-        Also accept one begun before it if KCL now withholds all records between: aggregates that it once delivered.
+        Also accept one begun before it if KCL now withholds all records between, aggregates that it once delivered,
+        and one begun behind it: whoever began it was not delivered these records, because KCL had skipped them. Those
+        that arrived before the application's start are others: a start without a lease table is delivered them, too.
         """
+        first, was_skipped = span.first, arrival_ms >= self._start_ms
         if begun == first:
             return Continuity.PROVEN
+        if was_skipped and span.last < begun:
+            self._log.warning(
+                "archived_before_start",
+                begun=str(begun),
+                first=str(first),
+                last=str(span.last),
+                next_step="nothing is lost: KCL had skipped these records, and they are archived now; the audit "
+                "names the second beginning (forked_chain)",
+            )
+            return Continuity.UNPROVEN
+        if was_skipped and first < begun:
+            raise DeliveryDoubt(
+                f"{self._shard_id} was begun at {begun} by another processor, and this one holds {span}: a segment "
+                "must not reach over a beginning",
+                next_step="nothing: the next start archives what lies before, and what lies behind",
+            )
         if begun < first and self._keep_held_back(begun, first):
             # The chain does not begin where start.json says, so the audit cannot call it proven.
             return Continuity.UNPROVEN
@@ -154,7 +183,7 @@ class ShardStarter:
             self._log.error(
                 "chain_gap_adopted",
                 begun=str(begun),
-                first=str(first),
+                first=str(span.first),
                 next_step="the audit will answer unknown for this shard: the records in between are not proven",
             )
             return Continuity.UNPROVEN
@@ -191,8 +220,13 @@ class ShardStarter:
         warn_of_compression(record, settings.compression)
         return record
 
-    def _resumed_tail(self, checkpoint: Position) -> Predecessor:
-        marker = self._read_marker()
+    @staticmethod
+    def _begun(marker: StartMarker | None, checkpoint: Position | None = None) -> Position | None:
+        """Return the recorded beginning of the chain, if it may lie behind where KCL goes on."""
+        begun = None if marker is None else marker.first_position()
+        return None if begun is None or (checkpoint is not None and begun <= checkpoint) else begun
+
+    def _resumed_tail(self, checkpoint: Position, marker: StartMarker | None) -> Predecessor:
         if marker is not None:
             begun_after = marker.chain_start()
             # If only start.json was written, the first segment must still name what it follows.
@@ -229,6 +263,6 @@ class ShardStarter:
         )
         return Continuity.UNPROVEN
 
-    def _read_marker(self) -> StartMarker | None:
+    def _read_marker(self, *, must_exist: bool) -> StartMarker | None:
         key = start_marker_key(self._services.settings.prefix, self._shard_id)
-        return read_marker(self._services.store, key, StartMarker, must_exist=True)
+        return read_marker(self._services.store, key, StartMarker, must_exist=must_exist)

@@ -34,11 +34,14 @@ from minutebook.properties_file import (
     FILE_VARIABLE,
     FORKS_VARIABLE,
     KCL_VARIABLES,
+    STREAM_VARIABLE,
     SUPERVISED_VARIABLE,
     TEXT_VARIABLE,
+    Source,
     flag,
     read_settings,
 )
+from minutebook.spans import SLOT_SECONDS, parse_slot
 from minutebook.wording import ITEM
 
 _OURS: Final = "minutebook."
@@ -47,7 +50,7 @@ _GIB: Final = 1 << 30
 _IDLE_SECONDS: Final = 60
 _ARN: Final = re.compile(r"arn:[^:]+:kinesis:([^:]+):([0-9]+):stream/([a-zA-Z0-9_.-]+)")
 _NO_OVERRIDES: Final = frozenset(
-    {FILE_VARIABLE, TEXT_VARIABLE, SUPERVISED_VARIABLE, FORKS_VARIABLE, SWITCH, *KCL_VARIABLES}
+    {FILE_VARIABLE, TEXT_VARIABLE, SUPERVISED_VARIABLE, FORKS_VARIABLE, STREAM_VARIABLE, SWITCH, *KCL_VARIABLES}
 )
 
 
@@ -91,6 +94,8 @@ class Settings:
     metrics: Literal["emf"] | None = None
     metrics_interval_seconds: float = 60
     max_uncommitted_seconds: float | None = None
+    complete_slot_seconds: int = SLOT_SECONDS
+    """The distance of two boundaries at which the archive is said to be complete; 0: nobody says it."""
     columns: str | None = None
     """The path of a file that the nightly job reads."""
     event_time: str | None = None
@@ -125,6 +130,7 @@ OUR_PROPERTIES: Final[Mapping[str, Parse]] = {
     "metrics": one_of("emf"),
     "metricsIntervalSeconds": seconds(1, 3600),
     "maxUncommittedSeconds": seconds(1, 21_600),
+    "completeSlotSeconds": parse_slot,
     "columns": word,
     "eventTime": word,
     "eventWindow": whole(0, 400, "days"),
@@ -146,7 +152,7 @@ class LoadedSettings(NamedTuple):
     """None if the environment holds the text of the file."""
 
 
-def load_settings(path: Path | None, environ: Mapping[str, str]) -> Settings:
+def load_settings(path: Source, environ: Mapping[str, str]) -> Settings:
     """Read and check `path` (None: the text in the environment), with the environment's overrides.
 
     Raises one SettingsError for all errors.
@@ -154,7 +160,7 @@ def load_settings(path: Path | None, environ: Mapping[str, str]) -> Settings:
     return load_with_kcl(path, environ).settings
 
 
-def load_with_kcl(path: Path | None, environ: Mapping[str, str]) -> LoadedSettings:
+def load_with_kcl(path: Source, environ: Mapping[str, str]) -> LoadedSettings:
     """Do what `load_settings` does, and keep KCL's properties for the daemon's file."""
     source = read_settings(path, environ)
     errors = [*source.errors, *source.override_errors]

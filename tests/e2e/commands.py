@@ -9,11 +9,12 @@ import msgspec
 
 from consumer.status.report import StatusReport
 from tests.e2e import counting_processor
-from tests.e2e.harness import Application
+from tests.e2e.harness import QUICK, Application
 from tests.e2e.worker import Worker
 from tests.witness.waiting import PATIENCE_SECONDS, wait_until
 
 _BIN = Path(sys.executable).parent
+_FAILOVER_SECONDS = int(QUICK["failoverTimeMillis"]) / 1000
 
 
 @dataclass(kw_only=True)
@@ -35,9 +36,18 @@ def health(app: Application, worker_id: str = "w1") -> Answer:
 
 
 def settled_health(app: Application) -> Answer:
-    """Run it until the worker is healthy: the first verdict is written before the daemon runs, the next 5 s later."""
-    wait_until(lambda: health(app).code == 0, "the worker is healthy")
-    return health(app)
+    """Run it until the worker is healthy, has a shard, and nothing waits.
+
+    The verdict is a file that is written every 5 s: it may be older than the shard's first record.
+    """
+    found: list[Answer] = []
+
+    def is_settled() -> bool:
+        found.append(health(app))
+        return found[-1].code == 0 and ": 0 shards" not in found[-1].text and "nothing waits" in found[-1].text
+
+    wait_until(is_settled, "the worker is healthy, has a shard, and nothing waits")
+    return found[-1]
 
 
 def status(app: Application) -> StatusReport:
@@ -48,14 +58,20 @@ def status(app: Application) -> StatusReport:
 
 
 def settled_status(app: Application) -> StatusReport:
-    """Run it until it knows about every lease: a busy worker renews late, and is then rightly called unknown."""
+    """Run it until it knows about every lease, and each was renewed in time: a busy worker renews late.
+
+    Then it is rightly called unknown, or older than the failover time.
+    """
     found: list[StatusReport] = []
 
     def knows_all() -> bool:
         found.append(status(app))
-        return all(shard.lease != "unknown" for shard in found[-1].shards)
+        return all(
+            shard.lease != "unknown" and (shard.lease_age_seconds or 0) < _FAILOVER_SECONDS
+            for shard in found[-1].shards
+        )
 
-    wait_until(knows_all, "status knows about every lease")
+    wait_until(knows_all, "status knows about every lease, and each was renewed in time")
     return found[-1]
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from consumer.daemon.prepared.classes import Classes, find_classes
+from consumer.daemon.prepared.jvm_flags import jvm_flags
 from consumer.daemon.process import daemon_command
 from consumer.preflight.java import find_jars, find_java
 from demo.embedded import REGION, EmbeddedAws
@@ -43,8 +44,8 @@ QUICK = {
     "leaseAssignmentIntervalMillis": "1000",
     "shardSyncIntervalMillis": "2000",
     "parentShardPollIntervalMillis": "500",
-    # An empty answer costs emulator and JVM some 25 ms of CPU time together.
-    "idleTimeBetweenReadsInMillis": "500",
+    # An empty answer costs emulator and JVM some 25 ms of CPU time together, and most tests wait for minutes.
+    "idleTimeBetweenReadsInMillis": "1000",
     "maxRecords": "500",
     "callProcessRecordsEvenForEmptyRecordList": "true",
     "shutdownGraceMillis": "15000",
@@ -113,8 +114,10 @@ class Application:
                 f"executableName = {_BIN / 'minutebook-processor'} {path}\ninitialPositionInStream = TRIM_HORIZON\n"
             )
         java = find_java(os.environ).program
-        command = daemon_command(java, classes or find_classes(java, find_jars()), path, LOGBACK)
-        return Worker(command, self.environment(environment), self._folder / f"{worker_id}.log")
+        variables = self.environment(environment)
+        parts = classes or find_classes(java, find_jars())
+        command = daemon_command(java, jvm_flags(variables), parts, path, LOGBACK)
+        return Worker(command, variables, self._folder / f"{worker_id}.log")
 
     def consume(
         self,

@@ -21,7 +21,7 @@ from tests.e2e.leases import LeaseRow
 from tests.e2e.worker import Worker, is_running, kill
 from tests.witness.events import Event
 from tests.witness.readback import assert_exactly_once
-from tests.witness.waiting import wait_for_an_early_second
+from tests.witness.waiting import wait_for_an_early_second, wait_until
 
 if TYPE_CHECKING:
     from demo.embedded import EmbeddedAws
@@ -82,11 +82,8 @@ def crashes(embedded_aws: "EmbeddedAws", tmp_path_factory: pytest.TempPathFactor
         # All but the last segment's records are committed: those are held when the stop comes.
         worker.events.wait("segment_committed", where=lambda event: _last(event) >= places[-10].position)
         mark = worker.events.mark()
-        running = [
-            process.pid
-            for process in (*worker.daemons(), *worker.fork_servers(), *worker.stubs(), *worker.processors())
-        ]
-        assert len(running) == 4
+        wait_until(lambda: len(_pids(worker)) == 4, "what was killed is gone: one process of each kind is left")
+        running = _pids(worker)
         worker.terminate()
         code = worker.wait()
         commits = worker.events.all("segment_committed", since=mark, reason="shutdown")
@@ -236,6 +233,12 @@ def _kill_within_an_aggregate(app: Application, worker: Worker, victims: Callabl
     app.producer.put_numbered(10, size=100)
     worker.events.wait("segment_committed", since=killed, where=lambda event: _last(event) >= places[-1].position)
     return Kill(checkpoint=checkpoint, reopened=reopened, seconds_to_commit=_CLOCK.monotonic() - begun)
+
+
+def _pids(worker: Worker) -> list[int]:
+    """Return the process ids of the daemon, the fork server, the stub and the processor."""
+    kinds = (worker.daemons(), worker.fork_servers(), worker.stubs(), worker.processors())
+    return [process.pid for kind in kinds for process in kind]
 
 
 def _last(event: Event) -> Position:

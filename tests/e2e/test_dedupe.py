@@ -90,7 +90,7 @@ def claims(embedded_aws: "EmbeddedAws", tmp_path_factory: pytest.TempPathFactory
         embedded_aws,
         tmp_path_factory.mktemp("claims"),
         shards=2,
-        flushSeconds=20,
+        flushSeconds=30,
         lingerSeconds=1,
         dedupe="claims",
         eventId="event.id",

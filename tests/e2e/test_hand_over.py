@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from demo.embedded import EmbeddedAws
     from tests.witness.events import Event
 
-_BOUND_SECONDS = 30
+_BOUND_SECONDS = 45
 
 
 def test_a_stopped_workers_shards_are_read_on_at_once(embedded_aws: "EmbeddedAws", tmp_path: "Path") -> None:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import pytest
 
 from consumer.daemon.prepared.classes import find_classes
+from consumer.daemon.prepared.jvm_flags import jvm_flags
 from consumer.daemon.process import daemon_command
 from consumer.preflight.java import find_jars, find_java
 from demo.ledger import RecordRef
@@ -30,6 +31,7 @@ from tests.e2e import recording_processor
 from tests.e2e.commands import run
 from tests.e2e.harness import LOGBACK, QUICK, Application
 from tests.e2e.worker import Worker
+from tests.searching import IS_DEEP
 from tests.witness.readback import assert_exactly_once
 from tests.witness.waiting import wait_until
 
@@ -37,7 +39,7 @@ if TYPE_CHECKING:
     from demo.embedded import EmbeddedAws
 
 _CLOCK = SystemClock()
-_POSITIONS = ("LATEST", "AT_TIMESTAMP") if os.environ.get("MINUTEBOOK_SEARCH") == "deep" else ("LATEST",)
+_POSITIONS = ("LATEST", "AT_TIMESTAMP") if IS_DEEP else ("LATEST",)
 
 
 class Story(NamedTuple):
@@ -96,8 +98,9 @@ def _recorder(story: Story, name: str, position: str) -> Worker:
         "".join(f"{key} = {value}\n" for key, value in (*values.items(), ("executableName", " ".join(script))))
     )
     java = find_java(os.environ).program
-    command = daemon_command(java, find_classes(java, find_jars()), path, LOGBACK)
-    return Worker(command, story.app.environment(), story.folder / f"{name}.log")
+    environment = story.app.environment()
+    command = daemon_command(java, jvm_flags(environment), find_classes(java, find_jars()), path, LOGBACK)
+    return Worker(command, environment, story.folder / f"{name}.log")
 
 
 def _records(path: Path) -> list[RecordRef]:

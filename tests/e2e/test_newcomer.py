@@ -1,4 +1,4 @@
-"""A newcomer's first hour, outside of any checkout: build, install, init, doctor, consume, status, compact, audit.
+"""A newcomer's first hour, outside of any checkout: build, install, init, doctor, consume, follow, compact, audit.
 
 The commands and the settings are those of docs/tutorial.md, but for names, for options that print JSON, and for the
 time up to which the day is judged. The wheel is what `make dist` makes, and everything else comes from the hashed
@@ -105,7 +105,7 @@ def _install(folder: Path) -> Path:
             "--build-constraints",
             requirements / "build.lock",
             "-r",
-            requirements / "spark.lock",
+            requirements / "iceberg.lock",
         ],
         [*pip, wheel],
     )
@@ -143,6 +143,13 @@ def _settings(environment: Mapping[str, str], folder: Path) -> dict[str, str]:
     return dict(line.split(" = ", 1) for line in lines)
 
 
+def _ask(environment: Mapping[str, str], folder: Path) -> subprocess.CompletedProcess[str]:
+    """Let people ask the table as the tutorial does."""
+    (program,) = (text for text in re.findall(r"```python\n(.*?)```", TUTORIAL, re.DOTALL) if "load_catalog" in text)
+    (folder / "rows.py").write_text(program)
+    return _run(["python", "rows.py"], environment, folder)
+
+
 @contextmanager
 def _heard(endpoint: str, file: Path, name: str) -> Iterator[Heard]:
     """Hear what `consume` asks for while the block runs; its file names a proxy meanwhile."""
@@ -160,7 +167,7 @@ def _heard(endpoint: str, file: Path, name: str) -> Iterator[Heard]:
 
 @pytest.fixture(scope="module")
 def journey(embedded_aws: "EmbeddedAws", tmp_path_factory: pytest.TempPathFactory) -> Journey:
-    """Make it, with eight commands of the shell."""
+    """Make it, with the commands of the shell."""
     folder = tmp_path_factory.mktemp("newcomer")
     app = Application(embedded_aws, folder)
     app.producer.put_numbered(_FIRST)
@@ -192,6 +199,8 @@ def journey(embedded_aws: "EmbeddedAws", tmp_path_factory: pytest.TempPathFactor
         wait_until(lambda: sum(len(each.records) for each in app.segments()) == _FIRST, "all are archived")
         options = days_so_far(app.segments())
         proven_ms = (max(each.metadata.minute for each in app.segments()) + 2) * MINUTE_MS
+        run(*_typed("follow"))
+        answers["rows"] = _ask(environment, folder)
         run(*_typed("status"), "--json")
         run("health", "my.properties")
         wait_until(lambda: clock.now_ms() >= proven_ms, "what lies two minutes back is proven by what arrives now")
@@ -205,6 +214,7 @@ def journey(embedded_aws: "EmbeddedAws", tmp_path_factory: pytest.TempPathFactor
         *map(json.loads, consumer.events.lines),
     ]
     run(*_typed("compact", *options))
+    answers["rows, published"] = _ask(environment, folder)
     run(*_typed("audit", *options), "--json")
     top_level = {path.name for path in packages.iterdir()}
     return Journey(top_level, answers, code, app, environment, folder, asked, log)
@@ -216,7 +226,7 @@ def test_what_is_installed(journey: Journey) -> None:
     assert not {"demo", "tests", "benchmarks", "properties", "docs"} & journey.top_level
 
 
-@pytest.mark.parametrize("name", ["init", "doctor", "status", "health", "compact", "audit"])
+@pytest.mark.parametrize("name", ["init", "doctor", "follow", "status", "health", "compact", "audit"])
 def test_each_command_succeeds(journey: Journey, name: str) -> None:
     """The exit code is 0: compact and audit came to the verdict clean."""
     answer = journey.answers[name]
@@ -260,6 +270,14 @@ def test_the_day_is_proven_and_published(journey: Journey) -> None:
     assert list((journey.folder / "parquet").glob("dt=*/_gen-*/*.parquet"))
     days = json.loads(journey.answers["audit"].stdout)["days"]
     assert {day["verdict"] for day in days} == {"clean"}
+
+
+def test_the_table_has_each_row_at_once_and_when_it_is_published(journey: Journey) -> None:
+    """Before a night, and with what it publishes."""
+    for name in ("rows", "rows, published"):
+        answer = journey.answers[name]
+        assert answer.returncode == 0, answer.stderr
+        assert answer.stdout.startswith(f"{_FIRST} rows until 20"), answer.stdout
 
 
 def test_help_is_at_hand_without_the_checkout(journey: Journey) -> None:

@@ -51,7 +51,7 @@ class Worker:
 
     def daemons(self) -> list[Process]:
         """Return the living JVMs: one, or none while a supervisor waits."""
-        return self._living("MultiLangDaemon")
+        return [*self._living("MultiLangDaemon"), *self._living("multilang.FleetDaemon")]
 
     def processors(self) -> list[Process]:
         """Return the living processors."""

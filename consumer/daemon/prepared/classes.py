@@ -14,6 +14,8 @@ from minutebook.class_archive import archive_folder, use_options
 
 MAIN_CLASS: Final = "software.amazon.kinesis.multilang.BoundedMultiLangDaemon"
 """KCL's MultiLangDaemon with a limit for an aggregate's deaggregated size; in `consumer/daemon/classes`."""
+FLEET_CLASS: Final = "software.amazon.kinesis.multilang.FleetDaemon"
+"""One daemon for several streams, with an ordinary Scheduler of KCL for each; in `consumer/daemon/classes`."""
 _JAR: Final = "minutebook.jar"
 _BEGIN: Final = (1980, 1, 1, 0, 0, 0)
 

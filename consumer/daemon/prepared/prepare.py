@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from consumer.daemon.prepared.classes import MAIN_CLASS, make_jar, prepared_folder
+from consumer.daemon.prepared.jvm_flags import jvm_flags
 from consumer.preflight.java import find_jars, find_java
 from consumer.settings import shipped
 from minutebook.class_archive import Making, filled
@@ -58,7 +59,8 @@ def prepare_daemon(environ: Mapping[str, str], clock: Clock) -> Path:
         properties = Path(scratch, "prepare.properties")
         properties.write_text(_PROPERTIES.format(endpoint=f"http://127.0.0.1:{refusing.getsockname()[1]}"))
         command = [
-            *(str(java), *making.options, "-cp", os.pathsep.join(map(str, [*jars, jar])), MAIN_CLASS),
+            *(str(java), *jvm_flags(environ), *making.options),
+            *("-cp", os.pathsep.join(map(str, [*jars, jar])), MAIN_CLASS),
             *("--properties-file", str(properties), "--log-configuration", str(shipped.logback())),
         ]
         _run_until_refused(command, {**environ, **_CREDENTIALS}, Path(scratch, "log"), clock)

@@ -18,6 +18,42 @@ from tests.fakes.aggregates import LARGEST_HASH_KEY, SHAPES, Shape, random_aggre
 
 pytestmark = pytest.mark.skipif(shutil.which("javac") is None, reason="javac is missing")
 _RANGES = ((0, LARGEST_HASH_KEY), (5, 6), (0, LARGEST_HASH_KEY // 2))
+_LOGGING = """
+package minutebook;
+import ch.qos.logback.classic.LoggerContext;
+import ch.qos.logback.classic.encoder.JsonEncoder;
+import ch.qos.logback.classic.spi.ILoggingEvent;
+import ch.qos.logback.core.ConsoleAppender;
+import java.util.concurrent.Executors;
+import java.util.concurrent.ExecutorService;
+import org.slf4j.LoggerFactory;
+class Logging {
+    public static void main(String[] none) throws Exception {
+        LoggerContext context = (LoggerContext) LoggerFactory.getILoggerFactory();
+        ch.qos.logback.classic.Logger log = context.getLogger("ROOT");
+        log.detachAndStopAllAppenders();
+        JsonEncoder encoder = new JsonEncoder();
+        encoder.setContext(context);
+        encoder.start();
+        ConsoleAppender<ILoggingEvent> appender = new ConsoleAppender<>();
+        appender.setContext(context);
+        appender.setEncoder(encoder);
+        appender.start();
+        log.addAppender(appender);
+        context.addTurboFilter(new StreamOfThread());
+        Thread stream = new Thread(StreamOfThread.group("orders"), () -> {
+            ExecutorService pool = Executors.newSingleThreadExecutor();
+            pool.submit(() -> log.info("of a stream"));
+            pool.shutdown();
+        });
+        stream.start();
+        stream.join();
+        Thread.sleep(500);
+        log.info("of none");
+        log.error("Raw data " + "x".repeat(1 << 18) + " Sequence number: 7");
+    }
+}
+"""
 _CALLER = """
 package minutebook;
 import java.nio.ByteBuffer;
@@ -171,6 +207,16 @@ def test_a_batch_is_taken_apart_by_the_hash_keys_of_its_shard_alone(classes: Pat
     """
     lines = _run_java(classes, tmp_path, "Detecting", _DETECTING)
     assert [line for line in lines if line.startswith("to ")] == ["to 4, asked 3"] * 2
+
+
+def test_a_line_of_the_log_names_its_stream_and_is_not_too_long(classes: Path, tmp_path: Path) -> None:
+    """Of a thread that a stream's thread made, by a pool of Java, as KCL's are; the end of a long line stays."""
+    own, other, long = map(json.loads, _run_java(classes, tmp_path, "Logging", _LOGGING))
+    assert (own["mdc"], other["mdc"]) == ({"properties": "orders"}, {})
+    assert len(long["message"]) <= 1 << 17
+    assert long["message"].startswith("Raw data")
+    assert long["message"].endswith("Sequence number: 7")
+    assert " characters cut] " in long["message"]
 
 
 @pytest.mark.parametrize("path", sorted(find_shims().rglob("*.class")), ids=lambda path: path.stem)

@@ -3,11 +3,13 @@
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 from consumer.daemon.prepared.classes import MAIN_CLASS, Classes, find_classes, make_jar
+from consumer.daemon.prepared.jvm_flags import jvm_flags
 from consumer.daemon.prepared.prepare import prepare_daemon
 from consumer.preflight.java import find_jars, find_java, find_shims
 from minutebook.clock import SystemClock
@@ -17,11 +19,11 @@ pytestmark = pytest.mark.usefixtures("aws_environment")
 _FROM_ARCHIVE = f"{MAIN_CLASS} source: shared objects file (top)"
 
 
-def _loaded(classes: Classes, tmp_path: Path) -> tuple[str, str]:
+def _loaded(classes: Classes, tmp_path: Path, flags: Sequence[str] = tuple(jvm_flags({}))) -> tuple[str, str]:
     """Start the main class without a file; return what it says, and which classes came from where."""
     log, java = tmp_path / "loaded", find_java(os.environ).program
     path = os.pathsep.join(map(str, [*classes.path, tmp_path]))
-    command = [java, *classes.options, f"-Xlog:class+load:file={log}", "-cp", path, MAIN_CLASS]
+    command = [java, *flags, *classes.options, f"-Xlog:class+load:file={log}", "-cp", path, MAIN_CLASS]
     said = subprocess.run(command, capture_output=True, text=True, check=False)
     return said.stdout + said.stderr, log.read_text()
 
@@ -29,7 +31,10 @@ def _loaded(classes: Classes, tmp_path: Path) -> tuple[str, str]:
 def test_the_next_jvm_uses_the_archive_and_says_nothing_of_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Ours and KCL's classes come from it; without it, or where it was cut short, all runs as before."""
+    """Ours and KCL's classes come from it, also where the user chose another collector or compiler than ours.
+
+    Without it, or where it was cut short, all runs as before.
+    """
     monkeypatch.setattr(sys, "prefix", str(tmp_path / "installed"))
     java, jars = find_java(os.environ).program, find_jars()
     assert find_classes(java, jars) == Classes((), (*jars, find_shims()))
@@ -42,6 +47,8 @@ def test_the_next_jvm_uses_the_archive_and_says_nothing_of_it(
     said, loaded = _loaded(classes, tmp_path)
     assert said == plain
     assert _FROM_ARCHIVE in loaded
+    for users in ("-XX:+UseG1GC", "-XX:+UseParallelGC", "-XX:TieredStopAtLevel=4"):
+        assert _FROM_ARCHIVE in _loaded(classes, tmp_path, [users])[1], users
 
     made.chmod(0o600)
     made.write_bytes(made.read_bytes()[:1_000_000])

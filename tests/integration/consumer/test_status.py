@@ -98,3 +98,28 @@ def test_watching_prints_a_line_for_each_look_until_interrupted(
             process.kill()
     assert (code, [len(look["shards"]) for look in looks]) == (0, [2, 2])
     assert looks[0]["at_ms"] < looks[1]["at_ms"]
+
+
+def test_a_folder_is_a_row_for_each_stream(
+    embedded_aws: EmbeddedAws, tmp_path: Path, capsys: pytest.CaptureFixture[str], stream: str, bucket: str
+) -> None:
+    """Of one that is there, one that is not, and one that names no bucket: the worst code, and each report whole."""
+    folder = tmp_path / "streams"
+    folder.mkdir()
+    write_properties(embedded_aws, folder, stream=stream, bucket=bucket).rename(folder / "there.properties")
+    write_properties(embedded_aws, folder, stream="no-such-stream", bucket=f"{bucket}-2").rename(
+        folder / "absent.properties"
+    )
+    (folder / "wrong.properties").write_text("applicationName=app-wrong\n")
+    code = run_status(StatusRequest(folder, as_json=True), {})
+    told = json.loads(capsys.readouterr().out)
+    assert (code, told["exit_code"], [row["stream"] for row in told["streams"]]) == (
+        2,
+        2,
+        ["absent", "there", "wrong"],
+    )
+    absent, there, wrong = told["streams"]
+    assert "ResourceNotFoundException" in absent["outcome"]
+    assert (there["exit_code"], there["application"], len(there["report"]["shards"])) == (0, f"app-{stream}", 2)
+    assert "report" not in wrong
+    assert run_status(StatusRequest(folder, stream=stream), {}) == 0  # by the stream's name

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from consumer.daemon.restart_policy import RestartLimits
+from consumer.daemon.stream_run import StreamPlan
 from consumer.daemon.supervisor import DaemonPlan, Supervisor
 from consumer.leases.hand_over import Leaving
 from consumer.leases.rows import Lease
@@ -79,7 +80,8 @@ def test_a_stop_while_a_deserted_daemon_is_killed_is_in_order(tmp_path: Path) ->
     clock, table = SystemClock(), MemoryLeaseTable(Lease("shardId-000000000000", Position(1), 7, "w1"))
     leaving = Leaving(table, "w1", clock)
     command = [sys.executable, str(ROOT / "tests" / "fakes" / "daemon_program.py"), str(tmp_path), "deserted"]
-    plan = DaemonPlan(command=command, environment={**os.environ, "PYTHONPATH": str(ROOT)}, leaving=leaving)
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    plan = DaemonPlan(command=command, environment=environment, stream=StreamPlan(leaving=leaving))
     supervisor = Supervisor(
         plan, clock, limits=RestartLimits(), watch=Stopping(clock), stdout=io.BytesIO(), stderr=io.BytesIO()
     )

@@ -13,7 +13,7 @@ from tests.fakes.daemon_double import Lease
 from tests.fakes.shard import FakeShard
 from tests.integration.archive_site import Site
 from tests.integration.supervised import Supervised, end, has_gone
-from tests.witness.waiting import wait_until
+from tests.witness.waiting import PATIENCE_SECONDS, wait_until
 
 Start = Callable[..., Supervised]
 _HANGING = """
@@ -29,7 +29,7 @@ door = open_door(path)
 stub = socket.socket(fileno=connect(bytes(path)).detach())
 socket.send_fds(stub, [REQUEST], [0, 1, 2])
 
-def hang(_):
+def hang(_, __):
     die_with(server)
     path.with_name("pid").write_text(str(os.getpid()))
     os.kill(parent.pid, signal.SIGKILL)
@@ -169,6 +169,6 @@ def test_a_fork_server_that_nobody_reads_waits_for_its_processors(site: Site) ->
 def test_a_processor_that_hangs_does_not_outlive_its_supervisor(tmp_path: Path) -> None:
     """Whoever waits for it waits no longer than the daemon did; it dies with the fork server."""
     command = [sys.executable, "-c", _HANGING, str(tmp_path / "door")]
-    subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, timeout=30, check=True)
+    subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, timeout=PATIENCE_SECONDS, check=True)
     pid = int((tmp_path / "pid").read_text())
     wait_until(lambda: has_gone(pid), "the processor is gone")

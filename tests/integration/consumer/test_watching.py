@@ -14,11 +14,12 @@ import pytest
 
 from consumer.child_logs.processor_log import read_event
 from consumer.monitoring.health_file import HealthFile, health_path, run_health
-from consumer.monitoring.server import LOOPBACK, serve_metrics
+from consumer.monitoring.labels import StreamLabels
 from consumer.monitoring.watch import Watch
 from consumer.worker.state_folder import file_name, prepare_state
 from minutebook.clock import SystemClock
 from minutebook.errors import SettingsError
+from minutebook.metrics_server import LOOPBACK, serve_metrics
 from tests.fakes.failing_s3 import FailingS3, WriteFault
 from tests.fakes.failing_s3 import serve as serve_s3
 from tests.integration.archive_site import Site
@@ -30,13 +31,15 @@ if TYPE_CHECKING:
 
 
 MINUTEBOOK: Final = Path(sys.executable).with_name("minutebook")
+_LIMIT_SECONDS: Final = 5
+"""Long enough that a busy machine asks while the processor is healthy."""
 
 
 class Served:
     """A watch with its server, which hears a processor's lines as the supervisor hears them."""
 
     def __init__(self) -> None:
-        self.watch = Watch(SystemClock(), limit_seconds=1, with_metrics=True)
+        self.watch = Watch(SystemClock(), limit_seconds=_LIMIT_SECONDS, labels=StreamLabels("archive", "flights"))
         self.watch.daemon_started(polls_leases=False)
         assert self.watch.metrics is not None
         self.port, self.stop = serve_metrics(LOOPBACK, 0, self.watch.metrics.registry, self.watch.verdict)
@@ -51,7 +54,7 @@ class Served:
             for event in filter(None, (read_event(line.encode()) for line in lines)):
                 self.watch.note(event)
         try:
-            with urlopen(f"http://{LOOPBACK}:{self.port}{path}", timeout=10) as answer:
+            with urlopen(f"http://{LOOPBACK}:{self.port}{path}", timeout=PATIENCE_SECONDS) as answer:
                 return answer.status, answer.read().decode()
         except HTTPError as exc:
             with exc:
@@ -90,7 +93,7 @@ def test_healthz_turns_when_s3_is_cut_for_longer_than_the_limit(site: Site, serv
         status, sentence = served.get("/healthz")
         assert (status, "nothing committed for" in sentence, site.shard.shard_id in sentence) == (503, True, True)
         assert call.is_alive()
-        behind = f'minutebook_behind_seconds{{shard="{site.shard.shard_id}"}}'
+        behind = f'minutebook_behind_seconds{{application="archive",shard="{site.shard.shard_id}",stream="flights"}}'
         assert any(line.startswith(behind) and not line.endswith(" 0.0") for line in _metrics(served))
         s3.heal()
         call.join(PATIENCE_SECONDS)
@@ -165,7 +168,7 @@ def test_what_prevents_the_start_is_a_line_of_the_log(tmp_path: Path, body: str 
     file = tmp_path / "my.properties"
     if body is not None:
         file.write_text(body)
-    done = subprocess.run([MINUTEBOOK, "consume", file], capture_output=True, check=False, timeout=60)
+    done = subprocess.run([MINUTEBOOK, "consume", file], capture_output=True, check=False, timeout=PATIENCE_SECONDS)
     (line,) = [json.loads(line) for line in done.stderr.splitlines()]
     assert (done.returncode, done.stdout, line["event"], line["kind"]) == (2, b"", "consume_failed", kind)
     assert line.keys() >= {"timestamp", "level", "error", "next_step", "exit_code"}

@@ -6,19 +6,21 @@ import os
 import signal
 import subprocess
 import sys
+import threading
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from consumer.daemon.fork_server import open_door, socket_of
 from consumer.daemon.prepared.classes import MAIN_CLASS, Classes
-from consumer.daemon.process import Child, ChildOutput, DaemonRun, daemon_command
+from consumer.daemon.process import Child, ChildOutput, DaemonRun, Pump, daemon_command
 from consumer.forks import stub
 from consumer.forks.stub import connect
 from consumer.preflight.java import find_shims
 
 _CLASSES = Classes(("-XX:SharedArchiveFile=it",), (Path("a.jar"), Path("b.jar")))
-_COMMAND = daemon_command(Path("java"), _CLASSES, Path("state/w.properties"), Path("logback.xml"))
+_COMMAND = daemon_command(Path("java"), ["-XX:+OurFlag"], _CLASSES, Path("state/w.properties"), Path("logback.xml"))
 
 
 def test_classes_come_before_the_folder_of_the_properties() -> None:
@@ -30,6 +32,11 @@ def test_classes_come_before_the_folder_of_the_properties() -> None:
 def test_the_daemon_ends_when_memory_runs_out() -> None:
     """KCL would go on behind the batch that it could not hold; the option must come before the class."""
     assert _COMMAND.index("-XX:+ExitOnOutOfMemoryError") < _COMMAND.index(MAIN_CLASS)
+
+
+def test_flags_come_before_the_class() -> None:
+    """Behind it they would be its arguments."""
+    assert _COMMAND.index("-XX:+OurFlag") < _COMMAND.index(MAIN_CLASS)
 
 
 def test_our_main_class_is_shipped() -> None:
@@ -95,3 +102,43 @@ def run_stub(path: Path, *options: str) -> tuple[int, str]:
         text=True,
     )
     return ended.returncode, ended.stderr
+
+
+def test_a_log_is_read_to_its_end_when_nothing_of_it_is_left() -> None:
+    """Neither in the pipe, nor as a line that is not whole yet: boundaries stand on that."""
+    read_end, write_end = os.pipe()
+    passed = list[bytes]()
+    held, go_on = threading.Event(), threading.Event()
+
+    def pass_on(line: bytes) -> bytes:
+        if line == b"slow\n":
+            held.set()
+            go_on.wait()
+        passed.append(line)
+        return b""
+
+    pump = Pump(os.fdopen(read_end, "rb"), io.BytesIO(), pass_on)
+    assert pump.is_read_to_its_end()
+    os.write(write_end, b"slow\n")
+    assert held.wait(10)
+    assert not pump.is_read_to_its_end()
+    go_on.set()
+    _until(pump.is_read_to_its_end)
+    os.write(write_end, b"half a")
+    _until(lambda: not pump.is_read_to_its_end())
+    os.write(write_end, b" line\n")
+    _until(pump.is_read_to_its_end)
+    assert passed == [b"slow\n", b"half a line\n"]
+
+    os.write(write_end, b"last words")
+    os.close(write_end)
+    pump.join(10)
+
+    assert passed[-1] == b"last words"
+    assert pump.is_read_to_its_end()
+
+
+def _until(is_so: Callable[[], bool]) -> None:
+    """Wait for another thread; the test's time-out ends it."""
+    while not is_so():
+        pass

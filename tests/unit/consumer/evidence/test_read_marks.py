@@ -380,6 +380,27 @@ def test_a_loss_that_an_audit_saw_is_nothing_to_go_on_from() -> None:
     )
 
 
+@pytest.mark.parametrize("records", [0, 4])
+def test_a_mark_of_two_days_that_was_stored_under_the_first_alone_is_nothing_to_go_on_from(records: int) -> None:
+    """Its writer died between the two requests: nobody who judges the second day sees what it proves."""
+    world = World()
+    world.put(records)
+    midnight_ms = START_MS // DAY_MS * DAY_MS + DAY_MS
+    tried = Tried(world, world.archive_all() if records else world.started())
+    world.clock.advance((midnight_ms - world.clock.now_ms()) / 1000 - 600)
+    tried = Tried(world, world.started())
+    wait(tried, 0)
+    whole = marks(world)
+    wait(tried, 1200)
+    [half] = [mark for mark in marks(world) if mark not in whole]
+    world.bucket.delete(read_mark_key(PREFIX, day_of_ms(midnight_ms), half))
+    wait(Tried(world, world.started()), 0)
+    [anew] = [mark for mark in marks(world) if mark not in (*whole, half)]
+    assert (anew.from_ms, anew.continuity) == (half.from_ms, Continuity.PROVEN)
+    keys = world.bucket.keys(f"{PREFIX}{FOLDER}")
+    assert [key.split("/")[2] for key in keys if anew.writer in key] == ["2026-11-21", "2026-11-22"]
+
+
 def test_a_mark_from_more_than_a_day_ago_proves_nothing(quiet: Tried) -> None:
     """It is found, and what came behind it may have been trimmed since."""
     world = quiet.world

@@ -10,6 +10,7 @@ from structlog.testing import capture_logs
 
 from consumer.leases.hand_over import (
     LONGEST_SECONDS,
+    HandedCounts,
     HandOver,
     Leaving,
     plan_hand_over,
@@ -51,6 +52,22 @@ def test_leases_go_to_whoever_has_the_fewest() -> None:
     leases = {lease.shard_id: lease for lease in (_lease(0), _lease(1), _lease(2), _lease(3, "w2"), _lease(4, "w2"))}
     plan = plan_hand_over(leases, "w1", ["w2", "w3"])
     assert [each.next_owner for each in plan] == ["w3", "w3", "w2"]
+
+
+def test_the_streams_of_a_fleet_are_dealt_out_together() -> None:
+    """Each has a table of its own with one lease: by that alone, all would go to the worker that is first by name."""
+    handed = HandedCounts()
+    plans = [handed.plan({"s": _lease(0)}, "w1", ["w2", "w3"], most=None) for _ in range(4)]
+    assert [step.next_owner for plan in plans for step in plan] == ["w2", "w3", "w2", "w3"]
+
+
+def test_leases_that_others_have_of_another_stream_count() -> None:
+    """As far as they were seen."""
+    handed = HandedCounts()
+    theirs = (_lease(0, "w2"), _lease(1, "w2"))
+    handed.plan({lease.shard_id: lease for lease in theirs}, "w1", ["w2", "w3"], most=None)
+    (step,) = handed.plan({"s": _lease(0)}, "w1", ["w2", "w3"], most=None)
+    assert step.next_owner == "w3"
 
 
 def test_nobody_gets_more_than_one_may_hold() -> None:

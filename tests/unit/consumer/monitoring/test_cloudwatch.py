@@ -4,15 +4,16 @@ import io
 import json
 import re
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import pytest
 from jsonschema import Draft202012Validator
 
 from consumer.child_logs.kcl_log import KclEvent, Skipped
 from consumer.child_logs.processor_log import ProcessorEvent
-from consumer.monitoring.cloudwatch import COUNTED, GAUGES, LATENCY, EmfLines
+from consumer.monitoring.cloudwatch import COUNTED, GAUGES, LATENCY, OF_STREAM, EmfLines
 from consumer.monitoring.health_file import HealthFile
+from consumer.monitoring.labels import StreamLabels
 from consumer.monitoring.outputs import HealthWriter, MetricLines
 from consumer.monitoring.watch import Watch
 from tests.fakes.clock import START_MS, ManualClock
@@ -59,14 +60,17 @@ EMF_SCHEMA = {
 """As the CloudWatch user guide gives it, "Embedded metric format schema"."""
 
 
+LABELS: Final = StreamLabels("app", "flights")
+
+
 class Scene:
     """A task that writes a line each minute."""
 
     def __init__(self, folder: Path) -> None:
         self.clock = ManualClock()
-        self.watch = Watch(self.clock, with_metrics=True)
+        self.watch = Watch(self.clock, labels=LABELS)
         self.sink = io.BytesIO()
-        lines = MetricLines(EmfLines("app", "w1"), self.sink, 60)
+        lines = MetricLines(EmfLines(LABELS, "w1"), self.sink, 60)
         self.writer = HealthWriter(self.watch, [HealthFile(folder / "w1.health", self.clock)], self.clock, lines)
         self.watch.daemon_started(polls_leases=False)
 
@@ -99,9 +103,10 @@ def scene(tmp_path: Path) -> Scene:
 def test_a_line_is_valid_and_complete(scene: Scene) -> None:
     """By CloudWatch's schema; each metric of the directive is in the line as a number, each dimension as a text."""
     scene.say("segment_committed", "s-2", records=3, commit_seconds=0.2, covered_until_ms=START_MS)
+    scene.watch.note_complete(START_MS - 240_000)
     line = scene.next()
     Draft202012Validator(EMF_SCHEMA).validate(line)
-    (directive,) = line["_aws"]["CloudWatchMetrics"]
+    directive, of_stream = line["_aws"]["CloudWatchMetrics"]
     names = [metric["Name"] for metric in directive["Metrics"]]
     assert sorted(names) == sorted([*GAUGES, *(counted.name for counted in COUNTED), LATENCY])
     for name in names:
@@ -109,9 +114,31 @@ def test_a_line_is_valid_and_complete(scene: Scene) -> None:
         assert all(isinstance(value, int | float) for value in values)
         assert 0 < len(values) <= 100
     assert directive["Dimensions"] == [["Application"]]
-    assert (line["Application"], line["Worker"], directive["Namespace"]) == ("app", "w1", "Minutebook")
+    assert of_stream["Dimensions"] == [["Application", "Stream"]]
+    assert (directive["Namespace"], of_stream["Namespace"]) == ("Minutebook", "Minutebook")
+    assert (line["Application"], line["Stream"], line["Worker"]) == ("app", "flights", "w1")
     assert line["_aws"]["Timestamp"] == START_MS + 60_000
     assert (line["event"], line["level"], line["timestamp"]) == ("metrics", "info", "2026-11-21T10:17:00.000Z")
+
+
+def test_the_age_of_the_newest_boundary_is_left_out_until_one_is_known(scene: Scene) -> None:
+    """A 0 would be the best value of all."""
+    assert "CompleteAgeSeconds" not in scene.next()
+    scene.watch.note_complete(START_MS)
+    assert scene.next()["CompleteAgeSeconds"] == 120
+
+
+def test_a_stream_has_four_metrics_by_itself(scene: Scene) -> None:
+    """Those that say that it is not archived: each combination of dimensions is charged for, by the stream."""
+    scene.say("segment_committed", "s-2", records=3, commit_seconds=0.2, covered_until_ms=START_MS)
+    line = scene.next()
+    units = {metric["Name"]: metric["Unit"] for metric in line["_aws"]["CloudWatchMetrics"][1]["Metrics"]}
+    assert units == {
+        "Healthy": "Count",
+        "BehindSeconds": "Seconds",
+        "CoveredAgeSeconds": "Seconds",
+        "ShardsWithoutReader": "Count",
+    }
 
 
 def test_gauges_are_the_worst_of_all_shards(scene: Scene) -> None:
@@ -127,6 +154,8 @@ def test_what_nobody_knows_is_no_metric(scene: Scene) -> None:
     """An age of fifty years would be the worst of all."""
     line = scene.next()
     assert not {LATENCY, "CoveredAgeSeconds", "LastCommitAgeSeconds"} & line.keys()
+    told = [metric["Name"] for metric in line["_aws"]["CloudWatchMetrics"][1]["Metrics"]]
+    assert told == [name for name in OF_STREAM if name != "CoveredAgeSeconds"]
     scene.say("segment_committed", "s-1", commit_seconds=1.5, covered_until_ms=START_MS)
     line = scene.next()
     assert (line["CoveredAgeSeconds"], line["LastCommitAgeSeconds"], line[LATENCY]) == (120, 60, [1.5])

@@ -249,6 +249,18 @@ def test_counters_are_kept_where_somebody_is_to_see_them() -> None:
     assert make_watch(settings(metrics="emf"), clock).metrics is not None
 
 
+def test_what_a_task_shows_has_the_names_of_its_settings() -> None:
+    """The application's and the stream's, on every series."""
+    watch = make_watch(settings(metrics_port=1), ManualClock())
+    assert watch.metrics is not None
+    labels = {
+        (sample.labels["application"], sample.labels["stream"])
+        for family in watch.metrics.registry.collect()
+        for sample in family.samples
+    }
+    assert labels == {(settings().application_name, settings().stream_name)}
+
+
 def test_a_task_is_told_of_while_it_runs(tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes]) -> None:
     """By its health files at once, which go with it, and by a last line of metrics on stdout."""
     given, files = settings(metrics="emf"), [tmp_path / "w1.health", tmp_path / "w1.copy"]
@@ -260,3 +272,4 @@ def test_a_task_is_told_of_while_it_runs(tmp_path: Path, capfdbinary: pytest.Cap
     (line,) = capfdbinary.readouterr().out.splitlines()
     entry = json.loads(line)
     assert (entry["event"], entry["Application"], entry["Worker"]) == ("metrics", "minutebook-test", "w1")
+    assert entry["Stream"] == given.stream_name

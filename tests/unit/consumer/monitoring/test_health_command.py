@@ -127,3 +127,22 @@ def test_a_file_that_cannot_be_read_names_the_option(host: Host) -> None:
         path.mkdir()
     code, line = host.health("w1")
     assert (code, "cannot be read" in line, "--state-dir" in line, line.count("\n")) == (7, True, True, 1)
+
+
+def test_each_stream_of_a_folder_has_its_line(host: Host, capsys: pytest.CaptureFixture[str]) -> None:
+    """By its own worker's file; 7 where one does not run here, and the healthy ones are told, too."""
+    streams = host.folder / "streams"
+    streams.mkdir()
+    (streams / "shared.properties").write_text("regionName=us-east-1\nminutebook.bucket=bbb\nworkerId=w1\n")
+    for name, application in (("clicks", "other-app"), ("orders", APPLICATION)):
+        text = f"streamName={name}\napplicationName={application}\nminutebook.prefix={name}/\n"
+        (streams / f"{name}.properties").write_text(text)
+    host.start("w1")
+    assert run_health(streams, {}, None) == 7
+    heading, clicks, orders, last = capsys.readouterr().out.splitlines()
+    assert heading.split() == ["stream", "exit"]
+    assert clicks.startswith("clicks     7  unhealthy: no daemon runs")
+    assert orders == "orders     0  healthy"
+    assert last.startswith("1 of 2 stream(s)")
+    assert run_health(streams, {}, None, stream="orders") == 0
+    assert capsys.readouterr().out == "healthy\n"

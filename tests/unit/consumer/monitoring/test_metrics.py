@@ -1,18 +1,22 @@
 """Each metric moves when its cause happens: real processors on fakes, heard by the watch as by a supervisor."""
 
 from collections.abc import Iterator
+from typing import Final
 
 import pytest
 
 from consumer.child_logs.kcl_log import KclEvent, Skipped
 from consumer.child_logs.processor_log import ProcessorEvent
+from consumer.monitoring.labels import StreamLabels
 from consumer.monitoring.watch import Watch
 from minutebook.errors import StoreUnavailable
-from tests.fakes.clock import START_MS
+from tests.fakes.clock import START_MS, ManualClock
 from tests.fakes.memory_store import EndlessFault, Fault, PlannedFaults
 from tests.fakes.shard import SHARD
 from tests.fakes.watched import heard_by
 from tests.fakes.world import World
+
+LABELS: Final = StreamLabels("flights-archive", "flights")
 
 
 class Scene:
@@ -20,17 +24,20 @@ class Scene:
 
     def __init__(self) -> None:
         self.world = World()
-        self.watch = Watch(self.world.clock, with_metrics=True)
+        self.watch = Watch(self.world.clock, labels=LABELS)
 
     def value(self, name: str, **labels: str) -> float | None:
-        """Return a sample of the shard, or of other labels."""
-        assert self.watch.metrics is not None
-        return self.watch.metrics.registry.get_sample_value(f"minutebook_{name}", labels or {"shard": SHARD})
+        """Return a sample of the shard, or of other labels, with those of the stream."""
+        return self._sample(name, labels or {"shard": SHARD})
 
     def task(self, name: str) -> float | None:
-        """Return a sample without labels."""
+        """Return a sample with no labels but those of the stream."""
+        return self._sample(name, {})
+
+    def _sample(self, name: str, labels: dict[str, str]) -> float | None:
         assert self.watch.metrics is not None
-        return self.watch.metrics.registry.get_sample_value(f"minutebook_{name}", {})
+        everything = {**LABELS._asdict(), **labels}
+        return self.watch.metrics.registry.get_sample_value(f"minutebook_{name}", everything)
 
 
 @pytest.fixture
@@ -66,7 +73,7 @@ def test_series_without_a_shard_are_there_from_the_start(scene: Scene) -> None:
     assert [scene.value("processor_failures_total", exit_code=code) for code in "1256"] == [0] * 4
     assert [scene.value("kcl_skipped_total", shard="", skipped=kind) for kind in Skipped] == [0] * 3
     names = ("daemon_restarts_total", "processors_killed_total", "shards_without_reader", "shards", "daemon_up")
-    assert [scene.task(name) for name in names] == [0] * 5
+    assert [scene.task(name) for name in (*names, "stream_up")] == [0] * 6
 
 
 def test_a_commit_moves_its_counters_and_times(scene: Scene) -> None:
@@ -85,6 +92,13 @@ def test_a_commit_moves_its_counters_and_times(scene: Scene) -> None:
     assert scene.value("last_commit_timestamp_seconds") == START_MS / 1000 + 60
     assert scene.value("covered_until_timestamp_seconds") == START_MS / 1000 - 60
     assert scene.value("commit_seconds_count") == 1
+
+
+def test_the_newest_boundary_is_that_of_the_stream(scene: Scene) -> None:
+    """0 until one is known, and without a shard."""
+    assert scene.task("complete_until_timestamp_seconds") == 0
+    scene.watch.note_complete(START_MS)
+    assert scene.task("complete_until_timestamp_seconds") == START_MS / 1000
 
 
 def test_behind_is_the_age_of_the_oldest_record_that_is_not_archived(scene: Scene) -> None:
@@ -225,9 +239,9 @@ def test_a_shard_without_a_reader_is_named(scene: Scene) -> None:
 
 def test_the_task_itself(scene: Scene) -> None:
     """Whether a daemon runs, its restarts, and how processors ended."""
-    assert (scene.task("daemon_up"), scene.task("healthy")) == (0, 0)
+    assert (scene.task("daemon_up"), scene.task("stream_up"), scene.task("healthy")) == (0, 0, 0)
     scene.watch.daemon_started(polls_leases=False)
-    assert (scene.task("daemon_up"), scene.task("healthy")) == (1, 1)
+    assert (scene.task("daemon_up"), scene.task("stream_up"), scene.task("healthy")) == (1, 1, 1)
     scene.watch.restarted()
     scene.watch.killed()
     scene.watch.note(ProcessorEvent(event="processor_failed", exit_code=5))
@@ -236,3 +250,25 @@ def test_the_task_itself(scene: Scene) -> None:
     assert scene.task("processors_killed_total") == 1
     assert scene.value("processor_failures_total", exit_code="5") == 1
     assert scene.value("id_conflicts_total") == 7
+
+
+def test_two_streams_with_the_same_shard_are_told_apart() -> None:
+    """Their ids begin with shardId-000000000000 in every stream; a series of one never moves that of the other."""
+    clock = ManualClock()
+    both = [StreamLabels("a-archive", "a"), StreamLabels("b-archive", "b")]
+    watches = [Watch(clock, labels=labels) for labels in both]
+    for watch in watches:
+        watch.note(ProcessorEvent(event="shard_opened", shard=SHARD))
+    watches[0].note(ProcessorEvent(event="slot_lost", shard=SHARD))
+    seen = {
+        tuple(sorted(sample.labels.items())): sample.value
+        for watch in watches
+        if watch.metrics is not None
+        for family in watch.metrics.registry.collect()
+        for sample in family.samples
+        if sample.name == "minutebook_slots_lost_total"
+    }
+    assert seen == {
+        (("application", "a-archive"), ("shard", SHARD), ("stream", "a")): 1,
+        (("application", "b-archive"), ("shard", SHARD), ("stream", "b")): 0,
+    }

@@ -13,14 +13,16 @@ from minutebook.errors import (
     StreamRefused,
     StreamUnavailable,
 )
-from minutebook.format.metadata import ChainStart
+from minutebook.format.metadata import ChainStart, Continuity
 from minutebook.format.position import Position
 from tests.fakes.archive_scene import PREFIX
 from tests.fakes.clock import START_MS
 from tests.fakes.daemon_double import Lease
 from tests.fakes.memory_store import EndlessFault, Fault, FaultOnEachKey, MemoryStore
+from tests.fakes.shard import SHARD
 from tests.fakes.stream import ARN, DAY_MS
 from tests.fakes.world import World
+from tests.witness.readback import check_holds, read_shard
 
 START_KEY = f"{PREFIX}_shards/shardId-000000000000/start.json"
 APPLICATION_KEY = f"{PREFIX}_application.json"
@@ -134,6 +136,77 @@ def test_a_start_at_another_record_is_refused(world: World) -> None:
         worker.daemon.request_shutdown()
     assert caught.value.exit_code == 6
     assert world.spans() == [(0, 3)]
+
+
+def begun_behind_skipped_records(world: World) -> None:
+    """Let KCL skip the shard's first two records, and the worker die behind the commit of the two that follow."""
+    skipper = world.started()
+    skipper.daemon.redeliver(world.shard.everything[2:4])
+    skipper.daemon.request_shutdown()
+    world.lease.checkpoint = world.lease.start  # as it was before its first checkpoint
+
+
+def numbers(world: World) -> list[tuple[int, int]]:
+    """Return the spans of the segments, by the numbers of their records; they need not be one chain."""
+    order = [record.position for record in world.shard.everything]
+    segments = read_shard(MemoryStore(world.bucket), PREFIX, SHARD)
+    tail = segments[-1].metadata.last
+    check_holds(segments, [record for record in world.shard.everything if record.position <= tail])
+    return [(order.index(segment.metadata.first), order.index(segment.metadata.last)) for segment in segments]
+
+
+def test_what_kcl_had_skipped_before_the_beginning_is_archived_by_the_next_start(world: World) -> None:
+    """The chain's first slot belongs to whoever began it: no segment reaches over it, and nothing is there twice."""
+    begun_behind_skipped_records(world)
+    world.put(2)
+    with capture_logs() as logs:
+        worker = world.started()
+        worker.daemon.deliver()
+        worker.daemon.request_shutdown()
+    assert numbers(world) == [(0, 1), (2, 3), (4, 5)]
+    assert [entry["event"] for entry in logs if entry["log_level"] == "warning"] == ["archived_before_start"]
+    first = read_shard(MemoryStore(world.bucket), PREFIX, SHARD)[0].metadata
+    assert (first.after, first.continuity) == (ChainStart("TRIM_HORIZON"), Continuity.UNPROVEN)
+
+
+def test_a_recorded_beginning_without_its_segment_is_a_slot_of_its_own(world: World) -> None:
+    """Whoever wrote start.json may live, and hold that segment still; restarts on the way do not forget it."""
+    begun_behind_skipped_records(world)
+    for key in [key for key in world.bucket.keys(PREFIX) if key.endswith(".gz")]:
+        world.bucket.delete(key)
+    one = world.started()
+    one.daemon.deliver(1)
+    one.daemon.request_shutdown()
+    world.archive_all()
+    assert numbers(world) == [(0, 0), (1, 1), (2, 3)]
+
+
+def test_a_beginning_behind_held_records_ends_the_process_once(world: World) -> None:
+    """A segment over it could be committed beside one that begins there; the next start knows it."""
+    slow = world.holding(4)
+    begun_behind_skipped_records(world)
+    with pytest.raises(DeliveryDoubt, match="was begun at"):
+        slow.daemon.request_shutdown()
+    world.started().daemon.request_shutdown()
+    worker = world.started()
+    worker.daemon.deliver()
+    worker.daemon.request_shutdown()
+    assert numbers(world) == [(0, 1), (2, 3)]
+
+
+def test_what_arrived_before_the_start_is_not_archived_after_the_lease_table_is_lost() -> None:
+    """Once the start is older than the retention, KCL begins at the trim horizon, which may hold older records."""
+    world = World(start="AT_TIMESTAMP", at_timestamp_ms=START_MS + 60_000)
+    world.put(2)
+    world.clock.advance(60)
+    world.put(2)
+    world.archive_all()
+    world.lease.checkpoint = "TRIM_HORIZON"
+    worker = world.started()
+    worker.daemon.deliver(2)
+    with pytest.raises(SafetyRefusal, match="was begun at"):
+        worker.daemon.request_shutdown()
+    assert world.spans() == [(2, 3)]
 
 
 def test_a_timestamp_start_begins_where_the_application_record_says() -> None:

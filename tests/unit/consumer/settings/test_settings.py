@@ -243,6 +243,19 @@ def test_kcl_initial_timestamp_is_a_start(loader: Loader) -> None:
     assert loader.load("initialPositionInStreamExtended=1795256160\n").start == 1_795_256_160_000
 
 
+@pytest.mark.parametrize("seconds", [0, 60, 300, 900, 3600])
+def test_boundaries_divide_an_hour(loader: Loader, seconds: int) -> None:
+    """So that each hour ends with one; 0 is none."""
+    assert loader.load(f"minutebook.completeSlotSeconds={seconds}\n").complete_slot_seconds == seconds
+
+
+@pytest.mark.parametrize("text", ["7", "90", "420", "7200", "-300", "5m", "300.0", ""])
+def test_boundaries_that_do_not_divide_an_hour_are_refused(loader: Loader, text: str) -> None:
+    """Neither are a part of a minute, or more than an hour."""
+    with pytest.raises(SettingsError, match="completeSlotSeconds"):
+        loader.load(f"minutebook.completeSlotSeconds={text}\n")
+
+
 def test_a_missing_file_is_a_settings_error(tmp_path: Path) -> None:
     """A path that cannot be read ends with code 2 and names the path."""
     with pytest.raises(SettingsError, match=r"none\.properties: No such file"):

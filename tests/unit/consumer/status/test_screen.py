@@ -4,11 +4,12 @@ from typing import Any
 
 import pytest
 
-from consumer.status.command import judge_limit, parse_span
+from consumer.status.command import judge_limit
 from consumer.status.coverage import ProvenTime
 from consumer.status.report import ShardStatus, StatusReport, unread
 from consumer.status.screen import render
 from minutebook.errors import SettingsError
+from minutebook.spans import parse_span
 from minutebook.terminal import TerminalConsole
 
 _POSITION = "49680458451850689392835739103872079364584924912174497810:0"
@@ -116,14 +117,14 @@ def test_a_wide_terminal_has_a_table() -> None:
 )
 def test_a_span_of_time(text: str, seconds: float) -> None:
     """As people write it."""
-    assert parse_span(text) == seconds
+    assert parse_span(text, "--max-behind") == seconds
 
 
 @pytest.mark.parametrize("text", ["", "m", "5 m", "-5m", "5w", "five", "1e3"])
 def test_what_is_no_span(text: str) -> None:
     """Is refused before anybody is asked."""
     with pytest.raises(SettingsError, match="not a span of time"):
-        parse_span(text)
+        parse_span(text, "--max-behind")
 
 
 def test_a_shard_beyond_the_limit_is_7() -> None:

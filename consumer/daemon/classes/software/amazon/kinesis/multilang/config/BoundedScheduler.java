@@ -1,5 +1,6 @@
 package software.amazon.kinesis.multilang.config;
 
+import java.time.Duration;
 import minutebook.BoundedAggregatorUtil;
 import minutebook.PatientShardDetector;
 import minutebook.SlicingProcessor;
@@ -21,10 +22,19 @@ public final class BoundedScheduler {
      * instead of one, and a shard that is handed over is read two seconds sooner.
      */
     public static Scheduler build(MultiLangDaemonConfiguration configuration, ShardRecordProcessorFactory factory) {
+        return build(configuration, factory, LeaseManagementConfig.DEFAULT_REQUEST_TIMEOUT);
+    }
+
+    /** The same with a bound for each of KCL's requests to DynamoDB, which its configuration cannot set. */
+    public static Scheduler build(
+            MultiLangDaemonConfiguration configuration,
+            ShardRecordProcessorFactory factory,
+            Duration dynamoDbRequestTimeout) {
         MultiLangDaemonConfiguration.ResolvedConfiguration resolved =
                 configuration.resolvedConfiguration(() -> new SlicingProcessor(factory.shardRecordProcessor()));
         resolved.getLifecycleConfig().aggregatorUtil(new BoundedAggregatorUtil());
         LeaseManagementConfig leases = resolved.getLeaseManagementConfig();
+        leases.dynamoDbRequestTimeout(dynamoDbRequestTimeout);
         leases.customShardDetectorProvider(stream -> new PatientShardDetector(
                 leases.kinesisClient(),
                 stream.streamIdentifier(),
@@ -32,7 +42,7 @@ public final class BoundedScheduler {
                 leases.maxListShardsRetryAttempts(),
                 leases.listShardsCacheAllowedAgeInSeconds(),
                 leases.cacheMissWarningModulus(),
-                leases.dynamoDbRequestTimeout()));
+                LeaseManagementConfig.DEFAULT_REQUEST_TIMEOUT));
         resolved.getCoordinatorConfig().shardConsumerDispatchPollIntervalMillis(250);
         return resolved.build();
     }

@@ -1,0 +1,260 @@
+"""One stream of a fleet, in a thread of its own: open it, begin it, watch it, end it, begin it anew.
+
+open ............ checks, start, lock: as for one stream; an error is this stream's alone
+begin ........... the steps before a start, then the JVM gets a Scheduler for it
+a failure ....... its Scheduler is ended, and begun anew by the restart policy of one stream
+it gave up ...... the others run; it is tried again every ten minutes, as a scheduler of tasks would do
+a stop .......... as soon as its processors have ended in order, its leases are handed over
+"""
+
+import threading
+from collections.abc import Mapping
+from contextlib import AbstractContextManager, ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import structlog
+
+from consumer.boundaries.thread import running
+from consumer.child_logs.kcl_log import KclEvent
+from consumer.child_logs.processor_log import POLL_SECONDS, ProcessorEvent
+from consumer.daemon.consume import restart_limits
+from consumer.daemon.opened import Fleetwide, OpenedStream, open_stream
+from consumer.daemon.restart_policy import DaemonExit, Restart
+from consumer.daemon.stream_run import StreamRun
+from consumer.daemon.supervisor import LEAVING_POLL_SECONDS
+from consumer.fleet.bounds import OpenShards, check_stream
+from consumer.fleet.host import FleetHost, StreamSession
+from consumer.leases.hand_over import HandedCounts
+from consumer.monitoring.outputs import health_written, make_watch
+from consumer.settings.settings import LoadedSettings
+from minutebook.clock import Clock
+from minutebook.errors import MinutebookError
+
+AGAIN_SECONDS: Final = 600.0
+_INTERRUPT_SECONDS: Final = 10.0
+_END_SECONDS: Final = 90.0
+"""More than KCL takes for the requests that it has begun; then the JVM is killed."""
+_LAST_LINES_SECONDS: Final = 2.0
+_AFTER_CHECKS: Final = "correct what they name; the stream is tried again every ten minutes, and the others go on"
+_BUG: Final = "this is a defect of Minutebook: report the stack; the other streams go on"
+
+
+@dataclass(slots=True)
+class _Ending:
+    """Since when a Scheduler is to end, and how often the JVM was told."""
+
+    since: float
+    told: int = 0
+
+
+class FleetStream:
+    """`name` is the stem of its file. `code`: the exit code if the fleet ended now."""
+
+    def __init__(
+        self,
+        name: str,
+        loaded: LoadedSettings,
+        environ: Mapping[str, str],
+        state_folder: Path | None,
+        host: FleetHost,
+        shards: OpenShards,
+        handed: HandedCounts,
+        clock: Clock,
+        *,
+        again_seconds: float = AGAIN_SECONDS,
+    ) -> None:
+        self.name = name
+        self.loaded = loaded
+        self.watch = make_watch(loaded.settings, clock)
+        self.opened: OpenedStream | None = None
+        self.code = 0
+        self.has_given_up = False
+        self.is_opened_or_refused = threading.Event()
+        """It will not change what the fleet must know before its first start."""
+        self._environ = environ
+        self._state_folder = state_folder
+        self._host = host
+        self._shards = shards
+        self._handed = handed
+        self._clock = clock
+        self._again_seconds = again_seconds
+        self._may_begin = threading.Event()
+        self._run: StreamRun | None = None
+        self._session: StreamSession | None = None
+        self._log = structlog.get_logger()
+        self._thread = threading.Thread(target=self._live, name=f"stream-{name}", daemon=True)
+
+    # From the main thread
+
+    def start(self) -> None:
+        """Open the stream; it does not begin before `begin`."""
+        self._thread.start()
+
+    def begin(self) -> None:
+        """Let it begin: the other streams are opened, too."""
+        self._may_begin.set()
+
+    def join(self, seconds: float) -> bool:
+        """Wait for its end; return whether it has ended."""
+        self._thread.join(seconds)
+        return not self._thread.is_alive()
+
+    # Lines, from the threads that read them
+
+    def note(self, event: ProcessorEvent) -> None:
+        """Take a line of one of its processors."""
+        if self._run is not None:
+            with self._named():
+                self._run.note(event)
+
+    def read_output(self, line: bytes) -> None:
+        """Take a line of KCL that is of this stream."""
+        if self._run is not None:
+            with self._named():
+                self._run.read_output(line)
+
+    def note_skipped(self, event: KclEvent) -> None:
+        """Take that the daemon of all streams has run out of memory."""
+        if self._run is not None:
+            with self._named():
+                self._run.note_skipped(event)
+
+    def _named(self) -> AbstractContextManager[None]:
+        return structlog.contextvars.bound_contextvars(properties=self.name)
+
+    # Its own thread
+
+    def _live(self) -> None:
+        structlog.contextvars.bind_contextvars(properties=self.name)
+        while not self._host.is_stopping():
+            try:
+                self.code = self._open_and_supervise()
+            except MinutebookError as exc:
+                self.code = exc.exit_code
+                self._log.error("stream_not_opened", error=str(exc), next_step=exc.next_step, exit_code=exc.exit_code)
+            except Exception:  # noqa: BLE001 - logged; the other streams go on
+                self.code = 1
+                self._log.exception("stream_failed", next_step=_BUG, exit_code=1)
+            if self._host.is_stopping():
+                return
+            self.has_given_up = True
+            self.is_opened_or_refused.set()
+            self._host.pause(self._again_seconds)
+            self.has_given_up = self._host.is_stopping()
+
+    def _open_and_supervise(self) -> int:
+        """Archive the stream until a stop or too many failures; return the exit code. Raises MinutebookError."""
+        if self.opened is None:
+            check_stream(self.loaded)
+            fleetwide = Fleetwide(
+                bound=self._shards.bound,
+                handed=self._handed,
+                before_start=lambda stream: self._shards.count(self.name, stream),
+            )
+            opened = open_stream(self.loaded, self._environ, self._state_folder, self.watch, self._clock, fleetwide)
+            if isinstance(opened, int):
+                error = "its checks have failed: see the lines before this one"
+                self._log.error("stream_not_opened", error=error, next_step=_AFTER_CHECKS, exit_code=opened)
+                return opened
+            self._shards.count(self.name, opened.stream)
+            self.opened = opened
+        self.is_opened_or_refused.set()
+        self._may_begin.wait()
+        with ExitStack() as stack:
+            stack.enter_context(health_written(self.watch, self.opened.health, self._clock))
+            stack.enter_context(running(self.opened.boundaries))
+            return self._supervise(self.opened)
+
+    def _supervise(self, opened: OpenedStream) -> int:
+        run = self._run = StreamRun(
+            opened.plan, self._clock, restart_limits(opened.loaded.settings), self.watch, self._kill
+        )
+        while True:
+            ended = self._run_once(run, opened)
+            if ended is None:
+                return 0
+            decision = run.decide(ended)
+            if isinstance(decision, Restart):
+                self._host.pause(decision.wait_seconds)
+                if not self._host.is_stopping():
+                    continue
+                if ended.failure is None:
+                    run.hand_over()
+                return 0
+            if decision.exit_code == 0 and ended.failure is None:
+                run.hand_over()
+            if decision.exit_code:
+                run.gave_up(decision)
+            return decision.exit_code
+
+    def _run_once(self, run: StreamRun, opened: OpenedStream) -> DaemonExit | None:
+        """Run its Scheduler once; None if the fleet is asked to stop before it begins."""
+        failure = run.prepare()
+        if failure is not None:
+            return DaemonExit(code=1, ran_seconds=0, stop_requested=self._host.is_stopping(), failure=failure)
+        session = self._host.begin(self.name, opened.effective)
+        if session is None:
+            run.hand_over()
+            return None
+        self._session = session
+        self._log.info("stream_started")
+        run.started(session.daemon)
+        code = self._wait_for_end(run, session)
+        if session.reason is not None:
+            run.notes.note_kill_of_run(session.reason, unasked=True)
+        return run.ended(code, stop_requested=self._host.is_stopping())
+
+    def _wait_for_end(self, run: StreamRun, session: StreamSession) -> int:
+        """Return the code when the Scheduler has ended, or the JVM with it."""
+        is_asked = False
+        ending: _Ending | None = None
+        while session.code is None:
+            if self._host.is_stopping() and not is_asked:
+                is_asked = True
+                run.stop_asked()
+            if is_asked:
+                if run.waits_for_the_dead():
+                    ending = ending or _Ending(self._clock.monotonic())
+                elif run.processors.all_ended_in_order():
+                    run.hand_over()
+            elif ending is None and (reason := run.kill_reason()) is not None:
+                self._log.error(reason.event, shard=reason.shard, error=reason.error, next_step=reason.next_step)
+                run.notes.note_kill_of_run(reason, unasked=True)
+                run.processors.kill()
+                ending = _Ending(self._clock.monotonic())
+            if ending is not None:
+                self._end(session, ending)
+            self._host.wait(session, LEAVING_POLL_SECONDS if is_asked else POLL_SECONDS)
+        self._read_last_lines(session)
+        return session.code
+
+    def _end(self, session: StreamSession, ending: "_Ending") -> None:
+        """End the Scheduler; once more after some time, and then the JVM with it."""
+        waited = self._clock.monotonic() - ending.since
+        if ending.told == 0 or (ending.told == 1 and waited >= _INTERRUPT_SECONDS):
+            ending.told += 1
+            self._host.end(self.name, session)
+        if waited >= _END_SECONDS:
+            self._host.doom(
+                ProcessorEvent(
+                    event="scheduler_hangs",
+                    error=f"KCL's scheduler of {self.name} has not ended for {waited:.0f} s: the daemon of all "
+                    "streams is killed",
+                    next_step="nothing: all streams begin anew, and nothing is lost; report it if it happens again",
+                )
+            )
+
+    def _read_last_lines(self, session: StreamSession) -> None:
+        """Wait until the processors' lines that were written before the end are read: they say why it ended."""
+        until = self._clock.monotonic() + _LAST_LINES_SECONDS
+        while not session.daemon.has_told_its_errors() and self._clock.monotonic() < until:
+            self._clock.sleep(0.02)
+
+    def _kill(self) -> None:
+        """End the run at once, from any thread: KCL has skipped a batch, and delivers the next one."""
+        run, session = self._run, self._session
+        if run is not None and session is not None:
+            run.processors.kill()
+            self._host.end(self.name, session)
