@@ -6,6 +6,7 @@ where a day is small.
 
     audit              the whole, and which days are viewed again because they change while they are read
     day_view           the view: checkpoints, markers, then objects by name
+    known, gone        what earlier runs read of the objects, and what was published clean and is not listed any more
     reading            the lines: which tasks there are, by what earlier runs have left
       shards.objects     in a task: cut tasks, read (`parquet.reading` collects facts), give these back to the groups
       collecting         with an event id: the day before, too, and numbers for all objects

@@ -13,6 +13,7 @@ from compaction.audit.known import with_published
 from compaction.audit.reading import DayRead, Writing, order_argument, orders_again, read_known, read_objects
 from compaction.audit.rules.dropped import DroppedRecords
 from compaction.audit.stream.level import ComparisonRequest, StreamResult, compare_with_stream, store_stream_marks
+from compaction.audit.withdrawing import withdraw_boundaries
 from compaction.inventory.memory import collector_paused
 from compaction.inventory.tombstones import expired_near
 from compaction.job.context import AuditOptions, JobContext
@@ -72,6 +73,8 @@ def audit_day(context: JobContext, day: Day, options: AuditOptions) -> DayResult
                 examined = examined._replace(is_in_motion=True)
     except StoreError as exc:
         return conclusion.unreadable_result(context, day, options, exc)
+    if options.level == "stream":
+        withdraw_boundaries(context, examined)
     audit = conclusion.conclude(context, examined, options, None, compared.findings, compared.checks)
     return DayResult(audit, examined.minutes, examined.view.retention_ms)
 
@@ -135,7 +138,12 @@ def examine_known(context: JobContext, view: DayView, options: AuditOptions) -> 
 
 
 def _with_dropped(examined: Examined, dropped: DroppedRecords) -> Examined:
-    return examined._replace(dropped=dropped.findings, restored=dropped.restored, outside_hours=dropped.outside)
+    return examined._replace(
+        dropped=dropped.findings,
+        restored=dropped.restored,
+        restored_digest=dropped.digest,
+        outside_hours=dropped.outside,
+    )
 
 
 def _judge(context: JobContext, view: DayView, options: AuditOptions, read: DayRead, *, writes: bool) -> Examined:

@@ -91,10 +91,10 @@ class WorkDone(NamedTuple):
 class Examined(NamedTuple):
     """A day that was examined.
 
-    `outside_hours` are segments with originals of dropped records, by their hours. `is_in_motion`: its objects
-    changed each time while they were read, so what is missing may not be. `read_again`: how many were read to judge
-    the day by what is known of the others. `unread`: of how many objects lines were not read, or not compared with
-    those of objects that touch.
+    `restored` lines were dropped and come back; `restored_digest` is theirs. `outside_hours` are segments with
+    originals of dropped records, by their hours. `is_in_motion`: its objects changed each time while they were read,
+    so what is missing may not be. `read_again`: how many were read to judge the day by what is known of the others.
+    `unread`: of how many objects lines were not read, or not compared with those of objects that touch.
     """
 
     view: DayView
@@ -107,6 +107,7 @@ class Examined(NamedTuple):
     dropped: tuple[Finding, ...] = ()
     producers: ProducerDuplicates = ProducerDuplicates()
     restored: int = 0
+    restored_digest: str = ""
     outside_hours: Mapping[str, tuple[str, ...]] = {}
     is_in_motion: bool = False
     read_again: int = 0

@@ -26,6 +26,7 @@ from compaction.parquet.plan import MergeGroup, RawObject, RestoredLines, Task, 
 from compaction.shard_groups.port import GroupValue, ShardGroups, Values
 from compaction.tasks.finished import fingerprint
 from compaction.verdict.audit_document import AuditCheck
+from compaction.verdict.basis import digest_of_lines
 from compaction.verdict.findings import Code, Finding, finding
 from minutebook.compression import compression_of
 from minutebook.coverage.intervals import Interval
@@ -43,14 +44,15 @@ class Copies(NamedTuple):
     """The copies of a day, and the records that have the id of an event and another payload.
 
     `objects` are those that findings name, by number. `shuffled` can run the tasks that leave copies out. `doubt`
-    says why copies of events of the day before may not be reported. `lines` took part, `without_id` of them had no
-    id.
+    says why copies of events of the day before may not be reported, and `doubted` is a digest of the objects that are
+    the reason. `lines` took part, `without_id` of them had no id.
     """
 
     objects: Mapping[int, RawObject]
     shards: Mapping[str, ShardTally]
     shuffled: FoundCopies
     doubt: str
+    doubted: str
     lines: int
     without_id: int
 
@@ -110,7 +112,7 @@ def resolve_copies(
     own says what is wrong with them. `orders` are those that leave copies out; None: nothing is left out.
     """
     of_day = collected.objects.collect(taking_part, groups)
-    of_before, doubt = _taking_part_before(context, collected)
+    of_before, doubt, doubted = _taking_part_before(context, collected)
     excluded = frozenset(number for day in (of_day, of_before) for group in day.values() for number in group.excluded)
     layout = Layout(collected.first_of_day, collected.shards.starts, excluded)
     if orders is not None:
@@ -123,6 +125,7 @@ def resolve_copies(
         shards,
         shuffled,
         doubt=doubt,
+        doubted=doubted,
         lines=sum(group.lines for group in of_day.values()),
         without_id=sum(group.without_id for group in of_day.values()),
     )
@@ -159,7 +162,8 @@ def report_copies(context: JobContext, copies: Copies, expression: str, *, remov
     ]
     if copies.doubt:
         message = f"copies of events of the day before may be missing here: {copies.doubt}"
-        findings.append(finding(Code.PRODUCER_DUPLICATE, message, severity="unknown"))
+        contents = (digest_of_lines([copies.doubt, copies.doubted]),)
+        findings.append(finding(Code.PRODUCER_DUPLICATE, message, severity="unknown", contents=contents))
     message = f"{copies.without_id} of {copies.lines} lines have no id under {expression!r}, and are kept"
     is_unknown = copies.lines > 0 and copies.without_id == copies.lines
     check = AuditCheck(id="event_ids", status="unknown" if is_unknown else "pass", message=message)
@@ -186,13 +190,15 @@ class NumberedGroup(NamedTuple):
 class TakingPart(NamedTuple):
     """The lines of a group that count, those without an id, and the numbers of objects in doubt.
 
-    `doubtful` counts these, but for whole copies of others.
+    `doubtful` counts these, but for whole copies of others; `doubted` is the sum of their contents' hashes, the same
+    in whatever groups they lie.
     """
 
     lines: int
     without_id: int
     excluded: "array[int]"
     doubtful: int
+    doubted: int
 
 
 def groups_to_tasks(values: Values, argument: GroupToWrite) -> Iterator[GroupValue]:
@@ -228,7 +234,7 @@ def taking_part(values: Values, group: GroupContext) -> TakingPart:
     """Return which objects take part: those that are whole, in order, and overlap no other. The work of a task."""
     view = GroupView(values, group)
     alone = {merge_group.objects[0].key for merge_group in view.merge_groups({}) if not merge_group.merge}
-    lines = without_id = doubtful = 0
+    lines = without_id = doubtful = doubted = 0
     excluded = array("Q")
     for facts in all_objects(values):
         if facts.read is None:
@@ -238,8 +244,10 @@ def taking_part(values: Values, group: GroupContext) -> TakingPart:
             without_id += facts.without_id
         elif facts.read.lines or facts.read.problem:
             excluded.append(facts.number)
-            doubtful += facts.row.key not in view.classified.copies
-    return TakingPart(lines, without_id, excluded, doubtful)
+            if facts.row.key not in view.classified.copies:
+                doubtful += 1
+                doubted += int(digest_of_lines([f"{facts.row.key} {facts.read.digest}"]), 16)
+    return TakingPart(lines, without_id, excluded, doubtful, doubted)
 
 
 def objects_of_numbers(values: Values, numbers: frozenset[int]) -> dict[int, RawObject]:
@@ -251,14 +259,15 @@ def objects_of_numbers(values: Values, numbers: frozenset[int]) -> dict[int, Raw
 # The driver again
 
 
-def _taking_part_before(context: JobContext, collected: CollectedIds) -> tuple[Mapping[int, TakingPart], str]:
-    """Return what of the day before takes part, by group, and what is in doubt about the rest."""
+def _taking_part_before(context: JobContext, collected: CollectedIds) -> tuple[Mapping[int, TakingPart], str, str]:
+    """Return what of the day before takes part, by group, and what is in doubt about the rest, with its digest."""
     inventory = collected.before.inventory
     if inventory is None:
-        return {}, collected.before.doubt
+        return {}, collected.before.doubt, ""
     of_before = collected.objects.collect(taking_part, _groups_before(context, collected, inventory))
     doubtful = sum(group.doubtful for group in of_before.values())
-    return of_before, f"{doubtful} object(s) of {inventory.day} are not whole and in order" if doubtful else ""
+    doubt = f"{doubtful} object(s) of {inventory.day} are not whole and in order" if doubtful else ""
+    return of_before, doubt, f"{sum(group.doubted for group in of_before.values()):x}"
 
 
 def _groups_before(context: JobContext, collected: CollectedIds, inventory: DayObjects) -> dict[int, GroupContext]:

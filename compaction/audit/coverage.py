@@ -28,9 +28,10 @@ from compaction.job.scope import begins_ms, judged_scope
 from compaction.verdict.findings import Code, Finding, Severity, finding
 from minutebook.coverage.chain import Doubt, Reason
 from minutebook.coverage.evidence import EvidenceLink
-from minutebook.coverage.intervals import FOREVER, Interval
+from minutebook.coverage.intervals import FOREVER, Interval, union
 from minutebook.coverage.shard_coverage import Gap
 from minutebook.coverage.verdict import ShardVerdict, Verdict
+from minutebook.format.boundaries import NamedGap
 from minutebook.format.coverage_markers import UNDELIVERED
 from minutebook.format.day import Day
 from minutebook.format.minute import MINUTE_MS, iso_time, minute_text
@@ -110,6 +111,35 @@ def open_time_findings(
     return findings
 
 
+def defect_times(
+    judged: JudgedScope, only: str | None = None, chain_findings: Iterable[Finding] = ()
+) -> list[NamedGap]:
+    """Return the times of each shard in which something is certainly missing. Pure.
+
+    Also those that no finding repeats, because the break in the chain is one. A time beside it that is only not
+    proven yet does not belong to it: a read mark may still come. `only`: those of one shard.
+
+    Of a chain's end no segment says that one is gone: there `chain_findings` do (end.json or KCL's checkpoint names
+    more, or a published object is missing), and the time that nobody has seen belongs to it.
+    """
+    broken = {each.shard for each in chain_findings if each.code == Code.BROKEN_CHAIN and each.severity == "defect"}
+    found = []
+    for shard in judged.verdict.shards:
+        if only not in {None, shard.shard_id}:
+            continue
+        coverage = judged.coverages.get(shard.shard_id)
+        doubts = [doubt for doubt in coverage.doubts if doubt.reason.is_defect] if coverage else []
+        for gap in shard.gaps:
+            if shard.shard_id in broken and Reason.NOT_SEEN in gap.reasons:
+                found.append(NamedGap.of(shard.shard_id, *gap.interval, gap.reasons))
+                continue
+            within = [doubt for doubt in doubts if doubt.interval.overlaps(gap.interval)]
+            for time in union(doubt.interval.common(gap.interval) for doubt in within):
+                reasons = {doubt.reason for doubt in within if doubt.interval.overlaps(time)}
+                found.append(NamedGap.of(shard.shard_id, *time, sorted(reasons)))
+    return found
+
+
 def _judge(
     context: JobContext,
     query: ProofQuery,
@@ -176,7 +206,7 @@ def _is_shadow(shard_id: str, gap: Gap, judged: JudgedScope, missing: AbstractSe
 
 def _minutes(interval: Interval, within: Interval) -> Iterator[str]:
     """Yield the minutes that the common part of two times touches."""
-    from_ms, until_ms = max(interval.from_ms, within.from_ms), min(interval.until_ms, within.until_ms)
+    from_ms, until_ms = interval.common(within)
     if from_ms < until_ms:
         yield from map(minute_text, range(from_ms // MINUTE_MS, (until_ms - 1) // MINUTE_MS + 1))
 

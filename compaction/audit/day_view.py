@@ -63,7 +63,7 @@ class DayView(NamedTuple):
     ListShards and KCL's table name; `checks` say what could not be asked. `known` is where earlier readings of the
     objects were looked for; None: they were not. `retention_ms` is how long the stream keeps a record now; None: it
     could not be asked. `gone` are segments that the day was last published clean with and that are not listed, by
-    shard.
+    shard, and `clean_inventory` is the key of the inventory that says so (`gone.with_gone`).
     """
 
     checkpoints: Checkpoints
@@ -76,6 +76,7 @@ class DayView(NamedTuple):
     known: KnownPlaces | None = None
     retention_ms: int | None = None
     gone: Mapping[str, tuple[GoneSegment, ...]] = {}
+    clean_inventory: str = ""
 
 
 def view_day(context: JobContext, day: Day, until_ms: int | None, shard: str | None = None) -> DayView:

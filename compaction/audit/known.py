@@ -10,8 +10,10 @@ from typing import Final, NamedTuple, Self
 import structlog
 
 from compaction.audit.day_view import DayView, KnownPlaces
+from compaction.audit.gone import with_gone
 from compaction.audit.shards.known import JoinArgument, KnownPiece, PieceArgument, join_known, read_piece
 from compaction.job.context import AuditOptions, JobContext
+from compaction.publish.sweep import symlinked
 from minutebook.errors import FormatError, StoreRefused, StoreUnavailable
 from minutebook.published.generation import FACTS_FOLDER, DayFolder, Pointer, is_audit, is_inventory
 from minutebook.published.reading import PublishedReader
@@ -27,7 +29,8 @@ class DayFacts(NamedTuple):
     """What the output holds of a day: the keys of facts by the folder of their generation, and who was published.
 
     `published` are the folders of generations with an object beside a manifest that only a run that publishes
-    stores. `inventory` is the newest one that lies there; empty: none.
+    stores, or, where all of them are gone, with a file that the symlinks name. `inventory` is the newest one that
+    lies there; empty: none.
     """
 
     files: Mapping[str, Sequence[str]]
@@ -46,6 +49,8 @@ class DayFacts(NamedTuple):
                 inventories += [(row.last_modified_ms, row.key)] if is_inventory(row.key) else []
             elif row.key.startswith(f"{home}{FACTS_FOLDER}") and row.key.endswith(".parquet"):
                 files[home].append(row.key)
+        if files and not published:
+            published |= {folder.generation(folder.generation_of(key)) for key in symlinked(out, folder)}
         return cls(files, frozenset(published), max(inventories, default=(0, ""))[1])
 
 
@@ -90,10 +95,10 @@ def with_known(context: JobContext, view: DayView, places: KnownPlaces) -> DayVi
 
 
 def with_published(context: JobContext, view: DayView, options: AuditOptions) -> DayView:
-    """Return the view with what is known of each object by what lies at the output, which is only read.
+    """Return the view with what is known of each object, and what is gone, by what lies at the output.
 
-    As it is where that cannot be read: then no line counts as read, and no object is compared. Nor does a line count
-    as read at level inventory where nothing is published.
+    The output is only read. Where it cannot be, no line counts as read, and nothing is compared. Nor does a line
+    count as read at level inventory where nothing is published.
     """
     out = options.published
     if out is None:
@@ -101,10 +106,12 @@ def with_published(context: JobContext, view: DayView, options: AuditOptions) ->
     folder, log = DayFolder(out.prefix, view.inventory.day), structlog.get_logger()
     pointer: Pointer | None = None
     try:
+        reader = PublishedReader(context.open(out.address), folder)
         try:
-            pointer = PublishedReader(context.open(out.address), folder).current().pointer
+            pointer = reader.current().pointer
         except FormatError as exc:
             log.warning("published_day_not_trusted", day=folder.name, reason=str(exc), next_step=_UNTRUSTED_STEP)
+        view = with_gone(view, reader, pointer)
         if pointer is not None or options.level != "inventory":
             return with_known(context, view, KnownPlaces.to_read(out, folder, pointer))
     except (StoreRefused, StoreUnavailable) as exc:

@@ -97,6 +97,8 @@ def _stale(examined: Examined, before: Audit) -> str:
         return (
             f"{examined.restored} dropped records have no original now; {before.equation.restored} were brought back"
         )
+    if before.basis is not None and examined.restored_digest != before.basis.restored:
+        return "the dropped records that have no original now are not those that were brought back"
     return ""
 
 

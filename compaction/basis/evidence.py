@@ -1,6 +1,7 @@
 """The evidence beside the segments that a scope's verdict rests on, as digests. Pure.
 
-    marks      under the scope's day, those that begin before its end; lost ones are about their whole interval
+    marks      under the days that the scope touches, those that begin before its end; proven and lost ones are about
+               their whole interval, so that one may lie under the next day, too, or under it alone
     markers    of the first shards, and of what descends from them through shards that were not open at its end
     skips      that block times of the scope: what was proven when they were logged they do not touch
     tombstones of days nearby, those that there were: where dropped records' originals may be, and where chains stood
@@ -9,6 +10,7 @@ What comes later and concerns later times changes none of them: the next day's r
 """
 
 from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Set as AbstractSet
 
 import msgspec
 
@@ -20,8 +22,8 @@ from minutebook.coverage.topology import Topology
 from minutebook.format.coverage_markers import FIRST_NAME, SHARDS
 from minutebook.format.day import day_of_ms
 from minutebook.format.metadata import Continuity
+from minutebook.format.read_mark import BIRTH, read_mark_folder
 from minutebook.format.read_mark import FOLDER as READ_MARKS
-from minutebook.format.read_mark import read_mark_folder
 from minutebook.format.tombstone import FOLDER as TOMBSTONES
 from minutebook.proof.reading import days_touched
 from minutebook.proof.sources import Stream, sources_of
@@ -31,25 +33,37 @@ from minutebook.proof.statements import Statements
 def with_evidence(basis: Basis, prefix: str, markers: ArchiveMarkers, scope: Interval) -> Basis:
     """Return the basis, whose shards are known, with the digests of its evidence."""
     shards = {shard.shard: shard for shard in basis.shards}
+    concerned = _concerned(markers.statements, shards)
     return msgspec.structs.replace(
         basis,
-        marks=digest_of_lines(_marks(markers.statements, scope)),
-        markers=digest_of_lines(_markers(prefix, markers, shards, scope)),
+        marks=digest_of_lines(_marks(markers.statements, concerned, scope)),
+        markers=digest_of_lines(_markers(prefix, markers, concerned, shards, scope)),
         skips=digest_of_lines(_skips(markers.statements, scope, shards)),
         tombstones=digest_of_lines(_tombstones(prefix, markers.statements, basis.expired)),
     )
 
 
-def _marks(statements: Statements, scope: Interval) -> Iterator[str]:
-    for mark, stored_ms in statements.marks.get(day_of_ms(scope.from_ms), ()):
-        is_about_interval = mark.continuity is Continuity.PROVEN or mark_evidence(mark).is_loss
-        begins_ms = mark.from_ms if is_about_interval else mark.until_ms
-        if begins_ms < scope.until_ms:
-            yield f"{mark} {stored_ms}"
+def _marks(statements: Statements, concerned: AbstractSet[str], scope: Interval) -> Iterator[str]:
+    """Yield the marks that are about the scope.
+
+    Of a shard that was born behind the scope none is, though the first evidence of a child has no beginning.
+    """
+    own = day_of_ms(scope.from_ms)
+    for day in days_touched(scope):
+        for mark, stored_ms in statements.marks.get(day, ()):
+            is_about_interval = mark.continuity is Continuity.PROVEN or mark_evidence(mark).is_loss
+            begins_ms = mark.from_ms if is_about_interval else mark.until_ms
+            if begins_ms >= scope.until_ms or (begins_ms == BIRTH and day != own and mark.shard_id not in concerned):
+                continue
+            yield f"{mark} {stored_ms}" if day == own else f"{day} {mark} {stored_ms}"
 
 
 def _markers(
-    prefix: str, markers: ArchiveMarkers, shards: Mapping[str, ShardBasis], scope: Interval
+    prefix: str,
+    markers: ArchiveMarkers,
+    concerned: AbstractSet[str],
+    shards: Mapping[str, ShardBasis],
+    scope: Interval,
 ) -> Iterator[str]:
     """Yield the markers that say which shards there are, and what is wrong with any object beside the segments.
 
@@ -57,7 +71,6 @@ def _markers(
     """
     statements = markers.statements
     own = tuple(read_mark_folder(prefix, day) for day in days_touched(scope))
-    concerned = _concerned(statements, shards)
     is_open = {name for name, shard in shards.items() if shard.is_open}
     for row in statements.rows:
         if not row.key.startswith(f"{prefix}{SHARDS}"):

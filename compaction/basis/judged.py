@@ -54,6 +54,7 @@ def basis_of(
         folders=inventory.folders,
         day_before=day_before,
         originals=tuple(folder_basis(hour, rows) for hour, rows in originals.items()),
+        restored=examined.restored_digest,
         shards=shards,
         expired=tuple(map(str, nearest_days(statements.tombstones, inventory.day))),
         duplicates=view.duplicates,

@@ -5,12 +5,16 @@
     after      everything from the scope's end up to the neighbour; without one, up to now
     strangers  beside the edges, objects of shards that nothing else names
 
+Neighbours are chosen by position, and listed by minute. Arrival times step back, so of those that are chosen the last
+one need not have the last minute: the minutes listed are those of all of them.
+
 Most neighbours lie within minutes: these minutes are listed by themselves. For those further away whole hours are
 listed, or taken from the lists of the days beside, when a night looks at several days at once.
 """
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import dropwhile
 from typing import Final, NamedTuple
 
 import msgspec
@@ -83,13 +87,16 @@ class UsedLinks(NamedTuple):
         before = [link for link in outside if link.minute < query.begin_minute]
         after = [link for link in outside if link.minute >= query.end_minute]
         nearest = max(before, key=lambda link: (link.last, link.first), default=None)
-        near = [link for link in before if link.minute >= query.begin_minute - _EDGE_MINUTES and not link.is_expired]
+        stored = [link for link in before if not link.is_expired]
+        # By position: arrival times step back, so a segment after one at the edge may have a minute before the edge.
+        near = list(dropwhile(lambda link: link.minute < query.begin_minute - _EDGE_MINUTES, stored))
         # A break before those at the edge may reach into the scope: they stand on the one before them.
-        below = [link for link in before if near and link.last < near[0].first and not link.is_expired]
+        below = [link for link in stored if near and link.last < near[0].first]
         near = [*below[-1:], *near]
-        # The chain's next segment, those at the edge, and the first that shows the shard open behind the scope.
+        # Up to the chain's next segment, those at the edge, and the first that shows the shard open behind the scope.
         reaching = [link for link in after if link.minute > query.end_minute][:1]
-        used = [*after[:1], *reaching, *(link for link in after if link.minute < query.end_minute + _EDGE_MINUTES)]
+        ends = [*after[:1], *reaching, *(link for link in after if link.minute < query.end_minute + _EDGE_MINUTES)]
+        used = after[: after.index(max(ends)) + 1] if ends else []
         return cls(() if nearest is None else (*near, nearest), tuple(used))
 
 
@@ -97,9 +104,9 @@ def with_neighbours(shard: ShardBasis, used: UsedLinks) -> ShardBasis:
     """Return what was used of a shard outside of the scope, without digests."""
     basis = shard
     if used.before:
-        first, nearest = min(used.before), used.before[-1]
+        first, minute = min(used.before), min(link.minute for link in used.before)
         basis = msgspec.structs.replace(
-            basis, first_before=str(first.first), minute_before=first.minute, stands_on=str(nearest.last)
+            basis, first_before=str(first.first), minute_before=minute, stands_on=str(used.before[-1].last)
         )
     if used.after:
         last, minute = max(used.after), max(link.minute for link in used.after)
@@ -149,9 +156,13 @@ def places_outside(query: OutsideQuery, shards: Sequence[ShardBasis]) -> Places:
 
 
 def outside_of(query: OutsideQuery, shards: Sequence[ShardBasis], listed: Iterable[ListedSegment]) -> Outside:
-    """Return what counts of what was listed around a scope. Pure."""
-    names = {shard.shard for shard in shards}
+    """Return what counts of what was listed around a scope. Pure.
+
+    An hour that is listed as a whole holds more than one of a shared list: of near shards their minutes alone count.
+    """
     rows = {row.key: row for row in listed}
+    minutes = frozenset(places_outside(query, shards).minutes)
+    known = {shard.shard: shard for shard in shards}
     bounds = {shard.shard: _bounds(shard) for shard in shards}
     before: dict[str, list[ListedSegment]] = defaultdict(list)
     after: dict[str, list[ListedSegment]] = defaultdict(list)
@@ -160,10 +171,14 @@ def outside_of(query: OutsideQuery, shards: Sequence[ShardBasis], listed: Iterab
         if row.parsed is None or query.begin_minute <= row.parsed.minute < query.end_minute:
             continue
         is_before = row.parsed.minute < query.begin_minute
-        if row.parsed.shard_id not in names:
+        shard = known.get(row.parsed.shard_id)
+        if shard is None:
             edge = query.begin_minute - row.parsed.minute if is_before else row.parsed.minute - query.end_minute + 1
             if edge <= _EDGE_MINUTES:
                 strangers.append(row)
+            continue
+        is_far = _is_far_before(shard, query) if is_before else _is_far_after(shard, query)
+        if not is_far and row.parsed.minute not in minutes:
             continue
         low, high = bounds[row.parsed.shard_id]
         if is_before and (low is None or row.parsed.first >= low):
@@ -233,7 +248,18 @@ def _before_digest(query: OutsideQuery, shard: ShardBasis, rows: Iterable[Listed
         return _digest(rows)
     known = tombstone.shards.get(shard.shard)
     runs = known.runs if known else []
-    return EXPIRED if any(run.last == shard.stands_on for run in runs) else "gone"
+    if not any(run.last == shard.stands_on for run in runs):
+        return "gone"
+    # `expire` deletes what tombstones cover; anything else between the neighbour and the scope came since.
+    others = [row for row in rows if not _is_covered(query, row)]
+    return _digest(others) if others else EXPIRED
+
+
+def _is_covered(query: OutsideQuery, row: ListedSegment) -> bool:
+    if row.parsed is None:
+        return False
+    tombstone = query.tombstones.get(day_of_ms(row.parsed.minute * MINUTE_MS))
+    return tombstone is not None and tombstone.covers(row.parsed.shard_id, row.parsed.first)
 
 
 def _after_digest(query: OutsideQuery, shard: ShardBasis, rows: Sequence[ListedSegment]) -> str:

@@ -11,14 +11,14 @@ the ids of that object again.
 import struct
 from array import array
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from hashlib import blake2b
 from typing import Final, NamedTuple
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from compaction.event_ids.copies import EventCopies, LineRef
+from compaction.event_ids.copies import EventCopies, IdConflict, Layout, LineRef, Tallies, find_copies
 from compaction.event_ids.rows import EVENT_BYTES, IdCollector, event_digest
 from compaction.parquet.fetching import local_copy
 from compaction.parquet.rows import ParquetPart
@@ -30,6 +30,8 @@ _BY_LINE: Final = bytes(EVENT_BYTES)
 _DIGEST_BYTES: Final = 16
 _NO_LINE: Final = (1 << 32) - 1
 _ROWS: Final = 10_000
+_CHUNK_BYTES: Final = 64 << 10
+_MOST_CHUNKS_BYTES: Final = 16 << 20
 
 
 class Drops(NamedTuple):
@@ -112,6 +114,29 @@ def pack_drops(copies: EventCopies) -> bytes:
     if copies.lines is not None:
         return b"".join(pack_line(LineRef(number, line)) for line in copies.lines)
     return _DROP.pack(number, _NO_LINE if copies.kept is None else copies.kept, copies.digest)
+
+
+def packed_copies(chunks: Iterable[bytes], layout: Layout, tallies: Tallies) -> Iterator[tuple[int, bytes]]:
+    """Find the copies among the rows of one partition, and count them in `tallies`.
+
+    Yields (group, packed drops) for the groups of the tasks that leave them out.
+    """
+    drops: dict[int, bytearray] = {}
+    size = 0
+    for copies in find_copies(chunks, layout):
+        tallies.add(copies)
+        writer = layout.writer(copies.first.number)
+        if writer is None or isinstance(copies, IdConflict):
+            continue
+        packed = pack_drops(copies)
+        chunk = drops.setdefault(writer, bytearray())
+        chunk += packed
+        size += len(packed)
+        if len(chunk) >= _CHUNK_BYTES or size >= _MOST_CHUNKS_BYTES:
+            yield from ((to, bytes(waiting)) for to, waiting in drops.items())
+            drops.clear()
+            size = 0
+    yield from ((to, bytes(waiting)) for to, waiting in drops.items())
 
 
 def unpack_drops(chunks: Iterable[bytes], keys: Mapping[int, str]) -> dict[str, Drops]:

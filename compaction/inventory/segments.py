@@ -297,6 +297,7 @@ def segment_finding(
     count: int = 1,
     unknown: bool = False,
     repaired: bool = False,
+    contents: tuple[str, ...] = (),
 ) -> Finding:
     """Return a finding with a segment's shard, minute and key; `keys` are further keys."""
     return finding(
@@ -309,6 +310,7 @@ def segment_finding(
         positions=positions,
         count=count,
         repaired=repaired,
+        contents=contents,
     )
 
 

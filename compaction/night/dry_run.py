@@ -14,7 +14,7 @@ from compaction.job.scope import is_settled, judged_scope
 from compaction.job.so_far import part_end
 from compaction.night.due import look_at
 from compaction.night.generation_name import generation_of
-from compaction.night.rewrite import CompactOptions, keeps_files
+from compaction.night.rewrite import CompactOptions, keeps_files, objection_to_expired
 from compaction.parquet.plan import plan_tasks, raw_objects, single_groups
 from compaction.publish.publisher import Publisher
 from compaction.shard_groups.grouping import ShardGrouping
@@ -71,7 +71,9 @@ def plan_dry_run(context: JobContext, day: Day, requested: CompactOptions) -> Dr
     if until_ms is None and not is_settled(day, now_ms):
         action = "would be held: it is not over"
     elif due.is_expired:
+        objection = objection_to_expired(context, storage, day, requested, due.tombstone)
         action = "would stay as it was published: its raw objects were expired"
+        action = f"would be held: {objection}" if objection else action
     elif pointer is None or not keeps_files(context, storage, day, requested, objects, before):
         action = "would be rewritten"
     else:

@@ -16,12 +16,14 @@ judged.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Final, Literal, NamedTuple
+from typing import Final, Literal, NamedTuple, Self
+
+import msgspec
 
 from compaction.basis.present import PublishedBasis, present_bases
 from compaction.inventory.segments import ListedSegment, make_row
 from compaction.job.context import AuditOptions, JobContext
-from compaction.job.scope import begins_ms, is_settled, judged_scope
+from compaction.job.scope import begins_ms, judged_scope, newest_settled
 from compaction.night.rewrite import Compacted, CompactOptions, compact_day, settle_day, withdraw_day
 from compaction.publish.publisher import Publisher
 from compaction.verdict.audit_document import Audit, decode_audit
@@ -29,6 +31,7 @@ from compaction.verdict.basis import Basis, damage_of, differences
 from minutebook.errors import (
     FormatError,
     MinutebookError,
+    SafetyRefusal,
     SettingsError,
     StoreError,
     StoreRefused,
@@ -40,21 +43,29 @@ from minutebook.format.minute import MINUTE_MS
 from minutebook.format.tombstone import Tombstone
 from minutebook.index.names import ArchiveIndex
 from minutebook.owner import read_owned
-from minutebook.published.generation import DayFolder, Manifest, Pointer, audit_key, is_judged_today
-from minutebook.published.reading import published_days, published_until_ms
+from minutebook.published.generation import (
+    DayFolder,
+    Manifest,
+    Pointer,
+    audit_key,
+    is_judged_today,
+    proven_verdict,
+)
+from minutebook.published.reading import published_days, published_until_ms, written_ms
 from minutebook.published.verdict import CLEAN
 from minutebook.retry import Backoff
 from minutebook.store.objects import ListedObject
 from minutebook.store.parallel import in_parallel
 from minutebook.store.places import StorePrefix
 from minutebook.store.retrying import RetryingStorage
-from minutebook.store.tombstones import list_tombstones, read_tombstone
+from minutebook.store.tombstones import is_expired, list_tombstones, read_tombstone
 
 PointerWord = Literal["none", "clean", "unknown", "defects", "accepted", "expired"]
 """What readers see of a day."""
 EARLIER_A_NIGHT: Final = 3
 """So many clean days of an earlier release are judged again in a night: each of their lines is read once more."""
 _INCOMPLETE: Final = "its manifest or its audit is missing"
+_OTHER_OUTPUT: Final = "its output is not what it was expired with"
 _KEYS: Final = 3
 _READ_AT_ONCE: Final = 4
 """So many days' inventories are in memory at once: each is 44 MB for 1,440,000 objects."""
@@ -64,7 +75,8 @@ class DueDay(NamedTuple):
     """A day of the window. `why` says what is due; empty: nothing.
 
     `is_expired`: its raw objects were deleted on purpose, as `tombstone` says; `zombies` are objects that another
-    writer put there since, and `damage` says why nobody knows which: its tombstone cannot be read.
+    writer put there since, `lost` those that the tombstone keeps and that are gone, and `damage` says why nobody
+    knows which: its tombstone cannot be read (there is none here), or its folder cannot be listed.
 
     `doubted` is the pointer of a clean verdict that must not stand unless it is judged again: what it rests on is not
     as it was, or what is published is damaged, or the store refuses to give it. A part of a day is not in doubt
@@ -76,18 +88,27 @@ class DueDay(NamedTuple):
     why: str = ""
     is_expired: bool = False
     zombies: tuple[str, ...] = ()
+    lost: tuple[str, ...] = ()
     damage: str = ""
     tombstone: Tombstone | None = None
     doubted: Pointer | None = None
 
 
 class WorkFailed(MinutebookError):  # noqa: N818 - the name says what happened, as in minutebook.errors
-    """The work on a day whose clean verdict was in doubt ended with `error`; `is_withdrawn`: it is not clean now."""
+    """The work on a day whose clean verdict was in doubt ended, or did not begin, by `error`.
+
+    `is_withdrawn`: it is not clean now.
+    """
 
     def __init__(self, error: MinutebookError, outcome: str, *, is_withdrawn: bool) -> None:
         super().__init__(f"{error}; {outcome}", next_step=error.next_step)
         self.error = error
+        self.outcome = outcome
         self.is_withdrawn = is_withdrawn
+
+    def with_remark(self, remark: str) -> Self:
+        """Return the same error that says more."""
+        return type(self)(self.error, f"{self.outcome}; {remark}", is_withdrawn=self.is_withdrawn)
 
 
 class OlderDays(NamedTuple):
@@ -137,23 +158,32 @@ class _Read(NamedTuple):
 
     @property
     def is_settled(self) -> bool:
-        """Whether nobody has to look at it."""
-        return self.pointer in {"clean", "accepted"} and not self.is_unread
+        """Whether nobody has to look at it: readers see the whole day clean or accepted, by today's rules."""
+        published = self.published
+        if published is None or published.until is not None or not is_judged_today(published):
+            return False
+        return self.pointer in {"clean", "accepted"} and not (self.is_unread or self.is_doubtful)
 
 
 def find_due(context: JobContext, out: StorePrefix, options: AuditOptions, window: int) -> Due:
     """Look at the last `window` settled days of the archive, and at those before them.
 
-    Raises SafetyRefusal if the prefix belongs to another stream or application.
+    Raises:
+        SafetyRefusal: the prefix belongs to another stream or application.
+        SettingsError: nothing was ever archived or published there: a night of no rows would look like a good one.
     """
     prefix, now_ms = context.place.prefix, context.clock.now_ms()
     application = read_owned(context.archive, prefix, context.owner, application=options.application)
-    newest = day_of_ms(now_ms).shift(-1)
-    newest = newest if is_settled(newest, now_ms) else newest.shift(-1)
+    newest = newest_settled(now_ms)
     storage, expired = context.open(out.address), list_tombstones(context.archive, prefix)
     at_output = published_days(storage, out.prefix)
-    oldest = _oldest(context, application, newest, [*at_output, *expired])
-    if oldest is None or oldest > newest:
+    oldest = oldest_day(context, application, newest, [*at_output, *expired])
+    if oldest is None:
+        raise SettingsError(
+            f"nothing is archived at {context.archive.uri(prefix)}: neither a record of an application nor an object",
+            next_step="correct minutebook.bucket or minutebook.prefix; an archive begins with minutebook consume",
+        )
+    if oldest > newest:
         return Due(())
     first = max(oldest, newest.shift(1 - window))
     days = [Day(number) for number in range(first.number, newest.number + 1)]
@@ -161,14 +191,20 @@ def find_due(context: JobContext, out: StorePrefix, options: AuditOptions, windo
         state.day: state
         for state in _states(storage, out.prefix, [day for day in at_output if oldest <= day < first])
     }
-    in_turn = days_in_turn(list(before), day_of_ms(now_ms))
+    older_expired = {day for day in expired if oldest <= day < first}
+    in_turn = days_in_turn(sorted({*before, *older_expired}), day_of_ms(now_ms))
     found = _due_days(context, storage, out.prefix, application, options, expired, [*in_turn, *days])
     open_days = tuple(
         day
         for day in (Day(number) for number in range(oldest.number, first.number))
-        if day not in expired and not before.get(day, _Read(day)).is_settled
+        if _is_open(before.get(day, _Read(day)), is_expired=day in expired)
     )
     return Due(tuple(found[len(in_turn) :]), OlderDays(open_days, tuple(found[: len(in_turn)])))
+
+
+def _is_open(state: _Read, *, is_expired: bool) -> bool:
+    """Return whether somebody has to look at an older day: of an expired one, whether its output is gone."""
+    return (state.published is None and not state.is_unread) if is_expired else not state.is_settled
 
 
 def look_at(context: JobContext, out: StorePrefix, options: AuditOptions, day: Day) -> DueDay:
@@ -199,10 +235,12 @@ def do_due(context: JobContext, each: DueDay, options: CompactOptions) -> Compac
     raised as it is, and withdraws the verdict, too.
     """
     out = context.open(options.out.address)
+    if each.is_expired:
+        return _settle_expired(context, out, each, options)
     try:
-        if each.why and not each.is_expired:
+        if each.why:
             return compact_day(context, out, each.day, options)
-        return settle_day(context, out, each.day, options, each.tombstone, is_checked=not each.is_expired)
+        return settle_day(context, out, each.day, options, is_expired=False)
     except Exception as exc:
         if each.doubted is None:
             raise
@@ -213,21 +251,66 @@ def do_due(context: JobContext, each: DueDay, options: CompactOptions) -> Compac
         raise
 
 
+def _settle_expired(context: JobContext, out: RetryingStorage, each: DueDay, options: CompactOptions) -> Compacted:
+    """Let everything follow an expired day; a clean verdict goes where its output is not what it was expired with.
+
+    Nothing can be judged or made again there: only a person can restore the output, and then the verdict comes back.
+    """
+    try:
+        done = settle_day(context, out, each.day, options, each.tombstone, is_expired=True)
+    except SafetyRefusal as exc:
+        given_up = _give_up(context, out, each, options, str(exc))
+        if given_up is None:
+            raise
+        outcome, is_withdrawn = given_up
+        raise WorkFailed(exc, outcome, is_withdrawn=is_withdrawn) from exc
+    given_up = _give_up(context, out, each, options, done.reason) if done.state == "held" else None
+    if given_up is None:
+        return done
+    outcome, is_withdrawn = given_up
+    steps = (*done.done, "withdrawn") if is_withdrawn else done.done
+    return done._replace(done=steps, reason=f"{done.reason}; {outcome}")
+
+
+def _give_up(
+    context: JobContext, out: RetryingStorage, each: DueDay, options: CompactOptions, reason: str
+) -> tuple[str, bool] | None:
+    """Withdraw an expired day's clean verdict (`_withdraw`); None: it has none, or no tombstone to compare with."""
+    if each.tombstone is None:
+        return None
+    pointer = Publisher(out, DayFolder(options.out.prefix, each.day)).current().pointer
+    if pointer is None or pointer.verdict != CLEAN:
+        return None
+    return _withdraw(context, out, each._replace(doubted=pointer, why=_OTHER_OUTPUT), options, reason)
+
+
+def leave_due(context: JobContext, each: DueDay, options: CompactOptions, left: MinutebookError) -> MinutebookError:
+    """Return what a day ends with that is `left` to another run; a verdict in doubt is given up all the same."""
+    if each.doubted is None:
+        return left
+    out = context.open(options.out.address)
+    outcome, is_withdrawn = _withdraw(context, out, each, options, f"it was not judged again: {left}")
+    return WorkFailed(left, outcome, is_withdrawn=is_withdrawn)
+
+
 def _withdraw(
     context: JobContext, out: RetryingStorage, each: DueDay, options: CompactOptions, reason: str
 ) -> tuple[str, bool]:
     """Withdraw a doubted verdict; return what became of it in words, and whether it was withdrawn."""
     assert each.doubted is not None  # noqa: S101 - for the type checker: callers have looked
     try:
+        if not each.is_expired and is_expired(context.archive, context.place.prefix, each.day):
+            # Since the night began: what is missing was deleted by this verdict.
+            return "it was expired meanwhile, and its verdict stays", False
         is_withdrawn = withdraw_day(context, out, each.day, options, each.doubted, f"{each.why}; {reason}")
     except (FormatError, StoreError) as exc:
         return f"its verdict is in doubt ({each.why}), and readers still see it, because that failed: {exc}", False
     if not is_withdrawn:
-        return "another run has judged it meanwhile", False
+        return "its pointer has changed meanwhile", False
     return f"its verdict was withdrawn, because it was in doubt: {each.why}", True
 
 
-def _oldest(
+def oldest_day(
     context: JobContext, application: ApplicationRecord | None, newest: Day, elsewhere: Iterable[Day]
 ) -> Day | None:
     """Return the archive's first day: that of the application's start.
@@ -295,7 +378,10 @@ def _with_basis(
 def _moved(
     context: JobContext, known: Sequence[PublishedBasis], options: AuditOptions
 ) -> tuple[dict[Day, str], set[Day]]:
-    """Return why days are due by what their verdicts rest on (empty: they are not), and those where it differs."""
+    """Return why days are due by what their verdicts rest on (empty: they are not), and those where it differs.
+
+    Rows that were made by other settings are due, and no doubt about the archive.
+    """
     try:
         present = present_bases(context, known, options)
     except StoreUnavailable as exc:
@@ -304,9 +390,9 @@ def _moved(
     for each in known:
         now = present[each.day]
         moved[each.day] = "; ".join(differences(each.basis, now.basis))
-        if moved[each.day]:
+        if any(differences(msgspec.structs.replace(each.basis, settings=now.basis.settings), now.basis)):
             is_moved.add(each.day)
-        elif now.error is not None:
+        if not moved[each.day] and now.error is not None:
             moved[each.day] = f"what its verdict rests on cannot be read: {now.error}"
     return moved, is_moved
 
@@ -319,13 +405,17 @@ def _expired(context: JobContext, day: Day, stored_ms: int) -> DueDay:
     prefix = context.place.prefix
     try:
         tombstone = read_tombstone(context.archive, prefix, day)
-        rows = [make_row(prefix, listed) for listed in context.archive.list_objects(day.path(prefix))]
     except (FormatError, StoreError) as exc:
-        return DueDay(day, "expired", is_expired=True, damage=str(exc))
+        return DueDay(day, "expired", is_expired=True, damage=f"its tombstone cannot be read: {exc}")
     if tombstone is None:
-        return DueDay(day, "expired", is_expired=True, damage="it was listed and is gone")
-    zombies = tuple(zombies_of(tombstone, stored_ms, rows)[:_KEYS])
-    return DueDay(day, "expired", is_expired=True, zombies=zombies, tombstone=tombstone)
+        return DueDay(day, "expired", is_expired=True, damage="its tombstone was listed and is gone")
+    each = DueDay(day, "expired", is_expired=True, tombstone=tombstone)
+    try:
+        rows = [make_row(prefix, listed) for listed in context.archive.list_objects(day.path(prefix))]
+    except StoreError as exc:
+        return each._replace(damage=f"what came after it was expired cannot be listed: {exc}")
+    lost = sorted(tombstone.kept_keys() - {row.key for row in rows})
+    return each._replace(zombies=tuple(zombies_of(tombstone, stored_ms, rows)[:_KEYS]), lost=tuple(lost[:_KEYS]))
 
 
 def zombies_of(tombstone: Tombstone, stored_ms: int, rows: Iterable[ListedSegment]) -> list[str]:
@@ -374,6 +464,7 @@ def _read(publisher: Publisher, day: Day) -> _Read:
         pointer = publisher.current().pointer
         if pointer is None:
             return state._replace(why="it is not published")
+        written_ms(pointer)
         state = state._replace(pointer=pointer.verdict, published=pointer, until_ms=published_until_ms(pointer))
         pointer, manifest, audit = _documents(publisher)
         if pointer is None:
@@ -418,6 +509,13 @@ def pointer_word(storage: RetryingStorage, root: str, day: Day) -> PointerWord:
     return "none" if pointer is None else word_of(pointer, audit)
 
 
+def published_audit(storage: RetryingStorage, root: str, day: Day) -> Audit | None:
+    """Return the audit of what is published of a day; raises FormatError."""
+    return _documents(Publisher(storage, DayFolder(root, day)))[2]
+
+
 def word_of(pointer: Pointer, audit: Audit | None) -> PointerWord:
-    """Return what readers see of a published day. Pure."""
-    return "accepted" if audit is not None and audit.accepted is not None else pointer.verdict
+    """Return what readers see of a published day; `clean` by older rules, or without its audit, is unknown. Pure."""
+    if audit is not None and audit.accepted is not None:
+        return "accepted"
+    return proven_verdict(pointer, has_audit=audit is not None)

@@ -17,7 +17,7 @@ from compaction.verdict.exit_code import UNREAD
 from compaction.verdict.findings import Code, ColumnConflict, Finding, ordered
 from minutebook.clock import IdSource
 from minutebook.errors import FormatError, StoreError
-from minutebook.published.generation import Current, Manifest, Pointer, PointerVerdict, audit_key
+from minutebook.published.generation import Current, Manifest, Pointer, PointerVerdict, audit_key, inventory_beside
 from minutebook.published.schema import SCHEMA
 
 
@@ -70,7 +70,8 @@ class PointerUpdate:
         if audit is not None:
             doubt = AuditCheck(id=UNREAD, status="unknown", message=reason)
             checks = (*(check for check in audit.checks if check.id != UNREAD), doubt)
-            basis = None if audit.basis is None else msgspec.structs.replace(audit.basis, judged_from=now)
+            clean = inventory_beside(doubted.manifest)
+            basis = audit.basis and msgspec.structs.replace(audit.basis, judged_from=now, clean_inventory=clean)
             audit = msgspec.structs.replace(
                 audit, audited_at=now, verdict="unknown", checks=checks, basis=basis, accepted=None
             )
@@ -144,5 +145,6 @@ def _first_value(conflict: Conflict, audit: Audit) -> FirstValue | None:
     if name in SCHEMA.names:
         firsts = ((row.shard, row.first) for row in audit.shards if row.first is not None)
         return next((FirstValue(shard=shard, position=first, minute="") for shard, first in firsts), None)
-    columns = () if audit.typed is None else audit.typed.columns
-    return next((column.first for column in columns if column.name == name), None)
+    if audit.typed is None or any(leaf.name == conflict.column and not leaf.filled for leaf in audit.typed.leaves):
+        return None
+    return next((column.first for column in audit.typed.columns if column.name == name), None)

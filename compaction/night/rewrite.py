@@ -14,7 +14,6 @@ The comparison is one of names: `generation_name` hashes the day's objects and a
 a night does this for, `due` says.
 """
 
-from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import suppress
 from typing import Final, Literal, NamedTuple
@@ -26,26 +25,31 @@ from compaction.audit import collecting, conclusion, rejudge
 from compaction.audit.audit import examine, is_in_motion
 from compaction.audit.conclusion import DayResult, Examined
 from compaction.audit.day_view import DayView, KnownPlaces, view_day
+from compaction.audit.gone import with_gone
 from compaction.audit.known import with_known
 from compaction.audit.reading import Writing
+from compaction.audit.withdrawing import withdraw_boundaries
 from compaction.basis.judged import basis_of
 from compaction.columns.columns import Columns
-from compaction.inventory.changes import InventoryChanges, changed_objects, compare_inventories
+from compaction.inventory.changes import InventoryChanges, compare_inventories
 from compaction.inventory.day_objects import DayObjects
-from compaction.inventory.segments import GoneSegment, row_of_published
+from compaction.inventory.segments import row_of_published
 from compaction.job import scope
 from compaction.job.context import AuditOptions, JobContext
 from compaction.job.so_far import NoCoveredHour, NoFullHour, part_end
+from compaction.live.day import LiveDay
+from compaction.live.sweep import sweep_live
 from compaction.night.generation_name import audit_of, generation_of, generation_of_rows
 from compaction.night.pointer_update import PointerUpdate
 from compaction.parquet.rows import ZSTD_LEVEL
 from compaction.publish import ends
-from compaction.publish.publisher import Publisher
+from compaction.publish.publisher import GRACE_MS, Publisher
 from compaction.tables.commit import TableCommit, TableCommitter
 from compaction.tables.events import files
 from compaction.verdict.acceptance import Decision
 from compaction.verdict.audit_document import Audit, blocking, decode_audit, encode_audit, failed_checks, publishable
 from compaction.verdict.basis import FileBasis
+from compaction.verdict.exit_code import was_read
 from compaction.verdict.findings import Code, Finding, finding
 from minutebook.errors import (
     CatalogRefused,
@@ -57,11 +61,12 @@ from minutebook.errors import (
 )
 from minutebook.format.day import Day
 from minutebook.format.minute import MINUTE_MS, iso_time, minute_text
-from minutebook.format.tombstone import Tombstone
+from minutebook.format.tombstone import Tombstone, tombstone_key
 from minutebook.owner import read_owned
 from minutebook.published import generation
 from minutebook.published.generation import FACTS_FOLDER, DayFolder, Manifest, Pointer, PointerVerdict, is_audit
 from minutebook.published.inventory import PublishedRow
+from minutebook.published.live import live_pointer_key
 from minutebook.published.reading import published_until_ms
 from minutebook.published.verdict import CLEAN, RULES, Verdict
 from minutebook.store.places import StorePrefix
@@ -99,7 +104,8 @@ class Compacted(NamedTuple):
 
     `result` is None when the verdict and what it rests on are as they were. `done` are the steps that changed
     something, or that found nothing to do. `swept` counts deleted old files. `table` is the commit to the Iceberg
-    table, where one was named; `table_error` says why there is none. `accepted` is the reason of a person who
+    table, where one was named; `table_error` says why there is none: the catalog is away, or the table's rows are not
+    those that were committed (SafetyRefusal). `accepted` is the reason of a person who
     accepted what is wrong or unproven.
     """
 
@@ -174,15 +180,26 @@ def settle_day(
     options: CompactOptions,
     tombstone: Tombstone | None = None,
     *,
-    is_checked: bool = False,
+    is_expired: bool,
 ) -> Compacted:
     """Let the table follow a day's pointer, and delete old files; judge nothing. The day is published, or expired.
 
-    `is_checked`: this night has seen that what is published of it is whole. Where it is expired as `tombstone` says,
-    and something else is published, nothing follows it: `held`. Raises SafetyRefusal if published files are gone of a
-    day whose raw objects are, too.
+    This night has seen that what is published of a day that is not expired is whole. What is published of an expired
+    one is compared with its `tombstone`; where that says something else, or cannot be read (None), nothing follows
+    the pointer: `held`. Raises SafetyRefusal if published files are gone of a day whose raw objects are, too.
     """
-    return _Run(context, out, day, options, None).settle(tombstone, is_checked=is_checked)
+    return _Run(context, out, day, options, None).settle(tombstone, is_expired=is_expired)
+
+
+def objection_to_expired(
+    context: JobContext, out: RetryingStorage, day: Day, options: CompactOptions, tombstone: Tombstone | None
+) -> str:
+    """Return why nothing follows the pointer of an expired day; empty: it is whole, and as its tombstone says.
+
+    Nothing is written. Raises SafetyRefusal as `settle_day` does.
+    """
+    held = _Run(context, out, day, options, None).held_as_expired(tombstone)
+    return "" if held is None else held.reason
 
 
 def keeps_files(
@@ -216,7 +233,6 @@ class _View(NamedTuple):
     day: DayView
     generation: str
     before: collecting.DayBefore | None
-    clean_inventory: str = ""
 
     @property
     def objects(self) -> DayObjects:
@@ -339,6 +355,7 @@ class _Run:
         audit = self._complete(judged.audit, judged.examined, view, published, view.generation)
         if audit.accepted is not None or not blocking(audit):
             return None
+        withdraw_boundaries(self._context, judged.examined)
         key = self._folder.audit(view.generation, audit_of(judged.examined, self._options.audit.event_id, audit))
         return _Held(key, DayResult(audit, judged.examined.minutes, view.day.retention_ms))
 
@@ -386,7 +403,8 @@ class _Run:
 
         All of it is whole and of the same settings, and made of objects with the same keys and sizes. Where these
         were stored again, with other ETags or times, their contents are compared (`rejudge`). The audit of a rewrite
-        that was held counts other rows: what was repaired since is read again.
+        that was held counts other rows: what was repaired since is read again. Earlier rules of columns are as good:
+        a new version rewrites no day for itself.
         """
         pointer, now = current.pointer, objects.spool.rows
         if pointer is None or pointer.until != self._until:
@@ -400,17 +418,20 @@ class _Run:
         if is_of_a_held_run or not changes.are_same_slots:
             return None
         options, columns = self._options.audit, self._options.columns
-        name = generation_of_rows(self._publisher.inventory(pointer) or now(), options, before, columns)
+        alike = (columns, *(() if columns is None else columns.earlier))
+        names = {
+            generation_of_rows(self._publisher.inventory(pointer) or now(), options, before, each) for each in alike
+        }
         manifest = self._publisher.intact(pointer)
         audit = None if manifest is None else self._audit_of(pointer)
         if manifest is None or audit is None:
             return None
         published = _Published(pointer, manifest, audit, changes)
-        return published if published.generations & {name, made} else None
+        return published if published.generations & {*names, made} else None
 
     def _before(self, pointer: Pointer | None) -> Audit | None:
-        """Return the audit of what is published of this scope, for its acceptance."""
-        return None if pointer is None or pointer.until != self._until else self._audit_of(pointer)
+        """Return the audit of what is published of this scope, or of less of it: what it says and accepts goes on."""
+        return None if pointer is None else self._audit_of(pointer)
 
     def _audit_of(self, pointer: Pointer) -> Audit | None:
         """Return the audit of a published day; None: it is gone or damaged, so the day is read again."""
@@ -426,7 +447,7 @@ class _Run:
         tombstone: Tombstone | None = None
         with suppress(FormatError):  # `--due` names it
             tombstone = read_tombstone(self._context.archive, self._context.place.prefix, self._day)
-        kept = self.settle(tombstone)
+        kept = self.settle(tombstone, is_expired=True)
         if kept.state == "already" and (self._context.table is None or kept.manifest is None):
             raise SafetyRefusal(
                 f"the raw objects of {self._day} were expired: the published Parquet is all there is of them",
@@ -434,29 +455,86 @@ class _Run:
             )
         return kept
 
-    def settle(self, tombstone: Tombstone | None = None, *, is_checked: bool = False) -> Compacted:
+    def settle(self, tombstone: Tombstone | None = None, *, is_expired: bool) -> Compacted:
         """Do what follows the pointer, and judge nothing; see `settle_day`."""
         try:
             pointer, manifest = self._publisher.published()
         except FormatError as exc:
             return _unproven(str(exc))
-        if tombstone is not None and tombstone.generation and (other := self._not_as_expired(pointer, tombstone)):
-            return other
+        if is_expired and (held := self._not_followed(pointer, manifest, tombstone)):
+            return held
         if pointer is None:
             return Compacted("already", None, None, "unknown", reason="it was never published")
         if manifest is None:
             return _unproven(f"{pointer.manifest} is missing")
-        if not is_checked and (why := self._publisher.damage(pointer, manifest, reads=tombstone is not None)):
+        is_given_back = is_expired and pointer.verdict != CLEAN and self._give_back(pointer, manifest)
+        done: tuple[Step, ...] = ("judged again",) if is_given_back else ()
+        verdict = CLEAN if is_given_back else pointer.verdict
+        self._publisher.write_symlinks()
+        return Compacted("already", manifest, None, verdict, done, *self._settle())
+
+    def _give_back(self, pointer: Pointer, manifest: Manifest) -> bool:
+        """Give an expired day, whose output is as it was, the verdict back that it lost; return whether it did."""
+        audit = self._audit_of(pointer)
+        if audit is None or not self._is_given_up(audit, manifest):
+            return False
+        current, judged = self._publisher.current(), PointerVerdict(CLEAN, manifest.audit)
+        return current.pointer == pointer and self._publisher.swap_verdict(current, self._context.new_id(), judged)
+
+    def held_as_expired(self, tombstone: Tombstone | None) -> Compacted | None:
+        """Return the outcome of an expired day whose pointer nothing follows; None: it is whole, and as expired."""
+        try:
+            return self._not_followed(*self._publisher.published(), tombstone)
+        except FormatError as exc:
+            return _unproven(str(exc))
+
+    def _not_followed(
+        self, pointer: Pointer | None, manifest: Manifest | None, tombstone: Tombstone | None
+    ) -> Compacted | None:
+        if (
+            tombstone is not None
+            and tombstone.generation
+            and (other := self._not_as_expired(pointer, manifest, tombstone))
+        ):
+            return other
+        if pointer is None:
+            return None
+        if manifest is None:
+            return _unproven(f"{pointer.manifest} is missing")
+        if why := self._publisher.damage(pointer, manifest, reads=tombstone is not None):
             if self._publisher.is_whole(manifest):
                 return _unproven(why)
             raise SafetyRefusal(
                 f"files of {self._day} were published and are gone, and so are the raw objects",
                 next_step="restore the files from versions of them: nothing else holds these records",
             )
-        self._publisher.write_symlinks()
-        return Compacted("already", manifest, None, pointer.verdict, (), *self._settle())
+        if tombstone is None:
+            # It may say that another generation was published then: a sweep would take that one's only files.
+            key = tombstone_key(self._context.place.prefix, self._day)
+            return _unproven("nobody knows what was published then", restore=key)
+        return self._less_than_clean(pointer, manifest) if tombstone.generation else None
 
-    def _not_as_expired(self, pointer: Pointer | None, tombstone: Tombstone) -> Compacted | None:
+    def _less_than_clean(self, pointer: Pointer, manifest: Manifest) -> Compacted | None:
+        """Return the outcome of an expired day whose verdict is not clean, as it was then; None: it may stay so."""
+        if pointer.verdict == CLEAN:
+            return None
+        audit = self._audit_of(pointer)
+        if audit is not None and (audit.accepted is not None or self._is_given_up(audit, manifest)):
+            return None
+        why = f"its verdict is {pointer.verdict}, and was clean when it was expired"
+        return _unproven(why, pointer.verdict, restore=self._folder.pointer)
+
+    def _is_given_up(self, audit: Audit, manifest: Manifest) -> bool:
+        """Return whether an expired day was withdrawn only because its output was not what it was expired with.
+
+        Where it is so again, the verdict with which the manifest was published is true again, too.
+        """
+        is_known = manifest.verdict == CLEAN and not was_read(audit)
+        return is_known and self._publisher.storage.head(manifest.audit) is not None
+
+    def _not_as_expired(
+        self, pointer: Pointer | None, manifest: Manifest | None, tombstone: Tombstone
+    ) -> Compacted | None:
         """Return the outcome of an expired day that is not published as its tombstone says; None: it is.
 
         Its raw objects were deleted because that generation was whole and clean: any other state is older, and a
@@ -471,12 +549,19 @@ class _Run:
             return _unproven(why, "unknown" if is_there else "defects", restore=_OUTPUT)
         if pointer.until is not None:
             return _unproven(f"it is published until {pointer.until} alone", restore=_OUTPUT)
-        if pointer.verdict != CLEAN:
-            audit = self._audit_of(pointer)
-            if audit is None or audit.accepted is None:
-                why = f"its verdict is {pointer.verdict}, and was clean when it was expired"
-                return _unproven(why, pointer.verdict, restore=_OUTPUT)
+        if manifest is not None and self._is_older(manifest, pointer.manifest, tombstone.manifest):
+            why = f"{tombstone.manifest} was published then, and the older {pointer.manifest} is now"
+            return _unproven(why, restore=_OUTPUT)
         return None
+
+    def _is_older(self, manifest: Manifest, key: str, expected: str) -> bool:
+        """Return whether an expired day's manifest is older than the one that it was expired with.
+
+        Both are of one generation; the older one can name objects that were stored again since. A younger one is of a
+        run that was under way when the day was expired. Of another output of the archive its generation must do.
+        """
+        then = None if key == expected else self._publisher.manifest_at(expected)
+        return then is not None and manifest.written_at < then.written_at
 
     def _view(self, current: generation.Current) -> _View:
         audit = self._options.audit
@@ -487,34 +572,8 @@ class _Run:
             before = collecting.look_back(self._context, self._day, objects.grouping, audit.published)
         name = generation_of(objects, audit, before, self._options.columns)
         places = KnownPlaces.of(self._options.out, self._folder, name, current.pointer)
-        clean_inventory = self._clean_inventory(current.pointer)
-        day = day._replace(gone=self._gone(clean_inventory, objects))
-        return _View(current, with_known(self._context, day, places), name, before, clean_inventory)
-
-    def _clean_inventory(self, pointer: Pointer | None) -> str:
-        """Return the key of the inventory that the day was last published clean with; empty: it never was.
-
-        The audit of a day that is not clean any more names it.
-        """
-        if pointer is None or pointer.verdict == CLEAN:
-            return "" if pointer is None else generation.inventory_beside(pointer.manifest)
-        audit = self._audit_of(pointer)
-        return "" if audit is None or audit.basis is None else audit.basis.clean_inventory
-
-    def _gone(self, clean_inventory: str, objects: DayObjects) -> dict[str, tuple[GoneSegment, ...]]:
-        """Return the segments of an inventory that are not listed any more, by shard."""
-        gone: dict[str, list[GoneSegment]] = defaultdict(list)
-        try:
-            published = self._publisher.inventory_at(clean_inventory) if clean_inventory else None
-            for changed in changed_objects(published or (), objects.spool.rows()):
-                before = None if changed.before is None else row_of_published(objects.prefix, changed.before).parsed
-                if changed.now is None and before is not None and before.minute * MINUTE_MS < objects.end_ms:
-                    gone[before.shard_id].append(
-                        GoneSegment(changed.key, before.shard_id, before.minute, before.first)
-                    )
-        except FormatError as exc:
-            self._log.warning("published_day_not_trusted", reason=str(exc), next_step=_READ_AGAIN)
-        return {shard: tuple(segments) for shard, segments in gone.items()}
+        day = with_gone(day, self._publisher, current.pointer)
+        return _View(current, with_known(self._context, day, places), name, before)
 
     def _rejudge(
         self, view: _View, published: _Published, rejudged: rejudge.Rejudged, *, is_last: bool
@@ -527,6 +586,7 @@ class _Run:
         pointer, manifest, before, changes = published
         if not is_last and is_in_motion(self._context, rejudged.examined):
             return None
+        withdraw_boundaries(self._context, rejudged.examined)
         files = self._files_of(manifest, before)
         audit = self._complete(rejudged.audit, rejudged.examined, view, before, manifest.generation, files)
         key = self._folder.audit(
@@ -596,11 +656,13 @@ class _Run:
             () if view.before is None else view.before.folders,
         )
         facts = self._publisher.storage.keys(f"{self._folder.generation(made)}{FACTS_FOLDER}")
-        clean_inventory = "" if audit.verdict == CLEAN else view.clean_inventory
+        clean_inventory = "" if audit.verdict == CLEAN else view.day.clean_inventory
         basis = msgspec.structs.replace(basis, facts=len(facts), files=files, clean_inventory=clean_inventory)
         decision = Decision(None if before is None else before.accepted, options.accept, self._context.now())
         accepted = decision.on(audit.verdict, audit.findings, failed_checks(audit))
-        if accepted is None and decision.earlier is not None and audit.verdict != CLEAN:
+        pointer = view.current.pointer
+        is_of_this_scope = pointer is not None and pointer.until == self._until
+        if is_of_this_scope and accepted is None and decision.earlier is not None and audit.verdict != CLEAN:
             self._log.warning(
                 "acceptance_ended",
                 reason=decision.earlier.reason,
@@ -621,6 +683,7 @@ class _Run:
             if not is_last:
                 return None
             examined = examined._replace(is_in_motion=True)
+        withdraw_boundaries(self._context, examined)
         late = _late_minutes(self._publisher, view.current.pointer, view.objects)
         audit = conclusion.conclude_rewrite(self._context, examined, options, columns, late)
         before = self._before(view.current.pointer)
@@ -667,32 +730,44 @@ class _Run:
             pointer, manifest = self._publisher.published()
         except FormatError:
             return held
-        if pointer is None or manifest is None or self._publisher.damage(pointer, manifest):
+        if pointer is None:
+            # Its live rows are all that readers have of the day.
+            key = live_pointer_key(self._folder)
+            if self._context.table is None or self._publisher.storage.head(key) is None:
+                return held
+        elif manifest is None or self._publisher.damage(pointer, manifest):
             return held
-        self._publisher.write_symlinks()
+        else:
+            self._publisher.write_symlinks()
         commit, error = self._commit()
         return held._replace(table=commit, table_error=error)
 
     def _settle(self) -> _Settled:
         """Commit to the table, then sweep: until then the table may name the replaced generation."""
-        commit, error = self._commit()
+        commit, error = self._commit(sweeps=True)
         return _Settled(len(self._publisher.sweep(self._context.clock.now_ms())), commit, error)
 
-    def _commit(self) -> tuple[TableCommit | None, MinutebookError | None]:
-        context = self._context
+    def _commit(self, *, sweeps: bool = False) -> tuple[TableCommit | None, MinutebookError | None]:
+        """Commit what the pointers name to the table; then delete live parts that nothing names any more."""
+        context, table = self._context, self._context.table
         commit: TableCommit | None = None
-        error: MinutebookError | None = None
-        if context.table is not None:
-            work = files.EventWork(self._options.out.address, context.spread, context.clock)
-            events = files.files_by_event(self._publisher, self._options.columns, work)
-            try:
-                commit = TableCommitter(
-                    context.table, self._publisher, context.clock, context.new_id, events
-                ).commit()
-            except (CatalogRefused, CatalogUnavailable) as exc:
-                self._log.error("table_commit_failed", reason=str(exc), next_step=exc.next_step)
-                error = exc
-        return commit, error
+        if table is None:
+            return None, None
+        work = files.EventWork(self._options.out.address, context.spread, context.clock)
+        events = files.files_by_event(self._publisher, self._options.columns, work)
+        live = LiveDay(self._publisher, context.archive, context.place.prefix, context.clock, context.new_id)
+        committer = TableCommitter(table, self._publisher, context.clock, context.new_id, events, live)
+        try:
+            commit = committer.commit()
+            # Not in the run that has replaced them: a snapshot that is hours old may name these files.
+            is_swept = sweeps and events is None and commit is not None and commit.state == "already"
+            pointer = self._publisher.current().pointer if is_swept else None
+            if pointer is not None:
+                sweep_live(live, pointer, committer.present, table.name, context.clock.now_ms() - GRACE_MS)
+        except (CatalogRefused, CatalogUnavailable, SafetyRefusal) as exc:
+            self._log.error("table_commit_failed", reason=str(exc), next_step=exc.next_step)
+            return commit, exc
+        return commit, None
 
 
 def _without_times(audit: Audit) -> Audit:

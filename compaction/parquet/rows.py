@@ -24,6 +24,11 @@ from minutebook.store.storage import Sink, Tail
 ROW_GROUP_BYTES: Final = 64 << 20
 """Least bytes of lines in a row group except the last. A task holds one in memory, a reader reads one at once."""
 ZSTD_LEVEL: Final = 1
+CALENDAR: Final = {"org.apache.spark.version": "3.0.0"}
+"""A key of the footer of files with typed columns: without it, Spark 3 fails on dates before 1582.
+
+Spark before 3.0 wrote Julian ones; a version from 3.0.0 on says that days are Gregorian. Spark 4 needs no key.
+"""
 PARQUET_TYPE: Final = "application/vnd.apache.parquet"
 """The content type of stored files."""
 
@@ -101,7 +106,7 @@ class ParquetPart:
     ) -> None:
         self._sink = HashedSink(sink)
         self._payload_columns = None if columns is None else PayloadColumns(columns)
-        self._schema = SCHEMA if columns is None else pa.schema([*SCHEMA, *columns.fields])
+        self._schema = SCHEMA if columns is None else pa.schema([*SCHEMA, *columns.fields], CALENDAR)
         self._typed = [] if columns is None else [*(path for path, _ in columns.leaves), UNFIT]
         self._zstd_level = zstd_level
         self._is_sorted = is_sorted

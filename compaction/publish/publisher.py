@@ -26,10 +26,10 @@ from typing import Final
 import msgspec
 import structlog
 
+from compaction.publish.replacing import replace_object
 from compaction.publish.sweep import Retained, TableMarks, put_back_ms, sweep
-from minutebook.errors import ForeignObject, FormatError, OutcomeUnknown, StoreUnavailable
+from minutebook.errors import ForeignObject, FormatError, StoreUnavailable
 from minutebook.format.document import encode_document
-from minutebook.format.markers import JSON_TYPE
 from minutebook.format.minute import iso_time
 from minutebook.published.generation import (
     FORMAT,
@@ -40,7 +40,7 @@ from minutebook.published.generation import (
     PointerVerdict,
     inventory_beside,
 )
-from minutebook.published.reading import PublishedReader, is_of_later_version, published_until_ms
+from minutebook.published.reading import PublishedReader, is_of_later_version, published_until_ms, written_ms
 from minutebook.store.objects import PutOutcome
 from minutebook.store.retrying import RetryingStorage
 
@@ -68,8 +68,9 @@ class Publisher(PublishedReader):
         if stored is None:
             return Current(None, None)
         try:
-            pointer = self._decode(stored.body, Pointer, self.folder.pointer)
+            pointer = self._pointer(stored.body, self.folder.pointer)
             published_until_ms(pointer)
+            written_ms(pointer)
             return Current(pointer, stored.etag)
         except FormatError as exc:
             if is_of_later_version(stored.body, Pointer):
@@ -105,7 +106,7 @@ class Publisher(PublishedReader):
         if self.storage.put_if_absent(key, body) is PutOutcome.EXISTS:
             stored = self.storage.get(key)
             if stored is not None and stored.body != body:
-                self._replace(key, body, stored.etag, JSON_TYPE)
+                replace_object(self.storage, key, body, stored.etag)
         self._audit = (key, body)
 
     def put_manifest(self, manifest: Manifest) -> None:
@@ -167,7 +168,7 @@ class Publisher(PublishedReader):
             written_at = iso_time(put_ms) if put_ms else pointer.written_at
             pointer = msgspec.structs.replace(pointer, written_at=written_at)
         body = encode_document(pointer)
-        if not self._replace(self.folder.pointer, body, current.etag, JSON_TYPE):
+        if not replace_object(self.storage, self.folder.pointer, body, current.etag):
             now = self.current().pointer
             if now is None or now.writer != writer:
                 return False
@@ -191,7 +192,7 @@ class Publisher(PublishedReader):
             body = self._symlinks(manifest)
             if stored is not None and stored.body == body:
                 return
-            if self._replace(key, body, None if stored is None else stored.etag, _TEXT_TYPE):
+            if replace_object(self.storage, key, body, None if stored is None else stored.etag, _TEXT_TYPE):
                 return
             if not backoff.wait():
                 raise StoreUnavailable(f"{key} keeps changing", next_step="look for another run of the same day")
@@ -207,19 +208,3 @@ class Publisher(PublishedReader):
 
     def _symlinks(self, manifest: Manifest) -> bytes:
         return "".join(f"{self.storage.uri(file.key)}\n" for file in manifest.files if file.rows).encode()
-
-    def _replace(self, key: str, body: bytes, etag: str | None, content_type: str) -> bool:
-        """Send a conditional PUT until its outcome is known; after a lost answer, our bytes there mean success."""
-        backoff = self.storage.new_backoff()
-        while True:
-            try:
-                return self.storage.storage.put_if_match(key, body, etag, content_type)
-            except OutcomeUnknown as exc:
-                stored = self.storage.get(key)
-                if stored is not None and stored.body == body:
-                    return True
-                if not backoff.wait():
-                    raise StoreUnavailable(
-                        f"gave up on PUT {key}: {exc}",
-                        next_step="run the command again: it goes on where this one was",
-                    ) from exc

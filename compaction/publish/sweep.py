@@ -7,7 +7,7 @@ them for the grace and the mark is as old. So a run that does not know the table
 current snapshot names or that another run is about to commit.
 """
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Final, NamedTuple
 
 from minutebook.errors import StoreRefused
@@ -31,12 +31,12 @@ class TableMarks:
         """Mark a generation for a table; `table` is a short name without dots, `run` is new each time."""
         self._storage.put_if_absent(f"{self._folder}{generation}.{table}.{run}.json", body)
 
-    def keep_only(self, generation: str, table: str, before_ms: int) -> None:
-        """Delete the table's marks of other generations that were written before a time."""
+    def keep_only(self, generation: str, tables: Collection[str], before_ms: int) -> None:
+        """Delete marks of other generations, under these names of a table, that were written before a time."""
         self._storage.delete(
             row.key
             for row in self._storage.list_objects(self._folder)
-            if row.key.removeprefix(self._folder).split(".")[1:2] == [table]
+            if any(row.key.removeprefix(self._folder).split(".")[1:2] == [table] for table in tables)
             and self._generation(row.key) != generation
             and row.last_modified_ms < before_ms
         )
@@ -86,10 +86,10 @@ def leftovers(storage: RetryingStorage, folder: DayFolder, retained: Retained) -
     `written_at` in the pointer, or when a person put the pointer back, whichever is the latest. A new verdict changes
     none of them (`Publisher.swap_pointer`).
     """
-    symlinked, pointer = _symlinked(storage, folder), retained.pointer
+    linked, pointer = symlinked(storage, folder), retained.pointer
     put_ms = 0 if pointer is None else put_back_ms(storage, folder, pointer)
     files = [row for begin in GENERATIONS for row in storage.list_objects(f"{folder.path}{begin}")]
-    retained = retained._replace(current=[*retained.current, *symlinked])
+    retained = retained._replace(current=[*retained.current, *linked])
     return leftovers_of(folder, retained, files, list(storage.list_objects(folder.manifests)), put_ms)
 
 
@@ -149,7 +149,7 @@ def _head(storage: RetryingStorage, key: str) -> ObjectHead | None:
         return None
 
 
-def _symlinked(storage: RetryingStorage, folder: DayFolder) -> frozenset[str]:
+def symlinked(storage: RetryingStorage, folder: DayFolder) -> frozenset[str]:
     """Return the keys that the symlinks name, whatever the address of the output was when they were written."""
     stored = storage.get(folder.symlinks)
     lines = [] if stored is None else stored.body.decode(errors="replace").splitlines()

@@ -93,6 +93,6 @@ class CloudWatchLines:
         known: dict[str, tuple[object, str]] = {
             name: (value, unit) for name, (value, unit) in metrics.items() if value is not None
         }
-        line = emf_line(event, self._clock.now_ms(), self._names, tuple(self._names), known, properties)
+        line = emf_line(event, self._clock.now_ms(), self._names, {tuple(self._names): known}, known, properties)
         self._sink.write(line)
         self._sink.flush()

@@ -46,15 +46,9 @@ def render_page(result: DayResult, trend: Trend | None = None, generation: str |
     """
     audit = result.audit
     deadline = partial(deadline_of, audit, result.retention_ms)
-    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, finalize=_finalized)
-    environment.filters |= {
-        "seconds": _seconds,
-        "deadline": deadline,
-        "dollars": dollars,
-        "time": _time,
-        "code": _code,
-    }
-    template = environment.from_string(_shipped("page.html.j2"))
+    environment = new_environment()
+    environment.filters |= {"seconds": _seconds, "deadline": deadline, "dollars": dollars, "code": _code}
+    template = environment.from_string(shipped("page.html.j2"))
     shards = fold_shards(_with_rows(audit), audit.findings)
     days = () if trend is None or trend.is_empty else (*trend.days[:-1], of_audit(audit))
     published = None if trend is None or not trend.today.generation else (trend.where, trend.today)
@@ -78,11 +72,19 @@ def render_page(result: DayResult, trend: Trend | None = None, generation: str |
         words=_WORDS,
         sentences=_SENTENCES,
         marks=_MARKS,
-        style=Markup(_shipped("page.css")),  # noqa: S704 - our own file
+        style=Markup(shipped("page.css")),  # noqa: S704 - our own file
     )
 
 
-def _shipped(name: str) -> str:
+def new_environment() -> Environment:
+    """Return how pages are rendered: texts are escaped, without characters that hide or reorder the text around."""
+    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, finalize=_finalized)
+    environment.filters |= {"time": _time}
+    return environment
+
+
+def shipped(name: str) -> str:
+    """Return a file that lies beside this module."""
     return files("compaction.report").joinpath(name).read_text(encoding="utf-8")
 
 

@@ -13,10 +13,10 @@ from compaction.report.screen import show_audit
 from compaction.report.trend import Trend, by_severity, read_trend
 from compaction.verdict.audit_document import Audit, encode_audit
 from minutebook.clock import new_random
-from minutebook.errors import StoreRefused
+from minutebook.errors import StoreError, StoreRefused
 from minutebook.format.day import Day
 from minutebook.retry import Backoff
-from minutebook.store.places import StorePrefix, parse_place
+from minutebook.store.places import StorePrefix
 from minutebook.store.retrying import RetryingStorage
 from minutebook.terminal import TerminalConsole
 from minutebook.wording import printable_json
@@ -24,6 +24,7 @@ from minutebook.wording import printable_json
 _TREND_BUDGET_SECONDS: Final = 10
 """A report does not wait long for the previous days."""
 _TYPES: Final = {".json": "application/json", ".html": "text/html; charset=utf-8"}
+_NEXT_FOLDER: Final = "the day itself is done; make room there or let the job write, or name another --report"
 _NEXT: Final = "the day itself is done; let the role write there (s3:PutObject), or name another --report"
 
 
@@ -42,9 +43,12 @@ class ReportFolder(NamedTuple):
 
     def write(self, name: str, body: bytes) -> str:
         """Write a file."""
-        self.folder.mkdir(parents=True, exist_ok=True)
         path = self.folder / name
-        path.write_bytes(body)
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(body)
+        except OSError as exc:
+            raise StoreRefused(f"the report was not written: {exc}", next_step=_NEXT_FOLDER) from exc
         return str(path.absolute())
 
 
@@ -76,23 +80,43 @@ class Reporter(NamedTuple):
     is_quiet: bool = False
     """With `as_json`: a run of many days prints one document of its own."""
 
-    def show(self, result: DayResult, generation: str | None = None) -> None:
-        """Show an audit. `generation`: what this run published of the day; "": nothing; None: it only audits."""
+    def show(self, result: DayResult, generation: str | None = None) -> StoreError | None:
+        """Show an audit; return why its report was not written, if so: that changes nothing of the day.
+
+        `generation`: what this run published of the day; "": nothing; None: it only audits.
+        """
         body = encode_audit(result.audit)
         if self.as_json and not self.is_quiet:
             sys.stdout.write(printable_json(body.decode()))
         elif not self.as_json:
             show_audit(result.audit, TerminalConsole(), result.retention_ms)
         if self.reports is None:
-            return
+            return None
+        try:
+            address = self._write(self.reports, result, body, generation)
+        except StoreError as exc:
+            return exc
+        if not self.as_json:
+            TerminalConsole().print(f"report: {address}")
+        return None
+
+    def replace(self, audit: Audit) -> StoreError | None:
+        """Replace the report of a day whose verdict was given up unread, and show nothing; see `show`."""
+        if self.reports is None:
+            return None
+        try:
+            self._write(self.reports, DayResult(audit, {}), encode_audit(audit), None)
+        except StoreError as exc:
+            return exc
+        return None
+
+    def _write(self, reports: ReportPlace, result: DayResult, body: bytes, generation: str | None) -> str:
         name = f"audit-{result.audit.scope.day}"
-        self.reports.write(f"{name}.json", body)
+        reports.write(f"{name}.json", body)
         from compaction.report.page import render_page  # noqa: PLC0415 - loads jinja2 and numpy
 
         page = render_page(result, self.trend(Day.parse(result.audit.scope.day)), generation)
-        address = self.reports.write(f"{name}.html", page.encode(errors="replace"))
-        if not self.as_json:
-            TerminalConsole().print(f"report: {address}")
+        return reports.write(f"{name}.html", page.encode(errors="replace"))
 
     def measure(self, day: DayMetrics, audit: Audit | None = None) -> None:
         """Write the metrics of a day, if enabled; `audit`: its audit, if the objects were read."""
@@ -109,6 +133,13 @@ class Reporter(NamedTuple):
         """Write the metrics of a run of `--due`, if enabled."""
         if self.metrics is not None:
             self.metrics.write_night(night)
+
+
+def report_place(context: JobContext, place: StorePrefix) -> ReportPlace:
+    """Return the place of reports at an address."""
+    if place.address.bucket is None:
+        return ReportFolder(Path(place.address.root) / place.prefix)
+    return ReportPrefix(context.open(place.address), place.prefix)
 
 
 def new_reporter(
@@ -128,14 +159,9 @@ def new_reporter(
     rng = new_random()
     reports: ReportPlace | None = None
     if report is not None:
-        access, bucket = settings.access, settings.bucket
-        place = parse_place(report, settings.region, settings.s3_endpoint, access, archive_bucket=bucket)
+        place = settings.below(report)
         check_apart(place, settings.archive, option="--report")
-        reports = (
-            ReportFolder(Path(place.address.root))
-            if place.address.bucket is None
-            else ReportPrefix(context.open(place.address), place.prefix)
-        )
+        reports = report_place(context, place)
 
     def trend(day: Day) -> Trend:
         storage = context.open(out.address).within(

@@ -11,7 +11,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.text import Text
 
 from compaction.report.clearing import stream_command, what_clears
-from compaction.spark.engine import Progress as Report
+from compaction.tasks.progress import Progress as Report
 from compaction.verdict.audit_document import Audit, Typed
 from compaction.verdict.findings import Finding
 from minutebook.clock import Clock
@@ -121,7 +121,7 @@ def _show_findings(audit: Audit, console: TerminalConsole) -> None:
 
 
 def _show_typed(typed: Typed, console: TerminalConsole) -> None:
-    """Print the typed columns: a summary, and a line for each column with misfits."""
+    """Print the typed columns: a summary, and a line for each column and leaf with misfits."""
     console.print(
         f"{typed.rows:,} rows = fitted {typed.fitted:,} + unfit {typed.unfit:,}, "
         f"{len(typed.columns)} typed column(s)"
@@ -137,6 +137,10 @@ def _show_typed(typed: Typed, console: TerminalConsole) -> None:
         console.print(
             f"  {column.name} {column.type}: "
             f"filled {column.filled:,}, empty {column.empty:,}, unfit {column.unfit:,}",
+        )
+    for leaf in [leaf for leaf in typed.leaves if leaf.unfit][:_SHOWN]:
+        console.print(
+            f"  {leaf.name} of {leaf.values:,}: filled {leaf.filled:,}, empty {leaf.empty:,}, unfit {leaf.unfit:,}",
         )
 
 

@@ -13,7 +13,7 @@ import msgspec
 from compaction.verdict.audit_document import Audit
 from minutebook.errors import MinutebookError
 from minutebook.format.day import Day
-from minutebook.published.generation import DayFolder, Pointer
+from minutebook.published.generation import DayFolder, Pointer, proven_verdict
 from minutebook.published.reading import PublishedReader
 from minutebook.published.verdict import Verdict
 from minutebook.store.parallel import in_parallel
@@ -26,6 +26,7 @@ DAYS: Final = 14
 class TrendDay(NamedTuple):
     """One day: verdict and rows of its pointer, and findings of its audit.
 
+    A clean verdict counts as unknown, as it does for readers, by older rules and without the audit that it is of.
     `verdict` None: not published, or not readable, as `note` says. `findings`: defects, unknowns and warnings; None:
     the audit is gone. `until` is the end of a day so far. `files_bytes`: the size of the published files, of the
     report's own day alone; None: not known.
@@ -66,6 +67,7 @@ class _Counted(msgspec.Struct):
     """The part of an audit that a trend reads."""
 
     findings: tuple[_Severity, ...] = ()
+    verdict: str = ""
 
 
 def read_trend(storage: RetryingStorage, out: StorePrefix, day: Day, days: int = DAYS) -> Trend:
@@ -87,16 +89,21 @@ def _read_day(storage: RetryingStorage, out: StorePrefix, day: Day, *, is_own: b
     pointer = reader.current().pointer
     if pointer is None:
         return TrendDay(str(day))
-    published = TrendDay(str(day), pointer.verdict, pointer.rows, None, pointer.generation, until=pointer.until)
+    published = TrendDay(
+        str(day), proven_verdict(pointer), pointer.rows, None, pointer.generation, until=pointer.until
+    )
     if is_own:
         published = published._replace(files_bytes=_files_bytes(reader, pointer))
     body = reader.audit(pointer)
+    doubtful = published._replace(verdict=proven_verdict(pointer, has_audit=False))
     if body is None:
-        return published._replace(note="its audit is gone")
+        return doubtful._replace(note="its audit is gone")
     try:
         audit = msgspec.json.decode(body, type=_Counted)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as exc:
-        return published._replace(note=f"its audit does not parse: {exc}")
+        return doubtful._replace(note=f"its audit does not parse: {exc}")
+    if audit.verdict not in {"", pointer.verdict}:
+        return doubtful._replace(note=f"its pointer says {pointer.verdict}, and its audit {audit.verdict}")
     return published._replace(findings=by_severity([finding.severity for finding in audit.findings]))
 
 

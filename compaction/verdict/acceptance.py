@@ -2,6 +2,9 @@
 
 It is bound to the findings, not to the objects: late data may still be published under it. It holds while a fresh
 judgement finds nothing else, and a new finding ends it. The verdict stays what it is.
+
+A finding that counts says what it counted, too (`Finding.contents`): other lines that are lost from the same object
+are another finding, although their number is the same.
 """
 
 from collections.abc import Iterable, Sequence
@@ -9,7 +12,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from compaction.verdict.findings import Finding
+from compaction.verdict.findings import Code, Finding
 from minutebook.published.verdict import CLEAN, Verdict
 
 
@@ -29,12 +32,17 @@ class AcceptedFinding(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Acceptance(msgspec.Struct, frozen=True, kw_only=True):
-    """Why a day was accepted, when (ISO 8601), and what of it: findings, and checks that found nothing and failed."""
+    """Why a day was accepted, when (ISO 8601), and what of it: findings, and checks that found nothing and failed.
+
+    `names_contents`: of each finding that has contents. Earlier releases named those of altered objects and of
+    dropped records; what they accepted goes on without the others.
+    """
 
     reason: str
     accepted_at: str
     findings: tuple[AcceptedFinding, ...] = ()
     checks: tuple[str, ...] = ()
+    names_contents: bool = False
 
 
 def accept(findings: Sequence[Finding], checks: Iterable[str], reason: str, accepted_at: str) -> Acceptance:
@@ -59,6 +67,7 @@ def accept(findings: Sequence[Finding], checks: Iterable[str], reason: str, acce
             if about.severity != "warning"
         ),
         checks=tuple(sorted(set(checks))),
+        names_contents=True,
     )
 
 
@@ -81,13 +90,13 @@ class Decision(NamedTuple):
 def still_holds(acceptance: Acceptance, findings: Sequence[Finding], checks: Iterable[str]) -> bool:
     """Return whether a judgement finds nothing but what was accepted."""
     return set(checks) <= set(acceptance.checks) and all(
-        any(_includes(accepted, about) for accepted in acceptance.findings)
+        any(_includes(accepted, about, acceptance) for accepted in acceptance.findings)
         for about in findings
         if about.severity != "warning"
     )
 
 
-def _includes(accepted: AcceptedFinding, about: Finding) -> bool:
+def _includes(accepted: AcceptedFinding, about: Finding, acceptance: Acceptance) -> bool:
     """Return whether a finding is the accepted one, or a part of it.
 
     One that stands for many is it only while they are the same ones. A time that is not proven gets shorter when
@@ -97,7 +106,8 @@ def _includes(accepted: AcceptedFinding, about: Finding) -> bool:
     is_worse = about.severity == "defect" and accepted.severity not in {"", "defect"}
     if is_worse or about.shard != accepted.shard:
         return False
-    if about.digest and accepted.digest:
+    is_unnamed = bool(about.contents) and not acceptance.names_contents and about.code != Code.ALTERED_OBJECT
+    if about.digest and accepted.digest and not is_unnamed:
         return (about.code, about.digest) == (accepted.code, accepted.digest)
     if about.begins and accepted.begins:
         # ISO 8601 in UTC: the order of texts is that of times.
@@ -107,6 +117,6 @@ def _includes(accepted: AcceptedFinding, about: Finding) -> bool:
         about.code == accepted.code
         and about.minute == accepted.minute
         and set(about.keys) <= set(accepted.keys)
-        and set(about.contents) <= set(accepted.contents)
+        and (set(about.contents) <= set(accepted.contents) or (is_unnamed and not accepted.contents))
         and about.count <= accepted.count
     )

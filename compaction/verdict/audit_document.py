@@ -60,12 +60,30 @@ class TypedColumn(msgspec.Struct, frozen=True, kw_only=True):
     first: FirstValue | None = None
 
 
+class TypedLeaf(msgspec.Struct, frozen=True, kw_only=True):
+    """A leaf within a struct or list, such as `items[].price`: values = filled + empty + unfit.
+
+    `values` are the rows of the table, or within a list the elements that the payloads hold.
+    """
+
+    name: str
+    values: int
+    filled: int
+    empty: int
+    unfit: int
+
+
 class Misfits(msgspec.Struct, frozen=True, kw_only=True):
-    """Rows that do not fit a column for one reason; `column` is `payload` where none of them could be read."""
+    """Rows that do not fit a column, or a leaf of one, for one reason.
+
+    `column` is `payload` where none of them could be read. A row may hold several `values` of a list; 0 in audits of
+    earlier versions.
+    """
 
     column: str
     reason: str
     rows: int
+    values: int = 0
 
 
 class EventDay(msgspec.Struct, frozen=True, kw_only=True):
@@ -97,7 +115,7 @@ class Typed(msgspec.Struct, frozen=True, kw_only=True):
     """The payloads as columns: rows = fitted + unfit, the rows being those of the Parquet files.
 
     `digest` is that of the columns. A row that has several reasons counts for each in `misfits`. `events` is null
-    unless the time of events was asked for.
+    unless the time of events was asked for. `leaves` are those within structs and lists.
     """
 
     digest: str
@@ -108,6 +126,7 @@ class Typed(msgspec.Struct, frozen=True, kw_only=True):
     columns: tuple[TypedColumn, ...]
     misfits: tuple[Misfits, ...]
     events: Events | None = None
+    leaves: tuple[TypedLeaf, ...] = ()
 
 
 class Shard(msgspec.Struct, frozen=True, kw_only=True):

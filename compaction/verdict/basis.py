@@ -73,11 +73,12 @@ class Basis(msgspec.Struct, frozen=True, kw_only=True):
     `generation` is the name that the day's objects and settings gave, `settings` those of event ids and producers'
     numbers, as text. `day_before` are the folders of the day before,
     where event ids are compared with it, and `originals` those outside of the day that hold originals of dropped
-    records. `strangers` are the objects beside the scope's edges of shards that nothing else names. The digests of
-    `marks`, `markers`, `skips` and `duplicates` are of the evidence that concerns the scope. `facts` are the
-    objects of facts beside the files: without them an object that is stored again could not be compared with what it
-    was. `tombstones` is the digest of those of the days nearby that were `expired` then. `clean_inventory` is the key
-    of the inventory that the day was last published clean with; empty while it is clean, and where it never was.
+    records. `restored` is the digest of the dropped lines that are in the Parquet files. `strangers` are the objects
+    beside the scope's edges of shards that nothing else names. The digests of `marks`, `markers`, `skips` and
+    `duplicates` are of the evidence that concerns the scope. `facts` are the objects of facts beside the files:
+    without them an object that is stored again could not be compared with what it was. `tombstones` is the digest of
+    those of the days nearby that were `expired` then. `clean_inventory` is the key of the inventory that the day was
+    last published clean with; empty while it is clean, and where it never was.
     `changed_meanwhile`: it changed while it was judged, so the next night judges again. `files` are those of the
     generation.
     """
@@ -88,6 +89,7 @@ class Basis(msgspec.Struct, frozen=True, kw_only=True):
     folders: tuple[FolderBasis, ...]
     day_before: tuple[FolderBasis, ...] = ()
     originals: tuple[FolderBasis, ...] = ()
+    restored: str = ""
     shards: tuple[ShardBasis, ...] = ()
     strangers: str = ""
     marks: str = ""

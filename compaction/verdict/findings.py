@@ -69,7 +69,8 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     not proven, `from` and `until` are its ends (ISO 8601), and `reasons` say why (`docs/reliability.md`).
     `conflict` names the types of a column that keep the day out of a table; its position and minute are those of the
     first row that has a value in the column. `digest` is that of all the findings that one of them stands for, where
-    it stands for many. `contents` are digests of what was read of objects that are not as they were first: another
+    it stands for many. `contents` are digests of what was found: of objects that are not as they were first or have
+    a defect of their own, of dropped records whose originals are not archived, of positions that are missing. Another
     content is another finding.
     """
 

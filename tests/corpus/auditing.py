@@ -6,14 +6,13 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, timedelta
 from email.utils import format_datetime, parsedate_to_datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
-from compaction.event_ids.copies import IdConflict, Layout, ShardTally, Tallies, find_copies
-from compaction.event_ids.dropping import pack_drops
 from compaction.inventory.checkpoints import Checkpoints
 from compaction.job.context import Engine, JobContext, Shuffle
+from compaction.local.shuffle import ShuffledHere, begin_here, shuffled
 from compaction.parquet.plan import TaskSizes
-from compaction.tasks.task import Order, TaskResult, leaving_out, run, run_collecting
+from compaction.tasks.task import Order, TaskResult, run
 from compaction.verdict.findings import Finding
 from minutebook.clock import Clock
 from minutebook.format.position import Position
@@ -38,48 +37,9 @@ def in_process(orders: Sequence[Order]) -> list[TaskResult]:
     return [run(order) for order in orders]
 
 
-class InProcess(NamedTuple):
-    """Tasks that were run one after the other, and their ids; implements `compaction.job.context.Shuffled`."""
-
-    results: list[TaskResult]
-    rows: dict[int, list[bytes]]
-
-    def find(self, layout: Layout, orders: Mapping[int, Order]) -> "FoundInProcess":
-        """Find the copies."""
-        tallies = Tallies(layout)
-        drops: dict[int, list[bytes]] = {group: [] for group in orders}
-        for _, chunks in sorted(self.rows.items()):
-            for copies in find_copies(chunks, layout):
-                tallies.add(copies)
-                if isinstance(copies, IdConflict):
-                    continue
-                if (group := layout.writer(copies.first.number)) is not None:
-                    drops[group].append(pack_drops(copies))
-        return FoundInProcess(dict(tallies.shards()), list(orders.values()), list(drops.values()))
-
-
-class FoundInProcess(NamedTuple):
-    """Copies, and the orders that leave them out; implements `compaction.job.context.Found`."""
-
-    shards: dict[int, ShardTally]
-    orders: list[Order]
-    drops: list[list[bytes]]
-
-    def write(self) -> list[TaskResult]:
-        """Run the orders one after the other."""
-        return [run(leaving_out(order, chunks)) for order, chunks in zip(self.orders, self.drops, strict=True)]
-
-
-def shuffle_in_process(orders: Sequence[Order]) -> InProcess:
+def shuffle_in_process(orders: Sequence[Order]) -> ShuffledHere:
     """Run tasks that ask for ids."""
-    results = []
-    rows: dict[int, list[bytes]] = {}
-    for order in orders:
-        result, ids = run_collecting(order)
-        results.append(result)
-        for partition, chunk in () if ids is None else ids.rows():
-            rows.setdefault(partition, []).append(chunk)
-    return InProcess(results, rows)
+    return shuffled(begin_here, orders)
 
 
 def job_context(

@@ -18,6 +18,7 @@ from compaction.tasks.task import Order, TaskResult
 from minutebook.clock import SystemClock
 from minutebook.coverage.evidence import segment_link
 from minutebook.format.day import Day
+from minutebook.format.minute import iso_time
 from minutebook.format.payload import PayloadPath
 from minutebook.format.position import Position
 from minutebook.published.generation import DayFolder, Manifest
@@ -210,7 +211,7 @@ def repeated() -> tuple[Corpus, list[Row]]:
     ]
 
 
-def expire(mill: Desk, generation: str, days: int = 1) -> None:
+def expire(mill: Desk, generation: str, days: int = 1, manifest: str = "") -> None:
     """Delete the raw objects of the day that lies so many days before, as `minutebook expire` does."""
     expired = DAY.shift(-days)
     tombstone = {
@@ -239,7 +240,8 @@ def expire(mill: Desk, generation: str, days: int = 1) -> None:
             for shard in mill.corpus.shards
         },
         "writer": "w",
-        "written_at": "t",
+        "written_at": iso_time(mill.clock.now_ms()),
+        "manifest": manifest,
     }
     store = open_storage(mill.archive)
     store.put_if_absent(f"{PREFIX}_expired/{expired}.json", json.dumps(tombstone).encode(), {}, "application/json")

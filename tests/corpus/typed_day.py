@@ -62,7 +62,7 @@ MISFITS: dict[str, Spoil] = {
     "distance: 9007199254740993 would lose digits as float64": _instead("distance", str(2**53 + 1)),
     'departs: "2013-01-01 05:00" is not timestamp': _instead("time_hour", '"2013-01-01 05:00"'),
     'flown_on: "2013-02-30" is not date': _instead("date", '"2013-02-30"'),
-    "stops[1]: 7 is not string": _instead("stops", '["JFK",7]'),
+    "stops[]: 7 is not string (at [1])": _instead("stops", '["JFK",7]'),
 }
 """What a producer did to a payload, by the reason that its row gives."""
 

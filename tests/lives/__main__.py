@@ -3,21 +3,17 @@
 import argparse
 import sys
 
-import structlog
-
 from tests.lives.life import live, shortest
+from tests.seeds import parse_seeds
 
 
 def main(arguments: list[str]) -> int:
     """Live; return 1 if anything was violated."""
     parser = argparse.ArgumentParser(prog="python -m tests.lives")
-    parser.add_argument("--lives", type=int, default=100)
-    parser.add_argument("--seed", type=int, default=1, help="the first life's; each next one has the next")
     parser.add_argument("--days", type=int, default=20)
-    options = parser.parse_args(arguments)
-    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(50))
+    options, seeds = parse_seeds(parser, arguments, "lives")
     violations = clean = nights = 0
-    for seed in range(options.seed, options.seed + options.lives):
+    for seed in seeds:
         life, why = live(seed, days=options.days)
         nights, clean = nights + life.counts["nights"], clean + life.counts["clean"]
         if why:
@@ -28,7 +24,7 @@ def main(arguments: list[str]) -> int:
         for line in life.moved:
             sys.stdout.write(f"seed {seed}: judged again though nothing happened: {line}\n")
         sys.stdout.flush()
-    sys.stdout.write(f"{options.lives} lives, {nights} nights, {clean} clean verdicts, {violations} violations\n")
+    sys.stdout.write(f"{options.count} lives, {nights} nights, {clean} clean verdicts, {violations} violations\n")
     return 1 if violations else 0
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Final, NamedTuple, TypeVar
 
 from compaction.job.context import AuditOptions, JobContext
+from compaction.local.shuffle import ShuffledHere
 from compaction.night.days.run import DayRow, row_of_due, row_of_error
 from compaction.night.due import Due, do_due, find_due, pointer_word
 from compaction.night.rewrite import Compacted, CompactOptions, compact_day
@@ -20,7 +21,7 @@ from minutebook.retry import Backoff
 from minutebook.store.places import StorePrefix
 from minutebook.store.retrying import RetryingStorage
 from minutebook.store.storage import Address
-from tests.corpus.auditing import InProcess, in_process, job_context, shuffle_in_process
+from tests.corpus.auditing import in_process, job_context, shuffle_in_process
 from tests.lives.store import InterruptedStorage, Interruptions, StampedDirectory
 from tests.lives.world import FIRST_DAY, World
 
@@ -88,7 +89,7 @@ class Site:
             self.stamp_files()
             return results
 
-        def shuffle(orders: Sequence[Order]) -> InProcess:
+        def shuffle(orders: Sequence[Order]) -> ShuffledHere:
             shuffled = between.send(lambda: shuffle_in_process(orders))
             self.stamp_files()
             return shuffled

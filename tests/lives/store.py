@@ -125,7 +125,7 @@ class Interruptions:
     The requests of a host come one after the other, so that what happens at a request does not depend on threads.
     """
 
-    def __init__(self, acts: Mapping[int, Callable[[], None]] | None = None, *, after: bool = False) -> None:
+    def __init__(self, acts: Mapping[int, Callable[[], object]] | None = None, *, after: bool = False) -> None:
         self.requests = 0
         self._acts = dict(acts or {})
         self._after = after

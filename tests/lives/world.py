@@ -183,6 +183,10 @@ class ReadStream(ABC):
         """Let records come in a minute, now or when it begins."""
         self.at(minute * MINUTE_MS, lambda: self._arrive(name, minute))
 
+    def step_back(self, name: str, minute: int) -> None:
+        """Let the stamps of records step back into the minute before one, behind what arrived in it."""
+        self.at(minute * MINUTE_MS, lambda: self._step_back(self.readings[name], minute))
+
     def _arrive(self, name: str, minute: int) -> None:
         reading = self.readings[name]
         if reading.is_ended or self.clock.now_ms() < reading.quiet_until:
@@ -190,8 +194,11 @@ class ReadStream(ABC):
         records = self._records(reading, minute, self.rng.randint(2, 3))
         reading.pending.append((minute, records))
         if self.is_stepping and self.rng.random() < 0.2:
-            reading.pending.append((minute - 1, self._records(reading, minute - 1, 2, at=59_000)))
+            self._step_back(reading, minute)
         self._commit_later(name)
+
+    def _step_back(self, reading: Reading, minute: int) -> None:
+        reading.pending.append((minute - 1, self._records(reading, minute - 1, 2, at=59_000)))
 
     def _records(self, reading: Reading, minute: int, count: int, at: int = 0) -> list[Sent]:
         made = []

@@ -28,6 +28,7 @@ from compaction.inventory.segments import ArchivedSegment, GoneSegment
 from compaction.inventory.shard_markers import ShardMarkers
 from compaction.inventory.tombstones import ExpiredSpan
 from compaction.verdict.audit_document import Shard
+from compaction.verdict.basis import digest_of_lines
 from compaction.verdict.findings import Code, Finding, finding
 from minutebook.coverage.joints import Joint, joint_of
 from minutebook.format.arrival import MIDNIGHT_EDGE_MS
@@ -420,6 +421,7 @@ def _gap(tail: ChainLink | None, context: ShardContext, source: str, named: Posi
     reach = context.reach
     if not reach.to_the_end or (tail is None and not reach.to_the_beginning):
         return End("")
+    between = f"{_last(tail)} {named}"
     message = f"{source} names {named}, and the last segment ends at {_last(tail)}: what lies between is missing"
     broken = finding(
         Code.BROKEN_CHAIN,
@@ -428,6 +430,7 @@ def _gap(tail: ChainLink | None, context: ShardContext, source: str, named: Posi
         minute=None if tail is None else minute_text(tail.metadata.minute),
         keys=[] if tail is None else [tail.key],
         positions=[position for position in (_last(tail), named) if position is not None],
+        contents=(digest_of_lines([between]),),
     )
     return End("", (broken,))
 

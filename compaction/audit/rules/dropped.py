@@ -10,7 +10,7 @@ has another payload: it is another event (`id_conflict`).
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from hashlib import blake2b
 from typing import Final, NamedTuple
@@ -19,8 +19,10 @@ import msgspec
 
 from compaction.audit.rules.originals import Fate, Original, Originals
 from compaction.inventory.segments import ArchivedSegment, segment_finding
+from compaction.parquet.fetching import content_digest
 from compaction.parquet.plan import RestoredLines
-from compaction.verdict.findings import Code, Finding
+from compaction.verdict.basis import digest_of_lines
+from compaction.verdict.findings import SAMPLES, Code, Finding
 from minutebook.compression import compression_of
 from minutebook.errors import FormatError
 from minutebook.format.keys import duplicates_key
@@ -62,11 +64,13 @@ class DroppedRecords(NamedTuple):
     """What was found of a day's dropped records. `lines` holds, by segment, those that come back.
 
     `outside` are the segments outside of the day where originals were looked for, by the paths of their hours.
+    `digest` is that of the lines that come back: where they belong, and their payloads.
     """
 
     findings: tuple[Finding, ...] = ()
     lines: Mapping[str, RestoredLines] = {}
     outside: Mapping[str, tuple[str, ...]] = {}
+    digest: str = ""
 
     @property
     def restored(self) -> int:
@@ -109,17 +113,20 @@ def resolve_dropped_records(
         {record.original for of_segment in unresolved for record in of_segment.records if record.original is not None}
     )
     chosen = _first_copies([of_segment for of_segment in unresolved if of_segment.is_writable], fates)
-    lines = {
-        segment.key: RestoredLines(_key(prefix, segment), tuple(sorted(positions)))
+    restored = {
+        segment.key: (segment, kept)
         for segment, records, _ in unresolved
-        if (
-            positions := [
-                record.position for record in records if chosen.get(record.event) == (segment.key, record.position)
-            ]
-        )
+        if (kept := [each for each in records if chosen.get(each.event) == (segment.key, each.position)])
     }
+    lines = {
+        key: RestoredLines(_key(prefix, segment), tuple(sorted(record.position for record in records)))
+        for key, (segment, records) in restored.items()
+    }
+    digest = digest_of_lines(
+        f"{key} {_content(record)}" for key, (_, records) in restored.items() for record in records
+    )
     findings = [finding for segment, records, _ in unresolved for finding in _judge(segment, records, fates, chosen)]
-    return DroppedRecords(tuple(findings), lines, originals.hours)
+    return DroppedRecords(tuple(findings), lines, originals.hours, digest)
 
 
 def with_conflicts(
@@ -188,6 +195,16 @@ class _KeptNumbers:
         return kept
 
 
+def _content(record: DroppedRecord) -> str:
+    return f"{record.position} {record.digest.hex()}"
+
+
+def _contents(records: Sequence[DroppedRecord]) -> tuple[str, ...]:
+    """Return a digest of each record, so that a part of what was accepted is told from others; of many one digest."""
+    lines = sorted(map(_content, records))
+    return tuple(digest_of_lines([line]) for line in lines) if len(lines) <= SAMPLES else (digest_of_lines(lines),)
+
+
 def _digest(payload: bytes) -> bytes:
     return blake2b(payload, digest_size=_DIGEST_BYTES).digest()
 
@@ -216,21 +233,24 @@ def _read(storage: RetryingStorage, prefix: str, segment: ArchivedSegment) -> li
     metadata = segment.metadata
     key = _key(prefix, segment)
 
-    def lacking(message: str) -> Finding:
-        return segment_finding(Code.DROPPED_WITHOUT_ORIGINAL, segment, message, count=metadata.dropped)
+    def lacking(message: str, kept: Iterable[Position]) -> Finding:
+        contents = (digest_of_lines(["kept", *map(str, kept)]),)
+        return segment_finding(
+            Code.DROPPED_WITHOUT_ORIGINAL, segment, message, count=metadata.dropped, contents=contents
+        )
 
     stored = storage.get(key)
     if stored is None:
-        return lacking(f"the {metadata.dropped} records that were dropped are not kept: {key} is missing")
+        return lacking(f"the {metadata.dropped} records that were dropped are not kept: {key} is missing", ())
     try:
         dropped = [_dropped(line) for line in inflate([stored.body], compression_of(key))]
     except FormatError as exc:
-        message = f"{key} cannot be read: {exc}"
-        return segment_finding(Code.UNREADABLE_OBJECT, segment, message, count=metadata.dropped)
+        message, contents = f"{key} cannot be read: {exc}", (content_digest({}, [stored.body]),)
+        return segment_finding(Code.UNREADABLE_OBJECT, segment, message, count=metadata.dropped, contents=contents)
     inside = [copy for copy in dropped if copy.position in metadata.span]
-    positions = len({copy.position for copy in inside})
-    if positions != metadata.dropped:
-        return lacking(f"{key} keeps {positions} of {metadata.dropped} dropped records")
+    positions = {copy.position for copy in inside}
+    if len(positions) != metadata.dropped:
+        return lacking(f"{key} keeps {len(positions)} of {metadata.dropped} dropped records", positions)
     return inside
 
 
@@ -260,6 +280,7 @@ def _judge(
             count=len(records),
             unknown=unknown,
             repaired=repaired,
+            contents=_contents(records),
         )
 
     missing, unknown = select("missing"), select("unknown")

@@ -8,6 +8,8 @@ count as wrong ends of the span. These rules see facts, never lines: a check tha
 from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple
 
+import msgspec
+
 from compaction.inventory.segments import (
     Alteration,
     ArchivedSegment,
@@ -47,6 +49,20 @@ def check_lines(segments: Iterable[ArchivedSegment], facts: Mapping[str, Segment
         for segment in segments
         if (read := facts.get(segment.key)) is not None
         for finding in _check(segment, read)
+    ]
+
+
+def with_contents(findings: Iterable[Finding], facts: Mapping[str, SegmentFacts]) -> list[Finding]:
+    """Return findings about objects, each with the digest of what was read of its object.
+
+    An object with a defect of its own has no first content that later readings are compared with. Who accepts it
+    accepts what it holds: with other lines missing it is another finding.
+    """
+    return [
+        msgspec.structs.replace(about, contents=(read.digest,))
+        if about.keys and (read := facts.get(about.keys[0])) is not None and read.digest
+        else about
+        for about in findings
     ]
 
 

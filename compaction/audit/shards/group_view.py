@@ -24,7 +24,7 @@ from compaction.audit.rules.chain import (
     shard_row,
 )
 from compaction.audit.rules.dropped import UnresolvedRecords, read_dropped_records, with_conflicts
-from compaction.audit.rules.lines import Counts, alteration_findings, check_lines, count
+from compaction.audit.rules.lines import Counts, alteration_findings, check_lines, count, with_contents
 from compaction.audit.rules.originals import ArchivedSpan, Original, SpanMap, span_of
 from compaction.audit.rules.step_back import between_segments, inside_segments, step_back_findings
 from compaction.audit.shards.minutes import Minutes
@@ -176,11 +176,11 @@ def judge_group(values: Values, group: GroupContext) -> JudgedGroup:
     steps = [finding for judged in shards.values() for finding in judged.steps]
     return JudgedGroup(
         shards,
-        tuple(bounded(view.classified.findings)),
+        tuple(bounded(with_contents(view.classified.findings, view.facts))),
         tuple(
             bounded(
                 [
-                    *check_lines(view.classified.segments, view.facts),
+                    *with_contents(check_lines(view.classified.segments, view.facts), view.facts),
                     *alteration_findings(view.rows, view.facts),
                     *dropped_findings,
                     *steps,
@@ -385,7 +385,8 @@ def _together(findings: Sequence[Finding]) -> Finding:
         positions=tuple(positions)[:SAMPLES],
         count=sum(finding.count for finding in findings),
         digest=digest_of_lines(
-            f"{one.code} {one.severity} {one.shard} {one.minute} {one.keys} {one.positions} {one.begins} {one.until}"
+            f"{one.code} {one.severity} {one.shard} {one.minute} {one.keys} {one.positions} {one.begins} {one.until} "
+            f"{one.count} {one.contents}"
             for one in findings
         ),
     )

@@ -5,8 +5,9 @@
     rows that are not known             -> read whole, and their facts stored
 
 A first digest is that of a content which had nothing wrong of its own: repair is no alteration. Of several, that of
-the earliest LastModified is the first, unless a reading names another one that was before it. All functions are the
-work of a task.
+the earliest LastModified is the first, unless a reading names another one that was before it. Of an object that came
+to a published day and that no reader has seen yet, a reading of a generation that was held is the first. All
+functions are the work of a task.
 """
 
 from collections import defaultdict
@@ -184,8 +185,9 @@ def _keep_gone(argument: JoinArgument, gone: Sequence[Sequence[EarlierReading]])
 def last_reading(earlier: Sequence[EarlierReading], argument: JoinArgument) -> tuple[ListedSegment, SegmentFacts]:
     """Return the last object that was read under a key, and its facts with what is held of the key. Pure."""
     last = max(earlier, key=_age).reading
+    published = [each for each in earlier if each.is_published]
     history = History(
-        _first_digest(earlier, [each for each in earlier if each.is_published], argument),
+        _first_digest(earlier, published or earlier, argument),
         max(each.reading.facts.altered for each in earlier),
     )
     row = make_row(argument.prefix, ListedObject(last.facts.key, last.size, last.etag, last.modified_ms))
@@ -203,12 +205,16 @@ def known_of(
         return None if whole is None else Known(whole)
     as_published = None if published is None else published[1:]
     first_ones = [each for each in earlier if each.is_published or each.reading[:3] == as_published]
+    is_unseen = not first_ones and as_published is None
     altered = max((each.reading.facts.altered for each in earlier), default=Alteration.NONE)
     if not first_ones and as_published not in {None, here}:
         altered = max(altered, Alteration.NO_FIRST_DIGEST)
     elif not earlier:
         return None
-    history = History(_first_digest(earlier, first_ones, argument), altered, is_replaced=not same)
+    first = _first_digest(earlier, earlier if is_unseen else first_ones, argument)
+    if is_unseen and whole is not None and whole.digest == first:
+        first = whole.first_digest  # it is its own first content, as a task that reads it anew would say
+    history = History(first, altered, is_replaced=not same)
     written = {each.reading.facts.digest for each in earlier if each.is_written}
     return Known(None if whole is None else with_history(whole, history), history, tuple(sorted(written)))
 

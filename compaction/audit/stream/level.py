@@ -317,7 +317,7 @@ def lost_marks(shard_id: str, scope: Interval, lost: Iterable[Interval], *, writ
 
     They name no position: whatever the chain holds or will hold does not matter to them.
     """
-    times = [Interval(max(one.from_ms, scope.from_ms), min(one.until_ms, scope.until_ms)) for one in lost]
+    times = [one.common(scope) for one in lost]
     return [
         ReadMark(shard_id, MarkKind.STREAM, Continuity.LOST, *one, None, writer) for one in times if not one.is_empty
     ]

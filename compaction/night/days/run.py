@@ -5,6 +5,7 @@ with a table, of a row a day, or one JSON document.
 """
 
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final, Literal, NamedTuple, TypeVar
 
@@ -18,14 +19,16 @@ from compaction.night.dry_run import DryRun
 from compaction.night.due import DueDay, PointerWord, WorkFailed
 from compaction.night.rewrite import Compacted
 from compaction.report.metric_line import NightMetrics
-from compaction.spark.engine import Progress
+from compaction.tables.plan import NEXT_STEP
+from compaction.tasks.progress import Progress
 from compaction.verdict.audit_document import EXIT_CODES, blocking
 from compaction.verdict.exit_code import DayEnd, FailOn, exit_code, was_read
-from minutebook.errors import CatalogRefused, MinutebookError
+from minutebook.errors import WORST_FIRST, CatalogRefused, MinutebookError, SafetyRefusal, worst
 from minutebook.format.day import Day
 from minutebook.published.verdict import CLEAN, Verdict
+from minutebook.streams_run import StreamEnd
 from minutebook.terminal import Table, TerminalConsole
-from minutebook.wording import printable_json
+from minutebook.wording import ITEM, printable_json
 
 T = TypeVar("T")
 FORMAT: Final = 1
@@ -49,18 +52,6 @@ _REFUSED, _UNAVAILABLE = frozenset({2, 6}), 5
 _NOT_BEGUN, _NOT_IN_TABLE = frozenset({"left", "stopped"}), frozenset({"held", "away"})
 _SETTLED: Final = frozenset({"clean", "accepted", "expired"})
 """What readers see of a day that needs nobody."""
-
-WORST_FIRST: Final = (1, 3, 6, 2, 5, 4, 0)
-"""Exit codes, the worst first: a run of several days exits with its worst day's.
-
-    1  a bug
-    3  records are lost or doubled: no other day's trouble may hide that
-    6  a person must decide
-    2  a person must grant or correct something
-    5  running it again may be enough
-    4  nothing wrong was found, and something could not be proven
-    0  clean
-"""
 
 
 class DayRow(msgspec.Struct, frozen=True, kw_only=True):
@@ -103,23 +94,58 @@ def row_of_audit(result: DayResult, fail_on: FailOn) -> DayRow:
 def row_of_compaction(day: Day, done: Compacted, fail_on: FailOn) -> DayRow:
     """Return the row of a compacted day; columns that a table rejects count as CatalogRefused."""
     code = 0 if done.accepted else exit_code([DayEnd(done.verdict, done.state != "held")], fail_on)
-    reason = f"accepted: {done.accepted}" if done.accepted else ""
+    in_table = _in_table(done)
+    reason = in_table.reason
     if done.state == "held":
-        reason = done.reason
-    elif done.table is not None and done.conflicts:
-        code = worst([code, CatalogRefused.exit_code])
-        reason = f"{done.table.table}: {done.conflicts}"
-    elif done.table_error is not None:
-        code, reason = worst([code, done.table_error.exit_code]), str(done.table_error)
+        reason = _joined(done.reason, reason)
+    elif done.accepted and not reason:
+        reason = f"accepted: {done.accepted}"
     return DayRow(
         day=str(day),
         state=done.state,
         verdict=done.verdict,
         rows=None if done.manifest is None else done.manifest.rows,
         files=None if done.manifest is None else len(done.manifest.files),
-        exit_code=code,
+        exit_code=worst([code, in_table.exit_code]),
         reason=reason,
+        next_step=in_table.next_step,
     )
+
+
+def limited(row: DayRow, done: Compacted, max_unfit: float | None) -> DayRow:
+    """Return the row with exit code 4 if more than a share of the day's rows do not fit their columns.
+
+    Only of days that this run judged: a day that is as it was has no audit here.
+    """
+    typed = None if done.result is None else done.result.audit.typed
+    if max_unfit is None or typed is None or typed.unfit <= max_unfit * typed.rows:
+        return row
+    reason = f"{typed.unfit:,} of {typed.rows:,} rows do not fit their columns, more than --max-unfit {max_unfit:g}"
+    return msgspec.structs.replace(
+        row,
+        exit_code=worst([row.exit_code, EXIT_CODES["unknown"]]),
+        reason=_joined(row.reason, reason),
+        next_step=row.next_step or "minutebook columns --columns FILE shows which values do not fit, and where",
+    )
+
+
+class _InTable(NamedTuple):
+    """What the Iceberg table alone makes of a day's row."""
+
+    exit_code: int = 0
+    reason: str = ""
+    next_step: str = ""
+
+
+def _in_table(done: Compacted) -> _InTable:
+    if done.table is not None and done.conflicts:
+        return _InTable(CatalogRefused.exit_code, f"{done.table.table}: {done.conflicts}", NEXT_STEP)
+    error = done.table_error
+    return _InTable() if error is None else _InTable(error.exit_code, str(error), error.next_step)
+
+
+def _joined(*texts: str) -> str:
+    return "; ".join(filter(None, texts))
 
 
 def row_of_due(
@@ -130,36 +156,46 @@ def row_of_due(
     *,
     has_table: bool = False,
     today: Day | None = None,
+    audit: str = "minutebook audit",
 ) -> DayRow:
-    """Return the row of a day of `--due`; `pointer` is what readers see of it now. `today` tells its age."""
+    """Return the row of a day of `--due`; `pointer` is what readers see of it now.
+
+    `today` tells its age, and `audit` is the command line that next steps begin with.
+    """
     row = row_of_compaction(due.day, done, fail_on)
     reason, next_step, code = row.reason, row.next_step, row.exit_code
+    in_table = _in_table(done)
     if due.is_expired:
-        code = 0 if done.table_error is None else done.table_error.exit_code
+        code = in_table.exit_code
         if done.state == "held":
             code = worst([code, EXIT_CODES[done.verdict]])
             next_step = "rows are read as they are published now; restore, and run the command again: it compares"
         if due.zombies:
             code = worst([code, EXIT_CODES["unknown"]])
-            reason = f"objects came after it was expired: {', '.join(due.zombies)}"
+            reason = _joined(reason, _came(due))
             next_step = "find out which writer was so late, and keep these objects: nothing else holds their records"
+        if due.lost:
+            code = worst([code, EXIT_CODES["unknown"]])
+            reason = _joined(reason, _lost(due))
+            next_step = "restore these objects from versions of them: the end of a shard's chain is read from them"
         if due.damage:
-            code, reason = worst([code, EXIT_CODES["unknown"]]), f"its tombstone cannot be read: {due.damage}"
-            next_step = "restore its tombstone from a version of it: no day beside it can be proven without it"
+            code, reason = worst([code, EXIT_CODES["unknown"]]), _joined(reason, due.damage)
+            next_step = "let this role list the day's folder, and run the command again: it compares"
+            if due.tombstone is None:
+                next_step = "restore its tombstone from a version of it: no day beside it can be proven without it"
     elif done.state == "held":
         codes = [] if done.result is None else sorted({about.code for about in blocking(done.result.audit)})
         age = "" if today is None else f", {today.number - due.day.number - 1} day(s) after its end"
         reason = f"blocked by {', '.join(codes) or done.verdict}{age}; it began with: {due.why}"
-        next_step = (
-            f"minutebook audit --date {due.day} shows it; repair it, or compact --date {due.day} --accept REASON"
-        )
+        next_step = f"{audit} --date {due.day} shows it; repair it, or compact --date {due.day} --accept REASON"
+        reason, next_step = _joined(reason, in_table.reason), _joined(next_step, in_table.next_step)
     elif done.verdict != CLEAN and not done.accepted and not reason:
         reason = "it could not be proven" if done.verdict == "unknown" else "defects were found"
-        next_step = f"minutebook audit --date {due.day} says what"
-    if code == 0 and not due.is_expired and pointer not in _SETTLED:
+        next_step = f"{audit} --date {due.day} says what"
+    if code == 0 and not due.is_expired and pointer not in {*_SETTLED, done.verdict}:
         # Another run has published since.
         code, reason = EXIT_CODES["unknown"], f"another run has published it meanwhile: readers see {pointer}"
-        next_step = f"minutebook audit --date {due.day} says what"
+        next_step = f"{audit} --date {due.day} says what"
     steps = (*done.done, *(("swept",) if done.swept else ()), *(("blocked",) if done.state == "held" else ()))
     return msgspec.structs.replace(
         row,
@@ -168,15 +204,27 @@ def row_of_due(
         next_step=next_step,
         pointer=pointer,
         done=steps or ("nothing",),
-        table=_table_word(done, has_table=has_table),
+        table=_table_word(done, pointer, has_table=has_table),
     )
 
 
-def _table_word(done: Compacted, *, has_table: bool) -> TableWord:
+def _came(due: DueDay) -> str:
+    return f"objects came after it was expired: {', '.join(due.zombies)}" if due.zombies else ""
+
+
+def _lost(due: DueDay) -> str:
+    return f"objects that were kept when it was expired are gone: {', '.join(due.lost)}" if due.lost else ""
+
+
+def _table_word(done: Compacted, pointer: PointerWord, *, has_table: bool) -> TableWord:
+    if isinstance(done.table_error, SafetyRefusal):
+        return "held"
     if done.table_error is not None:
         return "away"
-    if done.table is None:  # nothing is published that a table could lack
-        return "same" if has_table else "not asked"
+    if done.table is None and has_table:  # of a blocked day it was not looked at; else nothing is there to lack
+        return "held" if done.state == "held" and pointer != "none" else "same"
+    if done.table is None:
+        return "not asked"
     words: dict[str, TableWord] = {"already": "same", "committed": "mended", "held": "held"}
     return words[done.table.state]
 
@@ -185,9 +233,10 @@ def count_due(rows: Sequence[DayRow], older: Iterable[Day] = ()) -> NightMetrics
     """Count what somebody has to look at; `older` are days before the window that are neither clean nor accepted."""
     looked_at = {row.day for row in rows}
     begun = [row for row in rows if row.state not in _NOT_BEGUN]
+    known = [*begun, *(row for row in rows if row.state in _NOT_BEGUN and row.pointer is not msgspec.UNSET)]
     tables = [row.table for row in begun if row.table not in {msgspec.UNSET, "not asked"}]
     return NightMetrics(
-        days_open=sum(map(_is_open, begun)) + sum(str(day) not in looked_at for day in older),
+        days_open=sum(map(_is_open, known)) + sum(str(day) not in looked_at for day in older),
         days_left=len(rows) - len(begun),
         days_not_in_table=sum(table in _NOT_IN_TABLE for table in tables) if tables else None,
     )
@@ -195,7 +244,8 @@ def count_due(rows: Sequence[DayRow], older: Iterable[Day] = ()) -> NightMetrics
 
 def _is_open(row: DayRow) -> bool:
     """Return whether readers do not see the day settled, or its code is not that of the table alone."""
-    return row.pointer not in _SETTLED or (row.exit_code != 0 and row.table not in _NOT_IN_TABLE)
+    is_table_alone = row.table in _NOT_IN_TABLE and row.state != "held"
+    return row.pointer not in _SETTLED or (row.exit_code != 0 and not is_table_alone)
 
 
 def row_of_plan(plan: DryRun) -> DayRow:
@@ -203,15 +253,15 @@ def row_of_plan(plan: DryRun) -> DayRow:
     return DayRow(day=plan.day, state="planned", reason=plan.sentence, plan=plan)
 
 
-def row_of_due_plan(due: DueDay) -> DayRow:
-    """Return the row of a dry run of `--due`. Whether a day is written anew, only its judgement can say."""
+def row_of_due_plan(due: DueDay, objection: str = "") -> DayRow:
+    """Return the row of a dry run of `--due`. Whether a day is written anew, only its judgement can say.
+
+    `objection`: why an expired day would be blocked.
+    """
     action = f"would be judged, and written where that takes it: {due.why}" if due.why else "nothing to do"
     if due.is_expired:
-        action = "nothing to do: it is expired"
-    if due.zombies:
-        action = f"objects came after it was expired: {', '.join(due.zombies)}"
-    if due.damage:
-        action = f"its tombstone is damaged: {due.damage}"
+        blocked = f"would be blocked: {objection}" if objection else ""
+        action = _joined(blocked, _came(due), _lost(due), due.damage) or "nothing to do: it is expired"
     return DayRow(day=str(due.day), state="planned", reason=action, pointer=due.pointer)
 
 
@@ -234,9 +284,11 @@ def row_of_error(day: Day, error: MinutebookError) -> DayRow:
     return DayRow(day=str(day), state=state, exit_code=code, reason=str(error), next_step=error.next_step)
 
 
-def worst(codes: Iterable[int]) -> int:
-    """Return the worst exit code; 0 without any."""
-    return min(codes, key=WORST_FIRST.index, default=0)
+def with_unwritten_report(row: DayRow, error: MinutebookError) -> DayRow:
+    """Return the row of a day that is done, and whose report was not written."""
+    reason, next_step = _joined(row.reason, str(error)), _joined(row.next_step, error.next_step)
+    code = worst([row.exit_code, error.exit_code])
+    return msgspec.structs.replace(row, exit_code=code, reason=reason, next_step=next_step)
 
 
 class RunSummary(msgspec.Struct, frozen=True, kw_only=True):
@@ -253,10 +305,33 @@ class RunSummary(msgspec.Struct, frozen=True, kw_only=True):
     applied: bool | msgspec.UnsetType = msgspec.UNSET
 
 
+def end_of_stream(summary: RunSummary, code: int) -> StreamEnd:
+    """Return how the days of a stream of a folder ended: what they came to, and what the worst of them says."""
+    counts = Counter(_word_of_end(row) for row in summary.days)
+    words = ", ".join(f"{count} {word}" for word, count in counts.most_common())
+    outcome, next_step = f"{len(summary.days)} day(s)" + (f": {words}" if words else ""), ""
+    bad = sorted((row for row in summary.days if row.exit_code), key=lambda row: _place(row.exit_code))
+    if bad:
+        more = f"; and {len(bad) - 1} more day(s)" if len(bad) > 1 else ""
+        outcome += f"{ITEM}{bad[0].day}: {bad[0].reason or bad[0].state}{more}"
+        next_step = bad[0].next_step
+    return StreamEnd(code, outcome + (f"{ITEM}{summary.older}" if summary.older else ""), next_step, summary)
+
+
+def _place(code: int) -> int:
+    return WORST_FIRST.index(code) if code in WORST_FIRST else 0
+
+
+def _word_of_end(row: DayRow) -> str:
+    """Return what readers see of a day, else its verdict, else what became of it."""
+    return str(row.pointer or row.verdict or row.state)
+
+
 class DaysRun(NamedTuple):
     """A run of one day or `many`, shown to a person or `as_json`; `report` gets the count of days done and of all.
 
-    `measure` gets the rows at the end.
+    `measure` gets the rows at the end, and `told` the whole of a run that is part of one over several streams: then
+    JSON is not printed here.
     """
 
     command: str
@@ -267,6 +342,13 @@ class DaysRun(NamedTuple):
     older: str | None = None
     measure: Callable[[Sequence[DayRow]], None] = lambda _: None
     applied: bool | msgspec.UnsetType = msgspec.UNSET
+    told: Callable[[RunSummary], None] | None = None
+
+    def reported(self, row: DayRow, error: MinutebookError | None) -> DayRow:
+        """Return a day's row with the error of its report; that of a single day is raised."""
+        if error is not None and not self.many:
+            raise error
+        return row if error is None else with_unwritten_report(row, error)
 
     def run(self, days: Sequence[Day], work: Callable[[Day], T], show: Callable[[Day, T, float], DayRow]) -> int:
         """Work on the days; return the exit code. `show` shows a day's result and returns its row."""
@@ -295,7 +377,10 @@ class DaysRun(NamedTuple):
                 older=older,
                 applied=self.applied,
             )
-            _show(summary, self.as_json)
+            if self.told is not None:
+                self.told(summary)
+            if self.told is None or not self.as_json:
+                _show(summary, self.as_json)
         return code
 
     def _row(self, done: DayDone[T], show: Callable[[Day, T, float], DayRow]) -> DayRow:

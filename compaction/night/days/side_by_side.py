@@ -16,6 +16,7 @@ from compaction.night.days.stop import StopRequest
 from minutebook.clock import Clock
 from minutebook.errors import MinutebookError
 from minutebook.format.day import Day
+from minutebook.logs import in_context
 
 T = TypeVar("T")
 
@@ -62,7 +63,11 @@ class DayWorkers(NamedTuple):
                 ended.put(self._work_on(day, work))
 
         count = min(self.parallel, len(days))
-        threads = [threading.Thread(target=serve, name=f"{THREAD}-{number}", daemon=True) for number in range(count)]
+        # What is bound for the lines of the log goes along: which stream of a folder it is.
+        threads = [
+            threading.Thread(target=in_context(serve), name=f"{THREAD}-{number}", daemon=True)
+            for number in range(count)
+        ]
         for thread in threads:
             thread.start()
         fault: BaseException | None = None

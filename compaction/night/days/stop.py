@@ -47,6 +47,10 @@ class StopRequest:
         """End the run."""
         self.is_asked = True
 
+    def forget(self) -> None:
+        """Go on after a bug has ended a stream's days; a signal stays."""
+        self.is_asked = self._signal != 0
+
     def check(self) -> None:
         """Raise Stopped if the run must end."""
         if self.is_asked:

@@ -30,8 +30,8 @@ from minutebook.store.storage import Address
 from tests.corpus.desk import OUT, Mill, expire
 from tests.corpus.model import PREFIX, Corpus, Shape, Stored, make_segment
 from tests.fakes.clock import ManualClock
-from tests.fakes.failing_s3 import IS_DEEP
 from tests.integration.shell import Shell, store_checkpoints
+from tests.searching import only_deep
 from tests.witness.counting import CountingProxy
 
 if TYPE_CHECKING:
@@ -384,7 +384,7 @@ def rows_of_table(text: str) -> dict[str, tuple[str, ...]]:
     return {day: (pointer, done, table) for day, pointer, done, table, *_ in lines}
 
 
-@pytest.mark.skipif(not IS_DEEP, reason="a minute of Spark; its rules have tests, too: MINUTEBOOK_SEARCH=deep")
+@only_deep("unit/compaction/night/test_due.py::test_a_clean_day_that_is_as_it_was_is_not_due")
 def test_a_night_does_what_is_due_of_each_day_and_names_the_rest(
     shell: Shell, table: IcebergTable, dynamodb_client: "DynamoDBClient", bucket: str
 ) -> None:

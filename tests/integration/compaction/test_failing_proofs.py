@@ -23,7 +23,8 @@ from minutebook.terminal import TerminalConsole
 from tests.corpus.desk import DAY, OUT, Desk
 from tests.corpus.model import BEGIN_MS, PREFIX, STREAM_ARN, Corpus, Shape
 from tests.fakes.archive_scene import APPLICATION
-from tests.fakes.failing_s3 import CHOSEN, IS_DEEP, IS_FINAL, FailingS3, WriteFault, serve
+from tests.fakes.failing_s3 import CHOSEN, IS_FINAL, FailingS3, WriteFault, serve
+from tests.searching import IS_DEEP
 
 _SMALL = Shape(minutes=(-1, 0, 1, 1441))
 _FAULTS = pytest.mark.parametrize("fault", WriteFault if IS_DEEP else CHOSEN, ids=lambda fault: fault.name.lower())
@@ -210,6 +211,6 @@ def _expire(desk: Desk) -> int:
         new_id=lambda: "writer",
     )
     try:
-        return expire_days(archive, expiry_age_ms("30d"), TerminalConsole(quiet=True), 1000)
+        return expire_days(archive, expiry_age_ms("30d"), TerminalConsole(quiet=True), 1000).exit_code
     except StoreError as exc:
         return exc.exit_code

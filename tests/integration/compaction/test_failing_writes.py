@@ -16,7 +16,8 @@ from minutebook.errors import StoreError, StoreRefused
 from minutebook.store.storage import Address
 from tests.corpus.desk import DAY, OUT, Desk
 from tests.corpus.model import Corpus, Shape
-from tests.fakes.failing_s3 import IS_DEEP, IS_FINAL, FailingS3, Stored, WriteFault, faults_of, serve
+from tests.fakes.failing_s3 import IS_FINAL, FailingS3, Stored, WriteFault, faults_of, serve
+from tests.searching import IS_DEEP
 
 Row = tuple[str, str, int]
 _SMALL = Shape(minutes=(-1, 0, 1, 1441))

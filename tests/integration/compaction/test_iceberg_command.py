@@ -4,6 +4,8 @@ import json
 import os
 import subprocess
 import sys
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -93,7 +95,7 @@ def test_a_folder_needs_no_configuration(shell: Shell) -> None:
     with shell.file.open("a") as file:
         file.write(f"minutebook.columns = {shell.folder / 'columns.json'}\n")
     words = ("compact", "--date", str(DAY), "--out", str(out), "--iceberg", "events.raw")
-    done = shell.run(*words, "--master", "local[1]")
+    done = shell.run(*words)
     assert (done.returncode, "table default.events.raw: committed" in done.stdout) == (0, True), done
     assert "108 rows = fitted 99 + unfit 9, 1 typed column(s)" in done.stdout
     catalog = SqlCatalog("default", uri=f"sqlite:///{out / '_iceberg' / 'catalog.sqlite'}")
@@ -104,7 +106,7 @@ def test_a_folder_needs_no_configuration(shell: Shell) -> None:
 
 
 def test_a_table_that_somebody_changed_holds_the_day_until_it_is_mended(shell: Shell) -> None:
-    """Exit 2, and the day is published; what is missing is made up for without Spark."""
+    """Exit 2, and the day is published; what is missing is made up for without Java."""
     out = shell.folder / "out"
     place = StorePrefix(Address(None, str(out)), "")
     given = job_context(shell.address, Corpus(DAY).checkpoints, clock=SystemClock())
@@ -120,7 +122,7 @@ def test_a_table_that_somebody_changed_holds_the_day_until_it_is_mended(shell: S
     (shell.folder / "columns.json").write_text('{"columns": {"n": {"type": "int64"}}}')
     words += ("--columns", str(shell.folder / "columns.json"))
 
-    held = shell.run(*words, "--master", "local[1]")
+    held = shell.run(*words)
 
     assert (held.returncode, f"{DAY} published" in held.stdout) == (2, True), held
     assert "HELD, the day is not in it: column partition_key: the table has no such column" in held.stdout
@@ -176,6 +178,28 @@ def test_an_unknown_catalog_is_exit_2_before_any_work(shell: Shell) -> None:
     done = shell.run("compact", "--date", str(DAY), "--iceberg", "events.raw", path="/nonexistent")
     assert (done.returncode, "knows no catalog 'default'" in done.stderr) == (2, True), done
     assert "PYICEBERG_CATALOG__NAME__" in done.stderr
+
+
+class _Refusing(BaseHTTPRequestHandler):
+    """A REST catalog that refuses whoever asks."""
+
+    def do_GET(self) -> None:
+        """Answer as one whose token has expired."""
+        self.send_error(403, "the token has expired")
+
+    def log_message(self, *_: object) -> None:
+        """Say nothing."""
+
+
+def test_a_night_goes_on_without_a_catalog_that_refuses(shell: Shell) -> None:
+    """Each settled day has its row; here none can be published, for want of a Spark."""
+    with ThreadingHTTPServer(("127.0.0.1", 0), _Refusing) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        shell.environment["PYICEBERG_CATALOG__LAKE__URI"] = f"http://127.0.0.1:{server.server_port}"
+        table = ("--iceberg", "events.raw", "--iceberg-catalog", "lake")
+        done = shell.run("compact", "--due", "2d", "--json", *table, path="/nonexistent")
+        server.shutdown()
+    assert len(json.loads(done.stdout)["days"]) == 2, done
 
 
 def test_without_pyiceberg_one_sentence_says_so(shell: Shell) -> None:

@@ -15,6 +15,7 @@ from compaction.night.rewrite import CompactOptions, compact_day
 from compaction.tables.failures import translated
 from compaction.tables.table import IcebergTable
 from minutebook.errors import CatalogRefused, CatalogUnavailable, SafetyRefusal
+from minutebook.format.tombstone import Tombstone, encode_tombstone, tombstone_key
 from minutebook.published.schema import SCHEMA
 from minutebook.store.places import StorePrefix, open_storage
 from minutebook.store.storage import Address
@@ -50,6 +51,25 @@ def test_files_that_maintenance_rewrote_are_known_by_their_rows(lake: Lake) -> N
     assert keys_of(lake.rows()) == keys_of(new + other)
 
 
+def test_a_generation_that_was_written_again_replaces_what_maintenance_rewrote(lake: Lake) -> None:
+    """Its name says nothing of a line that was restored, nor need the number of its rows."""
+    lake.shelf.publish(DAY, "one", (3, 2))
+    lake.commit()
+    lake.table(_rewrite_files)
+    rows = lake.shelf.publish(DAY, "one", (5,))
+    assert [lake.commit(), lake.commit()] == ["committed", "already"]
+    assert keys_of(lake.rows()) == keys_of(rows)
+
+
+def test_another_manifest_of_the_same_files_leaves_what_others_deleted(lake: Lake) -> None:
+    """The objects of the day were stored again: its rows are those that were committed."""
+    lake.shelf.publish(DAY, "one")
+    lake.commit()
+    lake.table(lambda table: _rewrite_files(table, "partition_key != 'p1'"))
+    lake.shelf.publish(DAY, "one")
+    assert lake.commit() == "already"
+
+
 def test_rows_that_others_deleted_do_not_come_back_unasked(lake: Lake) -> None:
     """The same generation is left alone, a newer one refused; without any rows of the day it goes in."""
     lake.shelf.publish(DAY, "one")
@@ -70,7 +90,10 @@ def test_an_expired_day_goes_in_as_it_was_published(lake: Lake, tmp_path: Path) 
     lake.shelf.complete(DAY)
     raw = tmp_path / "raw"
     archive = open_storage(Address(None, str(raw)))
-    archive.put_if_absent(f"{PREFIX}_expired/{DAY}.json", b"{}", {}, "application/json")
+    tombstone = Tombstone(
+        format=1, day=str(DAY), generation="one", segments=0, bytes=0, shards={}, writer="w", written_at="t"
+    )
+    archive.put_if_absent(tombstone_key(PREFIX, DAY), encode_tombstone(tombstone), {}, "application/json")
     with lake.catalog() as catalog:
         given = job_context(raw, clock=lake.shelf.clock)._replace(table=IcebergTable(catalog, lake.name))
         done = compact_day(

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from tests.fakes.failing_s3 import IS_DEEP
 from tests.integration.killed_commit import KilledCommits, killed_commits
 from tests.integration.lake import DAY, NEXT, REST_JARS, Lake, local_lake
 from tests.integration.table_folders import counted, files_of, folder_of, history, path_of, vacuum
+from tests.searching import IS_DEEP
 
 IS_THOROUGH = IS_DEEP or REST_JARS is not None
 

@@ -37,9 +37,9 @@ def shell(embedded_aws: EmbeddedAws, bucket: str, tmp_path: Path, dynamodb_clien
 
 
 def test_copies_are_left_out_and_counted(shell: Shell) -> None:
-    """Terminal, page and exit code; the plan then says that there is nothing to do."""
+    """Terminal, page and exit code; the plan then says that there is nothing to do. On Spark: `test_copies.py`."""
     words = ("--date", str(DAY), "--event-id", "n", "--drop-producer-duplicates")
-    done = shell.run("compact", *words, "--master", "local[1]", "--report", str(shell.folder / "r"))
+    done = shell.run("compact", *words, "--report", str(shell.folder / "r"))
     assert done.returncode == 0, done
     assert "raw 108 = unique 106 + duplicates 0 + producer duplicates left out 2 + rejected 0" in done.stdout
     assert "producer_duplicate" in done.stdout

@@ -19,8 +19,10 @@ from compaction.audit.audit import audit_day
 from compaction.job.context import AuditOptions, JobContext
 from compaction.night.rewrite import Compacted, CompactOptions, compact_day
 from compaction.parquet.plan import MergeGroup, RawObject, Task
+from compaction.parquet.rows import ParquetPart
 from compaction.publish.publisher import Publisher
-from compaction.spark.engine import SparkEngine, completed_tasks, no_progress
+from compaction.spark.engine import SparkEngine, completed_tasks
+from compaction.tasks.progress import no_progress
 from compaction.tasks.task import Order
 from compaction.verdict.audit_document import decode_audit
 from demo.embedded import REGION, EmbeddedAws
@@ -32,6 +34,7 @@ from minutebook.format.position import Position
 from minutebook.published.generation import DayFolder
 from minutebook.published.schema import SCHEMA
 from minutebook.reader import read, read_day, read_days
+from minutebook.store.directory_storage import FileSink
 from minutebook.store.places import StorePrefix, open_storage
 from minutebook.store.storage import Address
 from tests.corpus.auditing import compare, job_context
@@ -39,6 +42,7 @@ from tests.corpus.chain_defects import missing_object, overlapping_segments
 from tests.corpus.model import Corpus, Defect, Seen, Shape
 from tests.corpus.object_defects import copied_object, edited_count, swapped_lines, truncated_object
 from tests.corpus.shelf import Shelf
+from tests.fakes.typed_lines import lines_of, mapping
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
@@ -84,6 +88,29 @@ def unavailable_before(task: tuple[int, int]) -> int:
     if context.attemptNumber() < tries:
         raise StoreUnavailable(f"SlowDown on try {context.attemptNumber() + 1}", next_step="wait")
     return number
+
+
+@pytest.mark.usefixtures("engine")
+def test_spark_reads_the_years_1_and_9999(tmp_path: Path) -> None:
+    """Spark 3.5 with its defaults, too, which fails on old dates of files that do not say which calendar is meant."""
+    columns = mapping({"at": "timestamp", "day": "date", "local": "local_timestamp"})
+    part = ParquetPart(FileSink(tmp_path / "day.parquet"), columns)
+    lines = lines_of(
+        [
+            b'{"at":"0001-01-01T00:00:00Z","day":"0001-01-01","local":"0001-01-01T00:00:00"}',
+            b'{"at":"9999-12-31T23:59:59.9999999Z","day":"9999-12-31","local":"9999-12-31T23:59:59"}',
+        ]
+    )
+    part.add(lines, "segment")
+    part.close()
+    session = SparkSession.builder.getOrCreate()  # that of the engine
+    session.conf.set("spark.sql.session.timeZone", "UTC")
+    rows = session.read.parquet(str(tmp_path / "day.parquet"))
+    found = rows.selectExpr("cast(at as string)", "cast(day as string)", "cast(local as string)").collect()
+    assert [tuple(row) for row in found] == [
+        ("0001-01-01 00:00:00", "0001-01-01", "0001-01-01 00:00:00"),
+        ("9999-12-31 23:59:59.999999", "9999-12-31", "9999-12-31 23:59:59"),
+    ]
 
 
 class Bench:

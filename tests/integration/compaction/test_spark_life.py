@@ -5,13 +5,16 @@ import os
 import signal
 import subprocess
 import sys
+from contextlib import ExitStack, nullcontext
 from pathlib import Path
 
 import pytest
 
 from compaction.spark import session
-from compaction.spark.engine import SparkEngine
+from compaction.spark.engine import LazySpark, SparkEngine
+from compaction.tasks.progress import no_progress
 from minutebook.errors import FormatError
+from tests.witness.waiting import PATIENCE_SECONDS
 
 _LIFE = """
 import sys
@@ -47,7 +50,12 @@ def test_a_whole_life(tmp_path: Path) -> None:
     """Workers are forked with what tasks need; nothing is said on stderr, and the JVM is gone when Spark is."""
     life = [sys.executable, "-c", _LIFE]
     done = subprocess.run(
-        life, capture_output=True, text=True, check=True, timeout=120, env={**os.environ, "TMPDIR": str(tmp_path)}
+        life,
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=PATIENCE_SECONDS,
+        env={**os.environ, "TMPDIR": str(tmp_path)},
     )
     *workers, error, process, again = done.stdout.splitlines()
     assert workers == ["True True True"] * 3
@@ -63,28 +71,38 @@ def safe_path(_: int) -> str | None:
 
 
 @pytest.mark.usefixtures("aws_environment")
-def test_a_platforms_session_imports_nothing_of_its_folder_while_it_is_ours() -> None:
-    """Its workers are told with each job; whoever uses the session afterwards has it as it was."""
+def test_a_jvm_that_does_not_stop_or_dies_is_followed_by_another() -> None:
+    """Three in one process, because each takes seconds: a platform's session, which hangs, one that dies, a new one.
+
+    Workers of a platform's session import nothing of their folder while it is ours. They are told with each job,
+    and whoever uses the session afterwards has it as it was. A JVM that does not answer is killed when the time is
+    up. One that died is one stream's matter: a night over a folder starts Spark anew for the next; one that lives
+    is kept.
+    """
     context, log = session.start_spark("local[1]")
+    process = context._gateway.proc
     try:
         before = dict(context.environment)
         with SparkEngine() as engine:
             assert engine.each(safe_path, [1]) == ["1"]
         assert (context.environment, "PYTHONSAFEPATH" in before) == (before, False)
     finally:
-        session.stop(context)
+        os.kill(process.pid, signal.SIGSTOP)
+        with pytest.warns(RuntimeWarning, match="Unable to cleanly shutdown"):
+            session.stop(context, seconds=1)
         log.unlink()
-
-
-@pytest.mark.usefixtures("aws_environment")
-def test_a_jvm_that_does_not_stop_is_killed() -> None:
-    """It does not answer: the process goes on when the time is up, and the JVM is gone."""
-    context, log = session.start_spark("local[1]")
-    process = context._gateway.proc
-    os.kill(process.pid, signal.SIGSTOP)
-    with pytest.warns(RuntimeWarning, match="Unable to cleanly shutdown"):
-        session.stop(context, seconds=1)
     assert process.poll() is not None
-    log.unlink()
-    with SparkEngine("local[1]") as engine:
-        assert engine.each(str, [7]) == ["7"]
+    with ExitStack() as stack:
+        engine = LazySpark(stack, "local[1]", lambda: None, lambda: nullcontext(no_progress))
+        assert engine.spread(str, [7]) == ["7"]
+        first = engine._engine
+        engine.forget_gone()
+        assert engine._engine is first
+        assert first is not None
+        process = first._context._gateway.proc
+        process.kill()
+        process.wait()
+        with pytest.raises((OSError, session.SparkFailed)):
+            engine.spread(str, [7])
+        engine.forget_gone()
+        assert engine.spread(str, [8]) == ["8"]

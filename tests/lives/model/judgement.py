@@ -14,7 +14,7 @@ import msgspec
 
 from compaction.audit.coverage import open_time_findings
 from compaction.audit.rules.chain import JudgedMinutes, ShardContext, check_chain, maybe_living_shards
-from compaction.audit.rules.lines import alteration_findings, check_lines, repeat_findings
+from compaction.audit.rules.lines import alteration_findings, check_lines, repeat_findings, with_contents
 from compaction.basis.evidence import with_evidence
 from compaction.basis.judged import is_as_used, shards_of
 from compaction.basis.outside import OutsideQuery, outside_of, places_outside, with_outside
@@ -115,7 +115,8 @@ def judge(archive: Archive, view: View, rows: Sequence[ListedSegment], facts: Ma
         chains += check_chain(view.minutes, [*own, *neighbours[shard]], context).findings
     judged = _judge_times(archive, view, members, around)
     known = [*classified.findings, *markers.findings, *chains]
-    others = (*classified.findings, *check_lines(classified.segments, facts), *alteration_findings(rows, facts))
+    of_objects = with_contents([*classified.findings, *check_lines(classified.segments, facts)], facts)
+    others = (*of_objects, *alteration_findings(rows, facts))
     return Judged(judged, neighbours, shards, (*chains, *open_time_findings(judged, known, {})), others)
 
 

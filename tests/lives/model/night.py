@@ -18,6 +18,7 @@ from compaction.audit.rejudge import with_alterations, with_earlier
 from compaction.audit.shards.group_view import unwritten
 from compaction.audit.shards.known import EarlierReading, JoinArgument, known_of, last_reading
 from compaction.inventory.changes import InventoryChanges, compare_inventories
+from compaction.inventory.checkpoints import Checkpoints
 from compaction.inventory.segments import ListedSegment, SegmentFacts, with_history
 from compaction.inventory.shard_markers import ArchiveMarkers
 from compaction.job.context import AuditOptions
@@ -191,7 +192,8 @@ class Site:
         is_open = any(shard.looks_ahead and not shard.first_after for shard in basis.shards)
         last = max(numbers) if not is_open else day_of_ms(self.now_ms).number
         versions = self.archive.versions
-        state = [versions[""], versions[day], *(versions[number] for number in range(min(numbers), last + 1))]
+        marks = versions[day], versions[day.shift(1)]
+        state = [versions[""], *marks, *(versions[number] for number in range(min(numbers), last + 1))]
         known = self._compared.get(day)
         if known is None or known[0] is not basis or known[1] != state:
             present = present_basis(self.archive, markers, basis, day, scope)
@@ -229,9 +231,12 @@ class Site:
         """Return the verdict of an audit that knows nothing of what was published.
 
         But that it judges no shard that was born since: one whose first segment is gone is judged on earlier days,
-        too, because nothing says on which one the segment lay.
+        too, because nothing says on which one the segment lay. Nor does it ask KCL's checkpoints, which no digest
+        holds: when one comes to pass the last segment later, the segment that is gone was stored after the times of a
+        clean day were proven.
         """
         view = yield from self.view(day)
+        view = view._replace(checkpoints=Checkpoints({}))
         facts = {entry.key: entry.facts for entry in view.entries}
         judged = judge(self.archive, view, [entry.row for entry in view.entries], facts)
         findings = merge_rows(view, {entry.key: entry for entry in view.entries}).findings
@@ -612,7 +617,7 @@ class _Run:
 
     def _before(self, pointer: Pointer | None) -> Audit | None:
         stored = None if pointer is None else self._out.audits.get(audit_key(pointer))
-        return None if stored is None or pointer is None or pointer.until != self._until else stored[0]
+        return None if stored is None else stored[0]
 
     def _name(self, generation: str, audit: Audit) -> str:
         """Return the key of an audit: of one that says the same and rests on the same, the key that it has."""

@@ -21,7 +21,7 @@ from tests.corpus.chain_defects import overlapping_segments
 from tests.corpus.desk import DAY, Desk, Mill, repeated
 from tests.corpus.edits import EDITS, edit_metadata, edit_payload, remove_line
 from tests.corpus.event_defects import drop_records
-from tests.corpus.model import Corpus, Shape, Stored
+from tests.corpus.model import PREFIX, Corpus, Shape, Stored
 from tests.corpus.object_defects import (
     edited_count,
     edited_minute,
@@ -488,6 +488,50 @@ def test_a_day_that_was_only_held_has_no_first_content(tmp_path: Path) -> None:
     desk.store_again(segment(desk), 1)
     desk.store_again(lost, 1)
     assert (desk.compact().verdict, codes(desk)) == ("clean", [])
+
+
+def test_a_late_object_that_a_held_night_has_read_is_compared(tmp_path: Path) -> None:
+    """The day was published before: what is edited until it is published again is altered, whatever held it."""
+    desk = Desk(tmp_path)
+    late = desk.corpus.shards[1].segments[3]
+    DirectoryStorage(desk.raw).delete([late.key])
+    assert desk.compact(accept="late data").state == "published"
+    stray = f"{DAY.path(PREFIX)}05/stray"
+    DirectoryStorage(desk.raw).put_if_absent(stray, b"x", {}, "x/y")
+    desk.store_again(late, 1)
+    assert desk.compact().state == "held"
+    edit_payload(late)
+    desk.store_again(late, 30)
+    DirectoryStorage(desk.raw).delete([stray])
+    for _ in range(2):
+        assert desk.compact().state == "held"
+        assert ("altered_object", "defect") in codes(desk)
+
+
+def test_a_late_object_that_stays_as_a_held_night_has_read_it_is_clean(tmp_path: Path) -> None:
+    """It is its own first content."""
+    desk = Desk(tmp_path)
+    late = desk.corpus.shards[1].segments[3]
+    DirectoryStorage(desk.raw).delete([late.key])
+    assert desk.compact(accept="late data").state == "published"
+    stray = f"{DAY.path(PREFIX)}05/stray"
+    DirectoryStorage(desk.raw).put_if_absent(stray, b"x", {}, "x/y")
+    desk.store_again(late, 1)
+    assert desk.compact().state == "held"
+    DirectoryStorage(desk.raw).delete([stray])
+    assert (desk.compact().verdict, codes(desk)) == ("clean", [])
+
+
+def test_a_first_content_is_held_where_the_symlinks_alone_say_that_the_day_was_published(tmp_path: Path) -> None:
+    """Pointer and manifests are gone; facts of the files that Athena reads are there."""
+    desk = Desk(tmp_path)
+    desk.compact()
+    folder, storage = desk.publisher().folder, desk.publisher().storage
+    storage.delete([folder.pointer, *storage.keys(folder.manifests)])
+    edit_payload(segment(desk))
+    desk.store_again(segment(desk), 30)
+    for _ in range(2):
+        assert desk.compact().state == "held"
 
 
 @pytest.mark.parametrize("has_pointer", [True, False])

@@ -8,13 +8,14 @@ import pytest
 
 from compaction.event_ids.copies import Layout
 from compaction.job.context import AuditOptions, FoundCopies
+from compaction.local.shuffle import ShuffledHere
 from compaction.parquet.plan import TaskSizes
 from compaction.shard_groups.local import LocalGroupSource, LocalReadWithIds, LocalShardGroups
 from compaction.shard_groups.port import Distribute, GroupValue, Values
 from compaction.tasks.task import Order, TaskResult
 from minutebook.errors import ObjectVanished
 from minutebook.store.places import open_storage
-from tests.corpus.auditing import InProcess, in_process, shuffle_in_process
+from tests.corpus.auditing import in_process, shuffle_in_process
 from tests.corpus.desk import DAY, Mill, repeated
 from tests.corpus.event_defects import repeated_later
 from tests.corpus.model import Corpus, make_segment
@@ -95,7 +96,7 @@ def test_ids_of_another_listing_leave_nothing_out(tmp_path: Path, days_back: int
 class Between(NamedTuple):
     """Ids that were collected, and what happens before anything is written."""
 
-    shuffled: InProcess
+    shuffled: ShuffledHere
     meanwhile: Callable[[], None]
 
     @property

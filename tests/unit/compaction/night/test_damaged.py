@@ -97,6 +97,18 @@ def test_what_is_damaged_is_made_again_from_the_raw_objects(desk: Desk, what: st
     assert_made_again(desk)
 
 
+def test_a_damaged_pointer_alone_makes_no_new_file(desk: Desk) -> None:
+    """What the night before has read and written today is whole: readers and tables keep the files they know."""
+    pointer = desk.publisher().current().pointer
+    assert pointer is not None
+    before = desk.publisher().manifest(pointer)
+    damage(desk, POINTER, "cut")
+    again = desk.compact().manifest
+    assert before is not None
+    assert again is not None
+    assert [file.key for file in again.files] == [file.key for file in before.files]
+
+
 @pytest.mark.parametrize("how", [*DAMAGES, "gone"])
 @pytest.mark.parametrize("what", BESIDE)
 def test_a_late_object_is_published_whatever_is_damaged(desk: Desk, what: str, how: str) -> None:
@@ -208,6 +220,25 @@ def test_an_audit_elsewhere_is_not_read(desk: Desk) -> None:
     assert_made_again(desk)
 
 
+@pytest.mark.parametrize("field", ["manifest", "audit"])
+@pytest.mark.parametrize("name", ["x" * 2000, "x" * 300, "é" * 120, "a\0", "a\nb", "../../../etc/hostname"])
+def test_a_pointer_that_names_a_key_which_no_store_has_is_damaged(desk: Desk, field: str, name: str) -> None:
+    """Over-long for S3 or for a file system, or no name at all: the store is not asked for it."""
+    folder = desk.publisher().folder
+    change(desk, POINTER, **{field: f"{folder.manifests}{name}.json"})
+    with pytest.raises(FormatError, match="names a key that no run writes: 'tables/dt=2026-11-20/_manifest/") as told:
+        desk.publisher().current()
+    assert len(str(told.value)) < 300
+    assert_made_again(desk)
+
+
+def test_an_over_long_key_in_a_manifest_or_an_audit_is_damage(desk: Desk) -> None:
+    """That of the manifest's first audit."""
+    folder = desk.publisher().folder
+    change(desk, "manifest", audit=f"{folder.manifests}{'x' * 2000}.audit.json")
+    assert_made_again(desk)
+
+
 def test_an_inventory_of_other_objects_is_not_believed(desk: Desk) -> None:
     """It parses, and `expire` would refuse the day by it."""
     path = Path(desk.storage.uri(key_of(desk, "inventory")))
@@ -220,6 +251,26 @@ def test_a_time_in_the_pointer_that_is_none_is_no_time(desk: Desk) -> None:
     """Sweeps go by it."""
     change(desk, POINTER, written_at="soon")
     assert_made_again(desk)
+
+
+def test_a_night_publishes_a_day_again_whose_pointer_has_no_time(desk: Desk) -> None:
+    """The sweep of a day that is as it was would fail by it each night."""
+    change(desk, POINTER, written_at="soon")
+    options = CompactOptions(AuditOptions(published=desk.out), desk.out)
+    whys = []
+    for _ in range(2):
+        each = find_due(desk.context(), desk.out, options.audit, 1).by_day[DAY]
+        whys.append(each.why.partition(":")[0])
+        assert do_due(desk.context(), each, options).verdict == "clean"
+    assert whys == ["what is published is damaged", ""]
+
+
+def test_an_expired_day_names_a_pointer_without_a_time(desk: Desk) -> None:
+    """Nothing is swept by it."""
+    expire(desk)
+    change(desk, POINTER, written_at="soon")
+    done = desk.compact(engine=no_engine)
+    assert (done.state, "was written at 'soon', which is not a time" in done.reason) == ("held", True)
 
 
 def test_an_end_in_the_pointer_that_is_no_time_is_replaced(desk: Desk) -> None:

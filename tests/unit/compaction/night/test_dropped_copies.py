@@ -8,8 +8,12 @@ import pytest
 from compaction.audit.audit import audit_day
 from compaction.job.context import AuditOptions
 from compaction.parquet.plan import TaskSizes
+from compaction.verdict.acceptance import accept, still_holds
+from compaction.verdict.findings import Finding
 from minutebook.errors import SafetyRefusal
 from minutebook.format.payload import NumberPaths, PayloadPath
+from minutebook.format.record import decode_dropped_line
+from minutebook.format.segment import SegmentWriter, inflate
 from minutebook.store.places import open_storage
 from minutebook.store.storage import Address
 from tests.corpus.auditing import job_context
@@ -23,7 +27,7 @@ from tests.corpus.event_defects import (
     other_events_with_an_id,
     repeated_event,
 )
-from tests.corpus.model import Corpus, Shape, make_segment
+from tests.corpus.model import PREFIX, Corpus, Shape, make_segment
 
 
 def test_the_first_position_of_each_event_stays(tmp_path: Path) -> None:
@@ -303,6 +307,49 @@ def test_an_audit_names_what_was_dropped_by_a_number(tmp_path: Path) -> None:
     context = job_context(tmp_path, corpus.checkpoints)
     (found,) = audit_day(context, DAY, AuditOptions(numbers=NumberPaths("n"))).audit.findings
     assert (found.code, found.severity, found.count, found.repaired) == ("id_conflict", "warning", 2, False)
+
+
+def test_a_restored_row_follows_the_copy_that_is_kept_of_it(tmp_path: Path) -> None:
+    """As many lines come back as before, and one of them holds another payload now."""
+    corpus = Corpus(DAY)
+    shard = corpus.shards[1]
+    position = shard.segments[4].records[2].position
+    dropped_by_number(corpus, shard, 4)
+    mill = Mill(tmp_path, corpus)
+    options = AuditOptions(numbers=NumberPaths("n"))
+    assert mill.compact(audit=options).verdict == "clean"
+    store, other = open_storage(mill.archive), b'{"n":"7","x":"third"}'
+    (key,) = (row.key for row in store.list_objects(f"{PREFIX}_duplicates/"))
+    stored = store.get(key)
+    assert stored is not None
+    made = SegmentWriter(shard.shard_id, shard.segments[4].metadata.minute)
+    for _, record, duplicate_of in map(decode_dropped_line, inflate([stored.body])):
+        is_other = b"other" in record.data
+        made.drop(msgspec.structs.replace(record, data=other) if is_other else record, duplicate_of)
+    store.delete([key])
+    store.put_if_absent(key, made.duplicates_body(), {}, "application/gzip")
+    done = mill.compact(audit=options)
+    assert done.manifest is not None
+    assert (done.state, done.verdict, done.manifest.restored) == ("published", "clean", 1)
+    assert mill.rows(done.manifest) == sorted([*rows_of(corpus), (shard.shard_id, position, other)])
+    assert mill.compact(audit=options).state == "already"
+
+
+def lost_originals(folder: Path, *places: int) -> list[Finding]:
+    """Return what an audit finds of a segment, records of which were dropped as copies of nothing."""
+    corpus = Corpus(DAY)
+    shard = corpus.shards[1]
+    gap = f"corpus/{shard.shard_id}/{shard.segments[2].metadata.last.sequence}:1"
+    drop_records(corpus, shard, 3, dict.fromkeys(places, gap))
+    corpus.write(open_storage(Address(None, str(folder))))
+    return list(audit_day(job_context(folder, corpus.checkpoints), DAY, AuditOptions()).audit.findings)
+
+
+def test_an_acceptance_of_lost_originals_is_one_of_these_records(tmp_path: Path) -> None:
+    """One of them alone is a part of it; another record of the same segment is not."""
+    accepted = accept(lost_originals(tmp_path / "two", 1, 2), (), "known", "t")
+    assert still_holds(accepted, lost_originals(tmp_path / "one", 1), ())
+    assert not still_holds(accepted, lost_originals(tmp_path / "another", 3), ())
 
 
 def test_a_segment_whose_lines_were_all_dropped_gets_one_back(tmp_path: Path) -> None:

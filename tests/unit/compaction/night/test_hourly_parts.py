@@ -26,15 +26,18 @@ from tests.corpus.auditing import in_process, job_context
 from tests.corpus.model import BEGIN_MS, PREFIX, STREAM_ARN
 from tests.fakes.archive_scene import ArchiveScene
 from tests.fakes.clock import ManualClock
-from tests.fakes.failing_s3 import IS_DEEP
 from tests.fakes.failing_storage import Crash, FailingStorage
 from tests.fakes.stream import DAY_MS
+from tests.searching import IS_DEEP
 from tests.unit.compaction.tables.test_away import Table
 
 DAY: Final = Day.parse("2026-11-20")
 BUSY: Final = "shardId-000000000000"
 QUIET: Final = tuple(f"shardId-{number:012d}" for number in range(1, 5))
 HOUR_MS: Final = 60 * MINUTE_MS
+_NIGHTLY: Final = frozenset(range(1, 24) if IS_DEEP else (1, 2, 3, 6, 7, 8, 11, 14, 15, 18, 19, 23))
+"""The hours in which hosts run: by default half of them. In some a table dies before and behind its commit, in some a
+clock is late, and before some nobody ran for an hour or two."""
 _SLOW_MS: Final = 90 * MINUTE_MS
 """By how much the clock of one host is late in some hours."""
 Row = tuple[str, str]
@@ -161,6 +164,8 @@ def test_hosts_that_are_killed_each_hour_publish_a_day_that_grows(tmp_path: Path
     hours, verdicts, until_ms = Hours(tmp_path), list[str](), 0
     for hour in range(1, 24):
         hours.pass_hour(hour)
+        if hour not in _NIGHTLY:
+            continue
         now_ms = DAY.begin_ms + hour * HOUR_MS + 25 * MINUTE_MS
         hours.at(now_ms)
         applied = hour % 2 == 0

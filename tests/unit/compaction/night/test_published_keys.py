@@ -1,16 +1,23 @@
 """A key of a day that was published clean is gone: its first record was archived, whatever the chain says now."""
 
 import dataclasses
+import gzip
+from collections.abc import Callable
 from pathlib import Path
+from typing import Final
 
 import msgspec
 import pytest
 
-from compaction.commands.vacuum.day import delete_leftovers, find_leftovers
+from compaction.audit.audit import audit_day
+from compaction.audit.gone import GONE_COMPARED
+from compaction.commands.vacuum.day import RawDays, delete_leftovers, find_leftovers
 from compaction.job.context import AuditOptions
-from compaction.night.rewrite import Compacted
+from compaction.night.rewrite import Compacted, CompactOptions, withdraw_day
+from compaction.verdict.audit_document import decode_audit
 from minutebook.format.keys import segment_key
 from minutebook.format.segment import SegmentWriter
+from minutebook.published.generation import FACTS_FOLDER, Pointer, audit_key, inventory_beside
 from minutebook.store.places import open_storage
 from tests.corpus.desk import DAY, Desk
 from tests.corpus.model import PREFIX, Stored
@@ -140,8 +147,162 @@ def test_vacuum_keeps_what_was_last_clean(desk: Desk) -> None:
     replace(desk, gone, rest_of(gone))
     assert compact(desk, accept="we know").state == "published"
     storage, folder = desk.context().open(desk.out.address), desk.publisher().folder
-    left = find_leftovers(storage, folder, before_ms=desk.after_grace_ms(), has_raw=lambda _: True)
+    left = find_leftovers(storage, folder, desk.after_grace_ms(), RawDays(lambda _: True, lambda _: ""))
     delete_leftovers(storage, folder, left)
     assert left.objects
     done = desk.compact(accept=None)
     assert (done.verdict, done.accepted) == ("defects", "we know")
+
+
+def pointer(desk: Desk) -> Pointer:
+    """Return the day's pointer."""
+    current = desk.publisher().current().pointer
+    assert current is not None
+    return current
+
+
+def lose_first_record(desk: Desk, number: int = 3) -> Stored:
+    """Store a segment again without its first record, linked without a gap; return the one that is gone."""
+    shard = desk.corpus.shards[0]
+    gone = shard.segments[shard.in_day(DAY)[number]]
+    replace(desk, gone, rest_of(gone))
+    return gone
+
+
+def path_of(desk: Desk, key: str) -> Path:
+    """Return where an object of the output lies."""
+    return Path(desk.storage.uri(key))
+
+
+def withdraw(desk: Desk) -> bool:
+    """Give the verdict up because the day cannot be judged."""
+    options = CompactOptions(AuditOptions(published=desk.out), desk.out)
+    storage = desk.context().open(desk.out.address)
+    return withdraw_day(desk.context(), storage, DAY, options, pointer(desk), "the store refuses")
+
+
+def test_a_verdict_that_is_withdrawn_in_doubt_forgets_no_key(desk: Desk) -> None:
+    """The night that could not judge the day has seen the loss by a LIST; the next one judges it."""
+    lose_first_record(desk)
+    assert withdraw(desk)
+    for _ in range(2):
+        done = compact(desk)
+        assert (done.state, done.verdict) == ("held", "defects")
+
+
+def test_nor_does_one_whose_audit_cannot_be_read_then(desk: Desk) -> None:
+    """The pointer alone is not clean any more, and its audit says that it was."""
+    lose_first_record(desk)
+    path = path_of(desk, audit_key(pointer(desk)))
+    body = path.read_bytes()
+    path.write_bytes(b"{")
+    assert withdraw(desk)
+    path.write_bytes(body)
+    for _ in range(2):
+        assert compact(desk).verdict == "defects"
+
+
+BESIDE: Final[dict[str, Callable[[Desk], str]]] = {
+    "pointer": lambda desk: desk.publisher().folder.pointer,
+    "manifest": lambda desk: pointer(desk).manifest,
+    "audit": lambda desk: audit_key(pointer(desk)),
+    "inventory": lambda desk: inventory_beside(pointer(desk).manifest),
+}
+
+
+@pytest.mark.parametrize("how", ["gone", "damaged"])
+@pytest.mark.parametrize("what", BESIDE)
+def test_a_loss_is_found_whatever_one_object_beside_the_day_is_gone_or_damaged(
+    desk: Desk, what: str, how: str
+) -> None:
+    """All that lies below `_manifest/` is asked, and facts name the objects of an inventory that is damaged."""
+    lose_first_record(desk)
+    path = path_of(desk, BESIDE[what](desk))
+    if how == "gone":
+        path.unlink()
+    else:
+        path.write_bytes(b"{")
+    for _ in range(2):
+        done = compact(desk)
+        assert (done.state, done.verdict) == ("held", "defects")
+
+
+@pytest.mark.parametrize("how", ["gone", "damaged"])
+def test_an_audit_that_is_lost_after_the_loss_was_seen_forgets_no_key(desk: Desk, how: str) -> None:
+    """It named what the day was last published clean with."""
+    lose_first_record(desk)
+    assert compact(desk).verdict == "defects"
+    path = path_of(desk, audit_key(pointer(desk)))
+    if how == "gone":
+        path.unlink()
+    else:
+        path.write_bytes(b"{}")
+    for _ in range(2):
+        assert compact(desk).verdict == "defects"
+
+
+def test_an_older_pointer_that_is_put_back_hides_no_key_of_a_newer_clean_day(tmp_path: Path) -> None:
+    """What was last published clean is the newer one, in the next night, too."""
+    desk = Desk(tmp_path)
+    shard = desk.corpus.shards[0]
+    late = shard.segments[shard.in_day(DAY)[3]]
+    rest = rest_of(late)
+    replace(desk, late, rest)
+    assert compact(desk).verdict == "clean"
+    older = path_of(desk, desk.publisher().folder.pointer).read_bytes()
+    replace(desk, rest, late)
+    assert compact(desk).verdict == "clean"
+    replace(desk, late, rest)
+    path_of(desk, desk.publisher().folder.pointer).write_bytes(older)
+    for _ in range(2):
+        assert compact(desk).verdict == "defects"
+
+
+def test_a_day_of_which_nobody_can_say_what_was_clean_is_unknown(desk: Desk) -> None:
+    """The check names the inventory; it lasts until that is restored."""
+    lose_first_record(desk)
+    key = inventory_beside(pointer(desk).manifest)
+    inventory = path_of(desk, key)
+    body = inventory.read_bytes()
+    inventory.write_bytes(b"{")
+    storage = desk.publisher().storage
+    storage.delete([each for each in storage.keys(desk.publisher().folder.path) if FACTS_FOLDER in each])
+    for _ in range(2):
+        assert compact(desk).verdict == "unknown"
+        body_of_audit = desk.publisher().audit(pointer(desk))
+        assert body_of_audit is not None
+        checks = {check.id: check for check in decode_audit(body_of_audit).checks}
+        assert (checks[GONE_COMPARED].status, key in checks[GONE_COMPARED].message) == ("unknown", True)
+    inventory.write_bytes(body)
+    assert compact(desk).verdict == "defects"
+
+
+def test_an_inventory_that_lacks_a_lost_key_is_not_believed(desk: Desk) -> None:
+    """It parses, and is not the one that the manifest was made of: facts name the objects."""
+    gone = lose_first_record(desk)
+    path = path_of(desk, inventory_beside(pointer(desk).manifest))
+    lines = gzip.decompress(path.read_bytes()).splitlines(keepends=True)
+    path.write_bytes(gzip.compress(b"".join(line for line in lines if gone.key.encode() not in line)))
+    for _ in range(2):
+        assert compact(desk).verdict == "defects"
+
+
+def test_the_command_audit_finds_a_key_that_is_gone(desk: Desk) -> None:
+    """As the night that withdraws the verdict does; of one shard, too."""
+    gone = lose_first_record(desk)
+    for shard in (None, gone.metadata.shard_id, desk.corpus.shards[1].shard_id):
+        options = AuditOptions(published=desk.out, shard=shard)
+        found = audit_day(desk.context(), DAY, options).audit.findings
+        keys = [about.keys for about in found if "published_and_gone" in about.reasons]
+        assert keys == ([] if shard == desk.corpus.shards[1].shard_id else [(gone.key,)])
+
+
+def test_vacuum_keeps_what_was_last_clean_of_a_day_whose_pointer_is_gone(desk: Desk) -> None:
+    """The next night publishes the day, and compares."""
+    lose_first_record(desk)
+    path_of(desk, desk.publisher().folder.pointer).unlink()
+    storage, folder = desk.context().open(desk.out.address), desk.publisher().folder
+    left = find_leftovers(storage, folder, before_ms=desk.after_grace_ms(), raw=RawDays(lambda _: True, lambda _: ""))
+    delete_leftovers(storage, folder, left)
+    assert left.manifests
+    assert compact(desk).verdict == "defects"

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -13,11 +14,12 @@ from compaction.night.days.run import DayRow, row_of_due, row_of_error
 from compaction.night.days.stop import StopRequest
 from compaction.night.due import Due, do_due, find_due, pointer_word
 from compaction.night.rewrite import CompactOptions
+from compaction.publish.publisher import Publisher
 from compaction.tasks.task import Order, TaskResult
 from compaction.verdict.audit_document import decode_audit
 from minutebook.errors import MinutebookError, OutcomeUnknown, StoreError, StoreRefused, StoreUnavailable
 from minutebook.format.day import Day
-from minutebook.published.generation import inventory_beside
+from minutebook.published.generation import DayFolder, inventory_beside
 from minutebook.retry import Backoff
 from minutebook.store.places import open_storage
 from tests.corpus.auditing import in_process
@@ -61,6 +63,7 @@ def night(
     engine: Engine = in_process,
     window: int = 14,
     stop: StopRequest | None = None,
+    event_id: str | None = None,
 ) -> tuple[Due, Mapping[Day, DayRow]]:
     """Do what is due, as the command does; each request asks whether the run must `stop`."""
     context = desk.context()._replace(engine=engine)
@@ -72,7 +75,7 @@ def night(
         return new_backoff()
 
     context = refusing(context._replace(archive=context.archive.within(checked)), refuse)
-    options = CompactOptions(AuditOptions(published=desk.out), desk.out)
+    options = CompactOptions(AuditOptions(published=desk.out, event_id=event_id), desk.out)
     due = find_due(context, desk.out, options.audit, window)
     rows = {}
     for day, each in sorted(due.by_day.items()):
@@ -187,7 +190,7 @@ def test_a_verdict_that_another_run_gave_meanwhile_stays(desk: Desk) -> None:
         raise StoreRefused(ARCHIVED)
 
     _, rows = night(desk, engine=engine)
-    assert "another run has judged it meanwhile" in rows[DAY].reason
+    assert "its pointer has changed meanwhile" in rows[DAY].reason
     assert verdict(desk) == "clean"
 
 
@@ -202,6 +205,17 @@ def test_a_part_keeps_its_verdict_when_later_hours_cannot_be_read(tmp_path: Path
     lose(desk)
     _, rows = night(desk, engine=refused)
     assert (rows[DAY].exit_code, rows[DAY].done, verdict(desk)) == (2, ("withdrawn",), "unknown")
+
+
+def test_rows_of_other_settings_put_no_verdict_in_doubt(desk: Desk) -> None:
+    """The days are due, and cannot be judged this night: the archive is as it was, but for the day of a loss."""
+    lose(desk)
+    _, rows = night(desk, refuse(f"{PREFIX}_shards/"), event_id="n")
+    assert {row.state for row in rows.values()} == {"refused"}
+    assert (rows[DAY].done, verdict(desk)) == (("withdrawn",), "unknown")
+    pointer = Publisher(desk.context().open(desk.out.address), DayFolder(OUT, BEFORE)).current().pointer
+    assert pointer is not None
+    assert pointer.verdict == "clean"
 
 
 # A2: what cannot be looked at
@@ -269,6 +283,38 @@ def test_what_is_refused_of_an_older_day_is_named_in_the_line_of_these(long: Des
     due, rows = night(long, refuse(f"dt={OLDER}", what), window=1)
     assert (rows[DAY].pointer, rows[DAY].exit_code) == ("defects", 3)
     assert due.older.open_days == (OLDER,)
+
+
+def _without_parquet(desk: Desk) -> None:
+    desk.storage.delete([row.key for row in desk.storage.list_objects(f"{OUT}dt={OLDER}/") if "/part-" in row.key])
+
+
+def _without_manifest(desk: Desk) -> None:
+    desk.storage.delete([row.key for row in desk.storage.list_objects(f"{OUT}dt={OLDER}/_manifest/")])
+
+
+def _pointer_with(desk: Desk, **fields: object) -> None:
+    path = Path(desk.storage.uri(f"{OUT}dt={OLDER}/_current.json"))
+    path.write_text(json.dumps(json.loads(path.read_bytes()) | fields))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        _without_parquet,
+        _without_manifest,
+        partial(_pointer_with, until=f"{OLDER}T06:00:00.000Z"),
+        partial(_pointer_with, rules=1),
+    ],
+    ids=["its parquet", "its manifest", "a part", "older rules"],
+)
+def test_an_older_day_that_readers_do_not_see_whole_and_clean_is_named(
+    long: Desk, change: Callable[[Desk], None]
+) -> None:
+    """The night has read that, long before it is the day's turn."""
+    assert night(long, window=1)[0].older.open_days == ()
+    change(long)
+    assert night(long, window=1)[0].older.open_days == (OLDER,)
 
 
 def test_a_refused_tombstone_is_a_row_of_its_day_and_concerns_those_that_need_it(long: Mill) -> None:

@@ -2,10 +2,11 @@
 
 import hashlib
 import io
+import itertools
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -15,11 +16,12 @@ import pytest
 from compaction.event_ids.copies import Layout, ShardTally
 from compaction.event_ids.dropping import DroppedLines, Drops
 from compaction.job.context import AuditOptions
+from compaction.local.shuffle import FoundHere, ShuffledHere, here
 from compaction.night.rewrite import Compacted
 from compaction.parquet.plan import TaskSizes
 from compaction.tasks.finished import YOUNG_MS, find_facts
-from compaction.tasks.task import Order, TaskResult, leaving_out, run, run_collecting
-from tests.corpus.auditing import FoundInProcess, InProcess, in_process, shuffle_in_process
+from compaction.tasks.task import Order, TaskResult, run, run_collecting
+from tests.corpus.auditing import in_process, shuffle_in_process
 from tests.corpus.desk import DAY, Desk, repeated
 from tests.corpus.object_defects import truncated_object
 from tests.fakes.failing_storage import Crash
@@ -261,22 +263,29 @@ def test_a_task_with_an_object_that_cannot_be_read_leaves_no_facts(tmp_path: Pat
     assert [any(read.problem for read in result.facts) for result in first if not result.is_earlier] == [True]
 
 
+T = TypeVar("T")
+U = TypeVar("U")
+
+
 class Ended(NamedTuple):
     """Copies that were found; the driver is killed when so many tasks have left them out."""
 
-    found: FoundInProcess
+    found: FoundHere
     after: int | None
     written: list[TaskResult]
 
     @property
-    def shards(self) -> dict[int, ShardTally]:
+    def shards(self) -> Mapping[int, ShardTally]:
         """Return the copies of each shard."""
         return self.found.shards
 
     def write(self) -> list[TaskResult]:
         """Run the orders, or some of them."""
-        pairs = list(zip(self.found.orders, self.found.drops, strict=True))
-        self.written.extend(run(leaving_out(order, chunks)) for order, chunks in pairs[: self.after])
+
+        def some(work: Callable[[T], U], items: Iterable[T]) -> Iterator[tuple[int, U]]:
+            return here(work, itertools.islice(items, self.after))
+
+        self.written.extend(self.found._replace(begin=lambda _phase, _total: some).write())
         if self.after is not None:
             raise Crash
         return self.written
@@ -285,7 +294,7 @@ class Ended(NamedTuple):
 class Shuffled(NamedTuple):
     """Ids of tasks that were run; see `Ended`."""
 
-    shuffled: InProcess
+    shuffled: ShuffledHere
     after: int | None
     written: list[TaskResult]
 

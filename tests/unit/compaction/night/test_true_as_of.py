@@ -10,7 +10,7 @@ from compaction.basis import judged
 from compaction.job.context import AuditOptions
 from compaction.night import rewrite
 from compaction.night.days.run import DayRow, row_of_due
-from compaction.night.due import Due, days_in_turn, find_due, pointer_word
+from compaction.night.due import Due, days_in_turn, do_due, find_due, pointer_word
 from compaction.verdict.audit_document import Audit, decode_audit
 from compaction.verdict.basis import Basis
 from minutebook.coverage.intervals import Interval
@@ -40,8 +40,7 @@ def night(desk: Desk, window: int = 1) -> dict[str, DayRow]:
     options = rewrite.CompactOptions(AuditOptions(published=desk.out), desk.out)
     storage, rows = desk.context().open(desk.out.address), {}
     for each in find(desk, window).days:
-        work = rewrite.compact_day if each.why and not each.is_expired else rewrite.settle_day
-        done = work(desk.context(), storage, each.day, options)
+        done = do_due(desk.context(), each, options)
         pointer = each.pointer if each.is_expired else pointer_word(storage, desk.out.prefix, each.day)
         rows[str(each.day)] = row_of_due(each, done, pointer, "unknown")
     return rows
@@ -197,7 +196,10 @@ def test_damage_of_an_expired_day_is_no_success(tmp_path: Path, name: str) -> No
     assert night(desk)[str(DAY)].exit_code == 0
     Path(desk.storage.uri(getattr(pointer, name))).write_bytes(b"{")
     row = night(desk)[str(DAY)]
-    assert (row.pointer, row.done, row.exit_code) == ("expired", ("blocked",), 4)
+    assert (row.pointer, row.done[-1], row.exit_code) == ("expired", "blocked", 4)
+    now = desk.publisher().current().pointer
+    assert now is not None
+    assert now.verdict == "unknown"
 
 
 @pytest.mark.parametrize(

@@ -13,11 +13,13 @@ from compaction.night.days.run import row_of_compaction, row_of_error
 from compaction.night.due import find_due
 from compaction.night.rewrite import Compacted
 from compaction.tasks.task import Order, TaskResult
+from compaction.verdict.audit_document import decode_audit
 from minutebook.format.minute import MINUTE_MS
-from minutebook.published.generation import Pointer
+from minutebook.published.generation import FACTS_FOLDER, Pointer
 from minutebook.store.places import open_storage
 from tests.corpus.auditing import in_process
 from tests.corpus.desk import DAY, Desk, no_engine
+from tests.corpus.edits import edit_payload
 from tests.corpus.model import Corpus, Stored
 from tests.fakes.clock import ManualClock
 from tests.unit.compaction.night.test_damaged import DAMAGES
@@ -207,3 +209,35 @@ def test_a_settled_day_that_is_published_in_part_is_due(desk: Desk) -> None:
     """However clean the part is."""
     days = {each.day: each for each in find_due(desk.context(), desk.out, AuditOptions(), 14).days}
     assert (days[DAY].pointer, "until 2026-11-20T11:00" in days[DAY].why) == ("clean", True)
+
+
+def test_what_was_accepted_of_a_part_does_not_hold_the_whole_day(desk: Desk) -> None:
+    """The finding is the same one; what later hours add to it was not accepted."""
+    lose(desk, 1)
+    assert run(desk, ELEVEN_MS, accept="it is lost").accepted == "it is lost"
+    done = run(desk, None)
+    assert (done.state, done.accepted, seen(desk)) == ("published", "it is lost", ("defects", None))
+
+
+def test_a_part_that_was_accepted_accepts_nothing_of_later_hours(desk: Desk) -> None:
+    """The whole day is held for them, and the part stays accepted."""
+    lose(desk, 1)
+    run(desk, ELEVEN_MS, accept="it is lost")
+    spoil(desk, 1439)
+    done = run(desk, None)
+    assert (done.state, done.accepted) == ("held", "")
+    pointer = pointer_of(desk)
+    audit = decode_audit(desk.publisher().audit(pointer) or b"")
+    assert (pointer.until is None, audit.accepted is None) == (False, False)
+
+
+def test_an_altered_object_of_a_part_is_altered_in_the_whole_day(desk: Desk) -> None:
+    """Also where its facts are gone: the audit of the part tells of it."""
+    stored = segment_at(desk, 1)
+    edit_payload(stored)
+    desk.store_again(stored, 1)
+    run(desk, ELEVEN_MS, accept="we edited it")
+    storage = desk.publisher().storage
+    storage.delete([key for key in storage.keys(desk.publisher().folder.path) if FACTS_FOLDER in key])
+    done = run(desk, None)
+    assert (done.accepted, seen(desk)) == ("we edited it", ("defects", None))

@@ -49,7 +49,7 @@ def test_old_marks_of_other_generations_go(shelf: Shelf) -> None:
     shelf.put("old", "t1", "a", START_MS - 2)
     shelf.put("old", "t2", "a", START_MS - 2)
     shelf.put("new", "t1", "b", START_MS - 2)
-    shelf.marks.keep_only("new", "t1", START_MS)
+    shelf.marks.keep_only("new", {"t1"}, START_MS)
     assert shelf.names() == {"old.t2.a.json", "new.t1.b.json"}
     assert shelf.marks.generations() == {"old", "new"}
 
@@ -57,7 +57,7 @@ def test_old_marks_of_other_generations_go(shelf: Shelf) -> None:
 def test_a_young_mark_stays(shelf: Shelf) -> None:
     """Its run has looked at the table, and is about to commit."""
     shelf.put("next", "t1", "b", START_MS)
-    shelf.marks.keep_only("new", "t1", START_MS)
+    shelf.marks.keep_only("new", {"t1"}, START_MS)
     assert shelf.marks.generations() == {"next"}
 
 
@@ -65,7 +65,7 @@ def test_a_mark_is_new_each_time(shelf: Shelf) -> None:
     """A generation that comes again is held by the mark of now, whatever became of the one of then."""
     shelf.put("back", "t1", "a", START_MS - 2)
     shelf.put("back", "t1", "b", START_MS)
-    shelf.marks.keep_only("new", "t1", START_MS)
+    shelf.marks.keep_only("new", {"t1"}, START_MS)
     assert shelf.names() == {"back.t1.b.json"}
 
 
@@ -75,5 +75,5 @@ def test_a_mark_of_an_earlier_version_is_one(shelf: Shelf) -> None:
     (shelf.root / FOLDER / "old.t1.a.json").rename(shelf.root / FOLDER / "old.t1.json")
     assert shelf.marks.generations() == {"old"}
     os.utime(shelf.root / FOLDER / "old.t1.json", ns=((START_MS - 2) * 1_000_000,) * 2)
-    shelf.marks.keep_only("new", "t1", START_MS)
+    shelf.marks.keep_only("new", {"t1"}, START_MS)
     assert shelf.names() == set()

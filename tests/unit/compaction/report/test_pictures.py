@@ -32,7 +32,7 @@ from tests.fakes.day_results import at, broken_chain, day_result, shard_name, un
 
 DAY = Day.parse("2026-11-20")
 _POINTER = """{{"format": 1, "day": "{day}", "generation": "g{day}", "manifest": "m/g.json", "rows": {rows},
- "verdict": "{verdict}", "writer": "w", "written_at": "t", "audit": "{audit}"}}"""
+ "verdict": "{verdict}", "writer": "w", "written_at": "t", "rules": {rules}, "audit": "{audit}"}}"""
 
 
 def _trend(folder: Path, files: dict[str, str]) -> list[tuple[str, str | None, int, object, str]]:
@@ -46,10 +46,10 @@ def _trend(folder: Path, files: dict[str, str]) -> list[tuple[str, str | None, i
     return [(*tuple(day)[1:4], day.note) for day in trend.days]  # type: ignore[misc]
 
 
-def _day(number: int, verdict: str, audit: str) -> tuple[str, str]:
+def _day(number: int, verdict: str, audit: str, rules: int = 2) -> tuple[str, str]:
     day = str(DAY.shift(number))
-    key = _audit(number, audit)
-    return f"dt={day}/_current.json", _POINTER.format(day=day, rows=100 + number, verdict=verdict, audit=key)
+    fields = {"day": day, "rows": 100 + number, "verdict": verdict, "audit": _audit(number, audit), "rules": rules}
+    return f"dt={day}/_current.json", _POINTER.format(**fields)
 
 
 def _audit(number: int, name: str) -> str:
@@ -64,11 +64,18 @@ def test_each_day_is_as_it_was_published(tmp_path: Path) -> None:
 
 
 def test_what_cannot_be_read_says_why(tmp_path: Path) -> None:
-    """A pointer of a later version, an audit that is gone or damaged: the others are shown."""
+    """A pointer of a later version, an audit that is gone, damaged or another one: the others are shown.
+
+    A clean verdict that nothing bears out counts as unknown, as it does for readers.
+    """
     found = _trend(
         tmp_path,
         dict(
             [
+                _day(-5, "clean", "other.json"),
+                (_audit(-5, "other.json"), '{"findings": [], "verdict": "defects"}'),
+                _day(-4, "clean", "old.json", rules=1),
+                (_audit(-4, "old.json"), '{"findings": []}'),
                 (f"dt={DAY.shift(-3)}/_current.json", '{"format": 9}'),
                 _day(-2, "clean", "gone.json"),
                 _day(-1, "clean", "bad.json"),
@@ -79,7 +86,9 @@ def test_what_cannot_be_read_says_why(tmp_path: Path) -> None:
         ),
     )
     assert "format 9 is not known here" in found[-4][3]
-    assert found[-3] == ("clean", 98, None, "its audit is gone")
+    assert found[-6] == ("unknown", 95, None, "its pointer says clean, and its audit defects")
+    assert found[-5] == ("unknown", 96, (0, 0, 0), "")
+    assert found[-3] == ("unknown", 98, None, "its audit is gone")
     assert found[-2][3].startswith("its audit does not parse")
     assert found[-1] == ("clean", 100, (0, 0, 0), "")
 

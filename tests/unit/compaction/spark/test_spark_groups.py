@@ -10,10 +10,11 @@ import pytest
 from compaction.audit.shards import group_view, misplaced, objects
 from compaction.inventory import day_objects
 from compaction.shard_groups.port import GroupValue, Values
-from compaction.spark.failures import Alarm, Failure, TryAgain, failure_in, guarded
+from compaction.spark.failures import Alarm, TryAgain, failure_in, guarded
 from compaction.spark.session import with_tries
 from compaction.spark.shuffle import Jobs
 from compaction.spark.spark_groups import PHASES, SparkShardGroups, phase_of_work
+from compaction.tasks.failures import Failure
 from minutebook.errors import (
     FormatError,
     MinutebookError,

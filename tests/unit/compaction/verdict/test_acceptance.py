@@ -1,6 +1,9 @@
 """What was accepted, and what a later judgement finds besides."""
 
+from typing import Any
+
 import msgspec
+import pytest
 
 from compaction.audit.shards.group_view import bounded
 from compaction.verdict.acceptance import accept, still_holds
@@ -44,3 +47,18 @@ def test_a_few_are_accepted_by_their_keys() -> None:
     acceptance = accept(many(1, 2, 3), (), "known", "t")
     assert still_holds(acceptance, many(1, 3), ())
     assert not still_holds(acceptance, many(1, 4), ())
+
+
+@pytest.mark.parametrize("change", [{"contents": ("second",)}, {"count": 2}], ids=["content", "number"])
+def test_many_with_another_content_or_number_were_not_accepted(change: dict[str, Any]) -> None:
+    """Their keys are the same: altered objects that were edited again."""
+
+    def altered(**fields: Any) -> list[Finding]:  # noqa: ANN401 - fields of a finding
+        first = finding(Code.ALTERED_OBJECT, "m", shard=SHARD, contents=("first",))
+        keys = [f"key-{number:03d}" for number in range(60)]
+        return bounded([msgspec.structs.replace(first, **({"keys": (key,)} | fields)) for key in keys])
+
+    acceptance = accept(altered(), (), "known", "t")
+    assert still_holds(acceptance, altered(), ())
+    others = [msgspec.structs.replace(about, count=60) for about in altered(**change)]
+    assert not still_holds(acceptance, others, ())

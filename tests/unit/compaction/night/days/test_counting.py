@@ -5,6 +5,7 @@ import pytest
 
 from compaction.night.days.run import DayRow, count_due, row_of_error
 from compaction.night.days.stop import BudgetSpent, Stopped
+from compaction.night.due import WorkFailed
 from compaction.report.metric_line import NightMetrics
 from minutebook.errors import SafetyRefusal, StoreUnavailable
 from minutebook.format.day import Day
@@ -48,6 +49,13 @@ def test_a_day_that_is_neither_clean_nor_accepted_is_open(row: DayRow) -> None:
 def test_a_day_that_was_not_begun_is_left(error: Stopped) -> None:
     """By the budget, or by a signal; nothing is known of it."""
     assert count_due([SOUND, row_of_error(DAY, error)]) == NightMetrics(days_left=1)
+
+
+def test_a_day_that_was_left_and_is_not_clean_any_more_is_open_and_left() -> None:
+    """Its verdict was in doubt: readers see it unknown until a night has the time to judge it."""
+    row = row_of_error(DAY, WorkFailed(BudgetSpent("spent"), "its verdict was withdrawn", is_withdrawn=True))
+    assert (row.state, row.exit_code, row.pointer, row.done) == ("left", 4, "unknown", ("withdrawn",))
+    assert count_due([SOUND, row]) == NightMetrics(days_open=1, days_left=1)
 
 
 def test_a_day_that_the_table_lacks_is_counted_by_itself() -> None:

@@ -15,7 +15,7 @@ from compaction.night.days.side_by_side import DayDone, DayWorkers
 from compaction.night.days.stop import StoppableClock, Stopped, StopRequest, stopped_by_signals
 from compaction.night.dry_run import DryRun
 from compaction.night.due import DueDay
-from compaction.spark.engine import no_progress
+from compaction.tasks.progress import no_progress
 from minutebook.errors import SafetyRefusal, SettingsError, StoreUnavailable
 from minutebook.format.day import Day
 from tests.fakes.clock import ManualClock
@@ -226,7 +226,7 @@ def test_days_of_a_dry_run_are_rows_of_the_same_table(capsys: pytest.CaptureFixt
         (DueDay(BEGIN, "clean"), "nothing to do"),
         (DueDay(BEGIN, "expired", is_expired=True), "nothing to do: it is expired"),
         (DueDay(BEGIN, "expired", is_expired=True, zombies=("a key",)), "objects came after it was expired: a key"),
-        (DueDay(BEGIN, "expired", is_expired=True, damage="no JSON"), "its tombstone is damaged: no JSON"),
+        (DueDay(BEGIN, "expired", is_expired=True, damage="its tombstone is no JSON"), "its tombstone is no JSON"),
     ],
     ids=["due", "as it was", "expired", "late objects", "a damaged tombstone"],
 )
