@@ -7,12 +7,12 @@ overrides `minutebook.*` as it does for the consumer.
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Final, NamedTuple
 
 from minutebook.aws.access import ACCESS_PROPERTIES, Access, read_access
 from minutebook.errors import SettingsError
 from minutebook.owner import StreamOwner, parse_stream_arn
+from minutebook.properties_file import Source
 from minutebook.remote_properties import Fetch, fetch_properties, read_job_properties
 from minutebook.store.places import StorePrefix
 from minutebook.store.storage import Address
@@ -69,7 +69,7 @@ class SettingsTexts(NamedTuple):
 
 
 def load_archive_settings(
-    file: Path | str | None, environ: Mapping[str, str], fetch: Fetch = fetch_properties
+    file: Source, environ: Mapping[str, str], fetch: Fetch = fetch_properties
 ) -> ArchiveSettings:
     """Read the settings from a file, which may lie at `s3://`, or the environment; SettingsError names all errors."""
     texts = read_texts(file, environ, fetch)
@@ -78,9 +78,7 @@ def load_archive_settings(
     return settings
 
 
-def read_texts(
-    file: Path | str | None, environ: Mapping[str, str], fetch: Fetch, names: Sequence[str] = ()
-) -> SettingsTexts:
+def read_texts(file: Source, environ: Mapping[str, str], fetch: Fetch, names: Sequence[str] = ()) -> SettingsTexts:
     """Read the texts; environment variables override the properties of an archive and those in `names`."""
     properties = read_job_properties(file, environ, fetch)
     values = dict(properties.values)

@@ -15,6 +15,7 @@ from typing import Annotated, Final
 import typer
 
 from minutebook.cat.options import CatOptions
+from minutebook.completeness.options import WaitOptions
 from minutebook.errors import MinutebookError, SettingsError
 from minutebook.options import command
 from minutebook.wording import printable_message
@@ -29,7 +30,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
     epilog="Exit codes: 0 done or clean, 1 internal error, 2 usage or settings, 3 the audit found defects, "
-    "4 it could not prove, 5 a service stayed unavailable, 6 refused for safety, 7 unhealthy or too far behind.",
+    "4 it could not prove, 5 a service stayed unavailable, 6 refused for safety, 7 not yet, unhealthy, too late.",
 )
 
 
@@ -78,6 +79,14 @@ def cat(options: CatOptions) -> int:
     return run_cat(options, os.environ)
 
 
+@command
+def wait(options: WaitOptions) -> int:
+    """Wait until everything that arrived before a time is archived; exits 4 for a gap, 7 where it is not yet."""
+    from minutebook.completeness.command import run_wait  # noqa: PLC0415 - help is quick
+
+    return run_wait(options, os.environ)
+
+
 def prepare() -> None:
     """Let this installation's JVMs start faster: once after installing, as the user who installs (a minute)."""
     for side in (CONSUMER, NIGHTLY):
@@ -85,7 +94,7 @@ def prepare() -> None:
             typer.echo(prepared)
 
 
-for each in (*CONSUMER.COMMANDS, *NIGHTLY.COMMANDS, cat, CONSUMER.docs, prepare, demo):
+for each in (*CONSUMER.COMMANDS, *NIGHTLY.COMMANDS, cat, wait, CONSUMER.docs, prepare, demo):
     app.command()(each)
 
 

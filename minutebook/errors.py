@@ -4,7 +4,26 @@
 Exit code 0 is success, 3 and 4 belong to the audit (defects found, could not prove).
 """
 
-from typing import ClassVar
+from collections.abc import Iterable
+from typing import ClassVar, Final
+
+WORST_FIRST: Final = (1, 3, 6, 2, 5, 7, 4, 0)
+"""Exit codes, the worst first: a run over several days or streams exits with the worst one.
+
+    1  a bug
+    3  records are lost or doubled: nothing else may hide that
+    6  a person must decide
+    2  a person must grant or correct something
+    5  running it again may be enough
+    7  unhealthy, too late
+    4  nothing wrong was found, and something could not be proven
+    0  clean
+"""
+
+
+def worst(codes: Iterable[int]) -> int:
+    """Return the worst exit code; 0 without any."""
+    return min(codes, key=WORST_FIRST.index, default=0)
 
 
 class MinutebookError(Exception):

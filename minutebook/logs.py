@@ -3,9 +3,12 @@
 stdout is never used: in a processor it is the protocol with the daemon.
 """
 
+import contextvars
 import logging
 import sys
 from collections import Counter
+from collections.abc import Callable
+from functools import partial
 from typing import Final, TextIO
 
 import structlog
@@ -69,6 +72,11 @@ def configure_logging(level: str = "info", stream: TextIO | None = None, *, limi
     )
     if not any(isinstance(handler, _LibraryHandler) for handler in logging.root.handlers):
         logging.root.addHandler(_LibraryHandler(logging.WARNING))
+
+
+def in_context(body: Callable[..., None]) -> Callable[..., None]:
+    """Return the body of a new thread whose log lines have what is bound here now; threads begin with nothing."""
+    return partial(contextvars.copy_context().run, body)
 
 
 class _LibraryHandler(logging.Handler):

@@ -22,6 +22,19 @@ PropertiesFile = Annotated[
     ),
 ]
 
+FileOrFolder = Annotated[
+    Path | None,
+    typer.Argument(
+        metavar="[FILE.properties|FOLDER]",
+        show_default=False,
+        help="One Java properties file, or a folder with one for each stream. Default: the environment's.",
+    ),
+]
+OneStream = Annotated[
+    str | None,
+    typer.Option(metavar="NAME", help="Of a folder this stream alone: the stem of its file, or the stream's name."),
+]
+
 Apply = Annotated[bool, typer.Option("--apply", help="Carry the plan out; without it nothing is changed.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Show the plan, as without --apply.")]
 

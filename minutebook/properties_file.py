@@ -24,6 +24,8 @@ SUPERVISED_VARIABLE: Final = "MINUTEBOOK_SUPERVISED"
 """Set for processors below a supervisor, which reads all their lines and applies `minutebook.logLevel` itself."""
 FORKS_VARIABLE: Final = "MINUTEBOOK_FORK_SERVER"
 """The fork server's socket, for the program that the daemon starts (consumer/forks/stub.py); not a setting."""
+STREAM_VARIABLE: Final = "MINUTEBOOK_FLEET_STREAM"
+"""The stem of a stream's file, for its processors in a fleet (consumer/fleet); not a setting."""
 KCL_VARIABLES: Final[Mapping[str, str]] = {
     "MINUTEBOOK_STREAM_NAME": "streamName",
     "MINUTEBOOK_STREAM_ARN": "streamArn",
@@ -41,6 +43,7 @@ _BYTE_ORDER_MARKS: Final = {
 }
 _ASCII = re.compile(r"[\x00-\x7f]*")
 _UNUSABLE = re.compile("[\x00\ud800-\udfff]")
+_ONE_FILE: Final = "name one of its files: this command takes one stream (minutebook docs how-to/many-streams)"
 _START: Final = "minutebook init > my.properties makes a file to start from"
 
 
@@ -48,7 +51,7 @@ class PropertiesFile(NamedTuple):
     """The values of a file by name, and an error sentence for each line that cannot be used.
 
     `source` names it in errors; `path` is None for settings from the environment. `override_errors` are about
-    environment variables.
+    environment variables. `folder` and `stem` name the stream of a folder (`minutebook.properties_folder`).
     """
 
     values: Mapping[str, str]
@@ -56,11 +59,20 @@ class PropertiesFile(NamedTuple):
     source: str
     path: Path | None = None
     override_errors: tuple[str, ...] = ()
+    folder: str = ""
+    stem: str = ""
 
 
-def read_settings(path: Path | None, environ: Mapping[str, str]) -> PropertiesFile:
-    """Read the settings of a command; raises SettingsError for none, two sources, or an unreadable file."""
-    return with_variables(_find(path, environ), environ)
+Source = Path | str | PropertiesFile | None
+"""One stream's settings: a file, or what was read of one before; None: the environment."""
+
+
+def read_settings(path: Source, environ: Mapping[str, str]) -> PropertiesFile:
+    """Read the settings of a command; raises SettingsError for none, two sources, or an unreadable file.
+
+    What was read before, as the file of a stream in a folder, is returned as it is.
+    """
+    return path if isinstance(path, PropertiesFile) else with_variables(_find(path, environ), environ)
 
 
 def with_variables(file: PropertiesFile, environ: Mapping[str, str]) -> PropertiesFile:
@@ -82,12 +94,12 @@ def with_variables(file: PropertiesFile, environ: Mapping[str, str]) -> Properti
     return file._replace(values=values, override_errors=tuple(errors))
 
 
-def _find(path: Path | None, environ: Mapping[str, str]) -> PropertiesFile:
+def _find(path: Path | str | None, environ: Mapping[str, str]) -> PropertiesFile:
     text, named = environ.get(TEXT_VARIABLE), environ.get(FILE_VARIABLE)
     if path is not None and text:
         raise SettingsError(f"{path} and {TEXT_VARIABLE} are both given", next_step="keep one of them")
     if path is not None:
-        return read_properties(path)
+        return read_properties(Path(path))
     if text:
         return parse_properties(text, TEXT_VARIABLE)
     if named:
@@ -108,6 +120,8 @@ def read_properties(path: Path) -> PropertiesFile:
     """
     try:
         body = path.read_bytes()
+    except IsADirectoryError as exc:
+        raise SettingsError(f"{path}: {exc.strerror}", next_step=_ONE_FILE) from exc
     except OSError as exc:
         raise SettingsError(f"{path}: {exc.strerror}", next_step=f"name a properties file; {_START}") from exc
     return decode_properties(body, str(path))._replace(path=path)

@@ -87,6 +87,8 @@ _RETRYABLE_ERRORS: Final = (
 )
 _SESSION_LOCK: Final = threading.Lock()  # a session makes clients for one thread at a time (boto3's guide)
 _SERVER_ERROR: Final = 500
+ANSWER_SECONDS: Final = 60.0
+"""How long an answer, or the next part of one, may take."""
 
 
 @functools.cache
@@ -172,7 +174,7 @@ def _add_parameters(access: Access, params: dict[str, Any], model: "OperationMod
 def client_config(
     *,
     attempts: int = 1,
-    read_timeout: float = 60,
+    read_timeout: float = ANSWER_SECONDS,
     connections: int = 16,
     validate: bool = True,
     path_style: bool = False,
@@ -194,7 +196,12 @@ def client_config(
 
 
 def make_s3_client(
-    region: str, endpoint: str | None, access: Access, *, read_timeout: float = 60, checksums: str | None = None
+    region: str,
+    endpoint: str | None,
+    access: Access,
+    *,
+    read_timeout: float = ANSWER_SECONDS,
+    checksums: str | None = None,
 ) -> "S3Client":
     """Return a client for AWS, or for `endpoint` (with path-style addresses, which local servers need).
 

@@ -10,11 +10,11 @@ is an off-by-one of emulators.
 """
 
 from collections.abc import Iterable, Mapping
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, Protocol, Self
 
 from minutebook.coverage.chain import Doubt, Reason
 from minutebook.coverage.intervals import FOREVER, Interval
-from minutebook.coverage.shard_coverage import ShardCoverage, ShardFacts
+from minutebook.coverage.shard_coverage import Gap, ShardCoverage, ShardFacts
 from minutebook.coverage.topology import Topology, uncovered_ranges
 from minutebook.format.aggregate import EVERY_HASH_KEY, HashRange
 from minutebook.format.arrival import ARRIVAL_STEP_BACK_MS
@@ -23,10 +23,50 @@ _BIRTH_MARGIN_MS: Final = 3 * ARRIVAL_STEP_BACK_MS
 """A segment's `until` lies up to two minutes before the records that show its shard open."""
 
 
+class CoveredShard(Protocol):
+    """What is proven of one shard: by the archive (`ShardCoverage`), or by its workers' rows."""
+
+    @property
+    def shard_id(self) -> str:
+        """The shard's id."""
+
+    @property
+    def open_until_ms(self) -> int:
+        """The last time at which it was known to be open; 0: none."""
+
+    @property
+    def seen_open_ms(self) -> int | None:
+        """The first such time."""
+
+    @property
+    def ended_ms(self) -> int:
+        """A time by which it had ended; FOREVER: unknown."""
+
+    @property
+    def adopted_ms(self) -> int | None:
+        """When it was adopted from another application, if nothing was archived before."""
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing is known of it."""
+
+    def without_birth(self) -> Self:
+        """Return the same without claims of time since its birth."""
+
+    def is_open_at(self, time_ms: int) -> bool:
+        """Return whether it was known to be open at that time or later."""
+
+    def begins_ms(self) -> int:
+        """Return the begin of what is known of it; FOREVER if nothing is."""
+
+    def gaps(self, from_ms: int, until_ms: int) -> tuple[Gap, ...]:
+        """Return the times between the two that are not proven."""
+
+
 class Required(NamedTuple):
     """One shard, and the times at which it must be covered, independent of the scope."""
 
-    coverage: ShardCoverage
+    coverage: CoveredShard
     interval: Interval
     is_first: bool
     is_unread: bool
@@ -45,18 +85,16 @@ class Frontier(NamedTuple):
 
 
 def find_frontier(
-    topology: Topology, coverages: Mapping[str, ShardCoverage], *, begin_ms: int, end_ms: int
+    topology: Topology, coverages: Mapping[str, CoveredShard], *, begin_ms: int, end_ms: int
 ) -> Frontier:
     """Return the shards to judge in a scope that ends at `end_ms`. `begin_ms` is the application's start."""
     return _Descent(topology, coverages, begin_ms, end_ms).run()
 
 
 class _Descent:
-    def __init__(
-        self, topology: Topology, coverages: Mapping[str, ShardCoverage], begin_ms: int, end_ms: int
-    ) -> None:
+    def __init__(self, topology: Topology, coverages: Mapping[str, CoveredShard], begin_ms: int, end_ms: int) -> None:
         self._topology = topology
-        self._coverages = dict(coverages)
+        self._coverages: dict[str, CoveredShard] = dict(coverages)
         self._begin_ms = begin_ms
         self._end_ms = end_ms
         self._required: dict[str, Required] = {}
@@ -83,12 +121,12 @@ class _Descent:
                 self._fill(*self._holes.pop(0))
         return Frontier(self._required, tuple(self._doubts))
 
-    def _coverage(self, shard: str) -> ShardCoverage:
+    def _coverage(self, shard: str) -> CoveredShard:
         if shard not in self._coverages:
             self._coverages[shard] = ShardCoverage(ShardFacts(shard))
         return self._coverages[shard]
 
-    def _require(self, coverage: ShardCoverage, from_ms: int, *, is_first: bool) -> None:
+    def _require(self, coverage: CoveredShard, from_ms: int, *, is_first: bool) -> None:
         shard = coverage.shard_id
         if shard in self._required:
             return

@@ -25,6 +25,10 @@ class Interval(NamedTuple):
         """Return whether the two have a time in common."""
         return max(self.from_ms, other.from_ms) < min(self.until_ms, other.until_ms)
 
+    def common(self, other: "Interval") -> "Interval":
+        """Return the times that both hold; empty if there are none."""
+        return Interval(max(self.from_ms, other.from_ms), min(self.until_ms, other.until_ms))
+
 
 def union(intervals: Iterable[Interval]) -> tuple[Interval, ...]:
     """Return the same times as disjoint intervals, in order; adjacent intervals are merged."""

@@ -10,9 +10,9 @@ from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple
 
 from minutebook.coverage.chain import Doubt, Reason
-from minutebook.coverage.frontier import Required, find_frontier
+from minutebook.coverage.frontier import CoveredShard, Required, find_frontier
 from minutebook.coverage.intervals import Interval
-from minutebook.coverage.shard_coverage import Gap, ShardCoverage
+from minutebook.coverage.shard_coverage import Gap
 from minutebook.coverage.topology import Topology
 from minutebook.format.day import Day
 from minutebook.format.minute import MINUTE_MS, iso_time
@@ -78,7 +78,7 @@ class Verdict(NamedTuple):
 
     def inside(self, interval: Interval) -> Interval:
         """Return the part of an interval within the scope."""
-        return Interval(max(interval.from_ms, self.scope.from_ms), min(interval.until_ms, self.scope.until_ms))
+        return interval.common(self.scope)
 
     def arrivals(self, open_time: OpenTime) -> str:
         """Return, for a sentence, what arrived at an open time within the scope."""
@@ -99,7 +99,7 @@ def day_scope(day: Day, begin_ms: int, now_ms: int, *, so_far_ms: int | None = N
 
 
 def judge_scope(
-    scope: Interval, topology: Topology, coverages: Mapping[str, ShardCoverage], *, begin_ms: int
+    scope: Interval, topology: Topology, coverages: Mapping[str, CoveredShard], *, begin_ms: int
 ) -> Verdict:
     """Judge a scope. `begin_ms` is the application's start: its timestamp, or the stream's creation."""
     frontier = find_frontier(topology, coverages, begin_ms=begin_ms, end_ms=scope.until_ms)

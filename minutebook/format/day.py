@@ -113,4 +113,4 @@ def hour_of_ms(epoch_ms: int) -> Hour:
 
 def day_of_ms(epoch_ms: int) -> Day:
     """Return the UTC day of a time in epoch milliseconds."""
-    return Day(int(timedelta(milliseconds=epoch_ms) / timedelta(days=1)))
+    return Day(epoch_ms // (MINUTES_A_DAY * MINUTE_MS))

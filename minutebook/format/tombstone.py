@@ -71,7 +71,9 @@ class ExpiredShard(msgspec.Struct, frozen=True, kw_only=True):
 class Tombstone(msgspec.Struct, frozen=True, kw_only=True):
     """The tombstone. `generation` is the published one that the day's verdict belongs to.
 
-    `segments` and `bytes` count all the day's segments, those that stay included.
+    `segments` and `bytes` count all the day's segments, those that stay included. `manifest` is the key of the
+    published manifest, below the output's root: a generation can have several, with other objects or another verdict.
+    Tombstones of earlier versions have none ("").
     """
 
     format: int
@@ -82,6 +84,7 @@ class Tombstone(msgspec.Struct, frozen=True, kw_only=True):
     shards: dict[str, ExpiredShard]
     writer: str
     written_at: str
+    manifest: str = ""
 
     def kept_keys(self) -> set[str]:
         """Return the keys that must never be deleted."""

@@ -21,13 +21,21 @@ LOOKBACK_DAYS: Final = 14
 
 
 class ProofQuery(NamedTuple):
-    """The scope to judge, and facts from outside of the archive. `begin_ms` is the application's start."""
+    """The scope to judge, and facts from outside of the archive. `begin_ms` is the application's start.
+
+    With `shards` the evidence of these alone is searched: their coverage counts, and a verdict on the scope does not.
+    """
 
     scope: Interval
     begin_ms: int
     now_ms: int
     stream: Stream = Stream()
     lookback_days: int = LOOKBACK_DAYS
+    shards: frozenset[str] | None = None
+
+    def asks_of(self, shard_id: str) -> bool:
+        """Return whether the evidence of a shard is searched."""
+        return self.shards is None or shard_id in self.shards
 
 
 class Head(NamedTuple):
@@ -132,7 +140,7 @@ class EvidenceSet:
         topology = Topology(sources_of(self._statements, self.known, self._query.stream))
         shards = _descendants(topology, self)
         shards |= set(topology.opened) - _descendants(topology)
-        return {shard_id for shard_id in shards if not self._is_over(shard_id)}
+        return {shard_id for shard_id in shards if self._query.asks_of(shard_id) and not self._is_over(shard_id)}
 
     def is_open(self, shard_id: str) -> bool:
         """Return whether the shard was known to be open at the scope's end."""

@@ -5,7 +5,7 @@
 
 import hashlib
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Final, NamedTuple
 
 from minutebook.coverage.chain import Reason
@@ -21,10 +21,12 @@ from minutebook.index.names import ArchiveIndex
 from minutebook.proof.evidence_set import ProofQuery
 from minutebook.proof.search import Search, SegmentLinks
 from minutebook.proof.sources import sources_of
-from minutebook.proof.statements import DamagedObject, Statements, read_statements
+from minutebook.proof.statements import DamagedObject, Statements, read_marks, read_statements
 from minutebook.store.retrying import RetryingStore
 
 _ATTEMPTS: Final = 3
+_FEW_SHARDS: Final = 10
+"""So many are listed one by one; a LIST of all shards' marks has a thousand a page."""
 
 
 class ScopeFacts(NamedTuple):
@@ -69,14 +71,16 @@ def days_touched(scope: Interval) -> list[Day]:
     return [Day(number) for number in range(day_of_ms(scope.from_ms).number, day_of_ms(scope.until_ms).number + 1)]
 
 
-def read_links(store: RetryingStore, prefix: str, scope: Interval) -> dict[str, list[EvidenceLink]]:
-    """Return the links of the segments of the scope's minutes, by shard: one HEAD each."""
+def read_links(
+    store: RetryingStore, prefix: str, scope: Interval, asks_of: Callable[[str], bool] = lambda _: True
+) -> dict[str, list[EvidenceLink]]:
+    """Return the links of the segments of the scope's minutes, by shard, of those asked for: one HEAD each."""
     index = ArchiveIndex(store, prefix)
     inside = [
         name
         for hour in index.in_hours(*scope)
         for name in hour
-        if scope.from_ms <= name.minute * MINUTE_MS < scope.until_ms
+        if scope.from_ms <= name.minute * MINUTE_MS < scope.until_ms and asks_of(name.shard_id)
     ]
     links: dict[str, list[EvidenceLink]] = defaultdict(list)
     for shard_id, link in SegmentLinks(store, index).of(inside):
@@ -119,3 +123,25 @@ def judge_facts(facts: ScopeFacts) -> JudgedScope:
     coverages = {shard_id: ShardCoverage(shard) for shard_id, shard in facts.shards.items()}
     verdict = judge_scope(facts.query.scope, Topology(facts.sources), coverages, begin_ms=facts.query.begin_ms)
     return JudgedScope(verdict, facts, coverages)
+
+
+def judge_shards(
+    store: RetryingStore, prefix: str, query: ProofQuery, statements: Statements
+) -> Mapping[str, ShardCoverage]:
+    """Return the coverage of `query.shards` in a scope, by names and metadata.
+
+    `statements` need no marks: those of these shards are read here, before their segments are listed.
+    """
+    shards = sorted(query.shards or ())
+    problems = list[DamagedObject]()
+    marks = {}
+    for day in days_touched(query.scope):
+        if len(shards) <= _FEW_SHARDS:
+            rows = [row for shard in shards for row in read_marks(store, prefix, day, problems, shard)]
+        else:
+            rows = [row for row in read_marks(store, prefix, day, problems) if query.asks_of(row.mark.shard_id)]
+        marks[day] = tuple(rows)
+    facts = read_facts(
+        store, prefix, query, statements._replace(marks=marks), read_links(store, prefix, query.scope, query.asks_of)
+    )
+    return {shard_id: ShardCoverage(facts.shards.get(shard_id, ShardFacts(shard_id))) for shard_id in shards}

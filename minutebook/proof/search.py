@@ -160,11 +160,11 @@ class Search:
     def _firsts(self, shard_id: str, near: Iterable[SegmentName]) -> list[Position]:
         return [*(link.first for link in self._segments(shard_id)), *(name.first for name in near)]
 
-    @staticmethod
-    def _by_shard(hours: Iterable[Iterable[SegmentName]], inside: Interval) -> dict[str, list[SegmentName]]:
+    def _by_shard(self, hours: Iterable[Iterable[SegmentName]], inside: Interval) -> dict[str, list[SegmentName]]:
         names: dict[str, list[SegmentName]] = defaultdict(list)
         for name in (name for hour in hours for name in hour):
-            if inside.from_ms <= name.minute * MINUTE_MS < inside.until_ms:
+            is_inside = inside.from_ms <= name.minute * MINUTE_MS < inside.until_ms
+            if is_inside and self._query.asks_of(name.shard_id):
                 names[name.shard_id].append(name)
         return names
 

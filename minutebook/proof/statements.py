@@ -5,8 +5,8 @@ is missing from the listing only if it is gone.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import NamedTuple, TypeVar, cast
 
 from minutebook.coverage.shard_coverage import Skip
 from minutebook.coverage.topology import hash_range_of
@@ -32,6 +32,8 @@ from minutebook.store.markers import read_marker
 from minutebook.store.objects import ListedObject
 from minutebook.store.retrying import RetryingStore
 from minutebook.store.tombstones import list_tombstones, read_tombstone
+
+T = TypeVar("T")
 
 
 class DamagedObject(NamedTuple):
@@ -91,8 +93,29 @@ class Statements(NamedTuple):
         return self.shards.get(shard_id, ShardStatements())
 
 
-def read_statements(store: RetryingStore, prefix: str, days: Iterable[Day]) -> Statements:
-    """Read all markers below the prefix, and the marks of some days."""
+class StatementCache:
+    """The markers and tombstones that one reader has read, by key and ETag: they never change."""
+
+    def __init__(self) -> None:
+        self._read: dict[tuple[str, str], object] = {}
+
+    def read_many(self, store: RetryingStore, rows: Sequence[ListedObject], read: Callable[[str], T]) -> list[T]:
+        """Return what `read` makes of each key; those read before come from memory, damaged ones are read again."""
+        unread = [row for row in rows if (row.key, row.etag) not in self._read]
+        outcomes = dict(zip(unread, store.read_many(lambda row: read(row.key), unread), strict=True))
+        self._read |= {
+            (row.key, row.etag): outcome
+            for row, outcome in outcomes.items()
+            if not isinstance(outcome, DamagedObject)
+        }
+        return [outcomes[row] if row in outcomes else cast("T", self._read[row.key, row.etag]) for row in rows]
+
+
+def read_statements(
+    store: RetryingStore, prefix: str, days: Iterable[Day], cache: StatementCache | None = None
+) -> Statements:
+    """Read all markers below the prefix, and the marks of some days. `cache` is that of a reader that reads often."""
+    cache = cache or StatementCache()
     problems: list[DamagedObject] = []
     marks = {day: read_marks(store, prefix, day, problems) for day in days}
     skipped = list(store.list_objects(f"{prefix}{SKIPPED}"))
@@ -100,7 +123,7 @@ def read_statements(store: RetryingStore, prefix: str, days: Iterable[Day]) -> S
     markers = list(store.list_objects(f"{prefix}{SHARDS}"))
     shards: dict[str, dict[str, object]] = defaultdict(dict)
     first: FirstShards | None = None
-    outcomes = store.read_many(lambda row: _marker(store, prefix, row.key), markers)
+    outcomes = cache.read_many(store, markers, lambda key: _marker(store, prefix, key))
     for row, outcome in zip(markers, outcomes, strict=True):
         if isinstance(outcome, DamagedObject):
             problems.append(outcome)
@@ -110,7 +133,8 @@ def read_statements(store: RetryingStore, prefix: str, days: Iterable[Day]) -> S
             shards[outcome.shard] |= _fields(outcome, row.last_modified_ms)
     for shard_id, skips in _skips(prefix, skipped, problems).items():
         shards[shard_id]["skips"] = tuple(skips)
-    tombstones = store.read_many(lambda day: _tombstone(store, prefix, day), list(expired))
+    stones = {row.key: day for day, row in expired.items()}
+    tombstones = cache.read_many(store, list(expired.values()), lambda key: _tombstone(store, prefix, stones[key]))
     problems += [outcome for outcome in tombstones if isinstance(outcome, DamagedObject)]
     return Statements(
         shards={shard_id: ShardStatements(**fields) for shard_id, fields in sorted(shards.items())},  # type: ignore[arg-type]  # by the names of the fields

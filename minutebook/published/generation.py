@@ -7,9 +7,11 @@ from typing import Final, NamedTuple
 import msgspec
 
 from minutebook.format.day import Day
-from minutebook.published.verdict import RULES, Verdict
+from minutebook.published.verdict import CLEAN, RULES, Verdict
 
 FORMAT: Final = 1
+OUTPUT_FOLDER: Final = "_parquet/"
+"""Where days are published by default: below the archive's prefix."""
 GENERATION: Final = "_gen-"
 """The prefix of a generation's folder, below the day's."""
 FACTS_FOLDER: Final = "_facts/"
@@ -18,6 +20,8 @@ GENERATIONS: Final = (GENERATION, "gen=")
 """The prefixes of generations' folders: today's layout, and the one before it."""
 _MANIFEST, _AUDIT = ".json", ".audit.json"
 _INVENTORY, _ENDS = ".inventory.jsonl.gz", ".ends.jsonl.gz"
+_NAME_BYTES: Final = 200
+"""Longer than any name beside a manifest. S3 refuses keys above 1,024 bytes, file systems names above 255."""
 _OF_A_RUN: Final = re.compile(
     r"(_hours/[0-9]{2}/)?((_gen-|gen=)[^/]+/((part-[^/]+|_[^/]+/.+)\.parquet|_events/[^/]+\.json)"
     r"|_manifest/([^/.-]+-[^/.]+|[0-9a-f]{16})\.(json|(audit|tasks)\.json|(inventory|ends)\.jsonl\.gz))"
@@ -164,6 +168,11 @@ class DayFolder(NamedTuple):
         """Return the key of the audit of a generation with an evidence digest."""
         return f"{self.manifests}{generation}-{evidence}{_AUDIT}"
 
+    def is_beside(self, key: str) -> bool:
+        """Return whether a key may be that of a manifest, or of an object beside one: a name as runs make them."""
+        name = key.removeprefix(self.manifests)
+        return name != key and "/" not in name and name.isprintable() and len(name.encode()) <= _NAME_BYTES
+
     def generation_of(self, key: str) -> str:
         """Return the generation of a file, by its key."""
         folder = key.removeprefix(self.path).partition("/")[0]
@@ -203,6 +212,11 @@ def inventory_beside(manifest_key: str) -> str:
     return manifest_key.removesuffix(_MANIFEST) + _INVENTORY
 
 
+def manifest_beside(inventory_key: str) -> str:
+    """Return the key of the manifest that an inventory lies beside."""
+    return inventory_key.removesuffix(_INVENTORY) + _MANIFEST
+
+
 def ends_beside(manifest_key: str) -> str:
     """Return the key of the last segments of each shard at the end of a manifest's day."""
     return manifest_key.removesuffix(_MANIFEST) + _ENDS
@@ -238,6 +252,12 @@ def is_judged_by_these_rules(pointer: Pointer, manifest: Manifest) -> bool:
 def is_judged_today(pointer: Pointer) -> bool:
     """Return whether a pointer's verdict follows today's rules."""
     return pointer.rules == RULES
+
+
+def proven_verdict(pointer: Pointer, *, has_audit: bool = True) -> Verdict:
+    """Return what a pointer's verdict counts for: `clean` by older rules, or without the audit of it, is unknown."""
+    is_proven = has_audit and is_judged_today(pointer)
+    return pointer.verdict if is_proven or pointer.verdict != CLEAN else "unknown"
 
 
 def files_of(parts: Sequence[tuple[str, int, int]]) -> tuple[File, ...]:

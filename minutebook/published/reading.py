@@ -30,6 +30,7 @@ from minutebook.store.retrying import RetryingStore
 
 D = TypeVar("D", Pointer, Manifest)
 _DAY_FOLDER: Final = "dt="
+_SHOWN: Final = 100
 _COMPACT: Final = "run minutebook compact for the day"
 
 
@@ -49,7 +50,7 @@ class PublishedReader:
     def current(self) -> Current:
         """Read the pointer."""
         key = self.folder.pointer
-        current = self.storage.read(key, lambda read: Current(self._decode(read.body, Pointer, key), read.etag))
+        current = self.storage.read(key, lambda read: Current(self._pointer(read.body, key), read.etag))
         return current or Current(None, None)
 
     def published(self) -> tuple[Pointer | None, Manifest | None]:
@@ -62,15 +63,21 @@ class PublishedReader:
 
     def manifest(self, pointer: Pointer) -> Manifest | None:
         """Read the manifest that a pointer names, without comparing the two."""
-        if not pointer.manifest.startswith(self.folder.manifests):
-            return None
         key = pointer.manifest
+        if not self.folder.is_beside(key):
+            return None
         return self.storage.read(key, lambda stored: self._decode(stored.body, Manifest, key), must_exist=True)
+
+    def manifest_at(self, key: str) -> Manifest | None:
+        """Read a manifest of the day, whichever generation the pointer names; None: it is gone."""
+        if not self.folder.is_beside(key):
+            return None
+        return self.storage.read(key, lambda stored: self._decode(stored.body, Manifest, key))
 
     def audit(self, pointer: Pointer) -> bytes | None:
         """Return the audit with a pointer's verdict; None: it is missing, or the pointer names a key elsewhere."""
         key = audit_key(pointer)
-        stored = self.storage.get(key) if key.startswith(self.folder.manifests) else None
+        stored = self.storage.get(key) if self.folder.is_beside(key) else None
         return None if stored is None else stored.body
 
     def inventory(self, pointer: Pointer) -> Iterator[PublishedRow] | None:
@@ -79,14 +86,12 @@ class PublishedReader:
 
     def inventory_at(self, key: str) -> Iterator[PublishedRow] | None:
         """Return the lines of an inventory, in the order of keys; None if it is not stored."""
-        stored = self.storage.get(key)
+        stored = self.storage.get(key) if self.folder.is_beside(key) else None
         return None if stored is None else decode_inventory(stored.body, key, self._next_step)
 
     def judgement(self, key: str) -> Judgement | None:
         """Return what an audit says of verdict, rows and time; None: the day has no such audit."""
-        if not key.startswith(self.folder.manifests):
-            return None
-        stored = self.storage.get(key)
+        stored = self.storage.get(key) if self.folder.is_beside(key) else None
         return None if stored is None else decode_judgement(stored.body, key, self._next_step)
 
     def missing_file(self, manifest: Manifest) -> str | None:
@@ -141,6 +146,7 @@ class PublishedReader:
         not contradict its pointer.
         """
         try:
+            written_ms(pointer)
             folder = self.folder.generation(manifest.generation)
             rows = self._rows_of({folder} if facts else set(), manifest)
             why = self._missing(manifest, facts, rows) or self._misjudged(pointer, manifest, rows, reads=reads)
@@ -205,9 +211,17 @@ class PublishedReader:
             return "its verdict was given by older rules"
         if inventory not in {None, manifest.inventory}:
             return "it was made of other objects"
-        written_ms(pointer)
         why = contradiction(self.folder, pointer, manifest)
         return why or self.damage(pointer, manifest)
+
+    def _pointer(self, body: bytes, key: str) -> Pointer:
+        """Decode a pointer; raises FormatError, too, for a name in the day's folder that no object there can have."""
+        pointer = self._decode(body, Pointer, key)
+        for name in (pointer.manifest, pointer.audit):
+            if name.startswith(self.folder.manifests) and not self.folder.is_beside(name):
+                shown = f"{name[:_SHOWN]!r}, {len(name.encode()):,} bytes"
+                raise FormatError(f"{key} names a key that no run writes: {shown}", next_step=self._next_step)
+        return pointer
 
     def _decode(self, body: bytes, kind: type[D], key: str) -> D:
         known = _without_unknown_fields(body, kind) if self._is_tolerant else body

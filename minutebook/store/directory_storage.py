@@ -86,6 +86,10 @@ class DirectoryStorage:
             rows = [self._row(path) for path in paths if _is_object(path)]
         yield from sorted((row for row in rows if row.key.startswith(prefix)), key=lambda row: row.key.encode())
 
+    def list_after(self, prefix: str, start_after: str) -> Iterator[ListedObject]:
+        """List the files whose key begins with `prefix` and lies behind `start_after`."""
+        return (row for row in self.list_objects(prefix) if row.key.encode() > start_after.encode())
+
     def list_level(self, folder: str) -> Listing:
         """List the direct children of a folder."""
         path = self._path(folder)

@@ -148,6 +148,10 @@ class RetryingStorage(RetryingStore):
         """Return the service's time in epoch ms, whatever this machine's clock says."""
         return self._ask("LIST", prefix, lambda: self.storage.now_ms(prefix))
 
+    def list_after(self, prefix: str, start_after: str) -> Iterator[ListedObject]:
+        """List what lies behind a key, all pages before the first row is returned, as `list_objects`."""
+        return iter(self._ask("LIST", prefix, lambda: list(self.storage.list_after(prefix, start_after))))
+
     def delete(self, keys: Iterable[str]) -> None:
         """Delete the objects; a missing key counts as deleted."""
         batch = list(keys)

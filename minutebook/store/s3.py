@@ -153,21 +153,22 @@ class S3Store:
     def list_objects(self, prefix: str) -> Iterator[ListedObject]:
         """List page by page (1,000 keys a request); see `ObjectStore`."""
         for page in self._pages(prefix):
-            yield from map(_listed, page.get("Contents", []))
+            yield from map(listed, page.get("Contents", []))
 
     def list_level(self, folder: str) -> Listing:
         """List with the delimiter `/`; see `ObjectStore`."""
         folders: list[str] = []
         objects: list[ListedObject] = []
-        for page in self._pages(folder, "/"):
+        for page in self._pages(folder, Delimiter="/"):
             folders += [row["Prefix"] for row in page.get("CommonPrefixes", [])]
-            objects += map(_listed, page.get("Contents", []))
+            objects += map(listed, page.get("Contents", []))
         return Listing(tuple(folders), tuple(objects))
 
-    def _pages(self, prefix: str, delimiter: str | None = None) -> Iterator["ListObjectsV2OutputTypeDef"]:
+    def _pages(self, prefix: str, **scope: str) -> Iterator["ListObjectsV2OutputTypeDef"]:
+        """Yield the pages of a LIST; `scope` is Delimiter or StartAfter."""
         what = f"LIST s3://{self.bucket}/{prefix}"
-        level: dict[str, Any] = {} if delimiter is None else {"Delimiter": delimiter}
-        pages = self._client.get_paginator("list_objects_v2").paginate(Bucket=self.bucket, Prefix=prefix, **level)
+        asked: dict[str, Any] = {"Bucket": self.bucket, "Prefix": prefix, **scope}
+        pages = self._client.get_paginator("list_objects_v2").paginate(**asked)
         try:
             for page in pages:
                 check_page(page, what, "NextContinuationToken")
@@ -209,7 +210,8 @@ def _lower(metadata: Mapping[str, str]) -> dict[str, str]:
     return {name.lower(): value for name, value in metadata.items()}
 
 
-def _listed(row: "ObjectTypeDef") -> ListedObject:
+def listed(row: "ObjectTypeDef") -> ListedObject:
+    """Return a row of a LIST."""
     return ListedObject(row["Key"], row["Size"], row["ETag"], _epoch_ms(row["LastModified"]))
 
 

@@ -12,7 +12,8 @@ from minutebook.aws.answers import date_of, epoch_ms
 from minutebook.aws.clients import error_code, http_status, is_retryable_code
 from minutebook.errors import OutcomeUnknown, StoreRefused, StoreUnavailable
 from minutebook.retry import Backoff, until_known
-from minutebook.store.s3 import FAILURES, S3Store, check_page, check_whole, translate
+from minutebook.store.objects import ListedObject
+from minutebook.store.s3 import FAILURES, S3Store, check_page, check_whole, listed, translate
 from minutebook.store.storage import ObjectBody, ObjectChanged, Tail, Upload
 
 if TYPE_CHECKING:
@@ -51,6 +52,11 @@ class S3Storage(S3Store):
         if date_ms is None:
             raise OutcomeUnknown(f"{what}: the answer has no Date")
         return date_ms
+
+    def list_after(self, prefix: str, start_after: str) -> Iterator[ListedObject]:
+        """List with StartAfter, page by page; see `Storage`."""
+        for page in self._pages(prefix, StartAfter=start_after):
+            yield from map(listed, page.get("Contents", []))
 
     def put_if_match(self, key: str, body: bytes, etag: str | None, content_type: str) -> bool:
         """Send one PUT with `If-Match`, or `If-None-Match: *` where there must be nothing; see `Storage`.

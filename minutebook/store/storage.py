@@ -6,7 +6,7 @@ from typing import NamedTuple, Protocol
 from minutebook.aws.access import PLAIN, Access
 from minutebook.errors import StoreError
 from minutebook.retry import Backoff
-from minutebook.store.objects import ObjectStore
+from minutebook.store.objects import ListedObject, ObjectStore
 
 
 class ObjectChanged(StoreError):  # noqa: N818 - the name says what happened, as in minutebook.errors
@@ -74,6 +74,9 @@ class Storage(ObjectStore, Protocol):
 
     def delete(self, keys: Iterable[str]) -> None:
         """Delete the objects; a missing key counts as deleted."""
+
+    def list_after(self, prefix: str, start_after: str) -> Iterator[ListedObject]:
+        """List what is under `prefix` and lies behind the key `start_after`, in key order, page by page."""
 
     def open_read(self, key: str, etag: str | None) -> ObjectBody:
         """Read an object as it streams in; raises ObjectChanged if it is gone or its ETag is not `etag`."""

@@ -13,12 +13,20 @@ if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
 
-def ready(table: DynamoDedupeTable) -> DynamoDedupeTable:
-    """Make the table and wait until it is usable."""
+def ready(client: "DynamoDBClient", name: str, *, sweeps: bool = False) -> DynamoDedupeTable:
+    """Make the table and wait until it is usable; unless it `sweeps`, what has run out stays in it.
+
+    The tests count time from 1970. DynamoDB deletes nothing that ran out more than five years ago; the embedded
+    server does, once a minute.
+    """
+    table = DynamoDedupeTable(client, name)
     clock = SystemClock()
     waits = Backoff(clock, random.Random(1), budget_seconds=30)
     while not until_known(table.ensure, waits, "the table"):
         clock.sleep(0.05)
+    if not sweeps:
+        off = {"Enabled": False, "AttributeName": "expires"}
+        client.update_time_to_live(TableName=name, TimeToLiveSpecification=off)  # type: ignore[arg-type]
     return table
 
 

@@ -9,7 +9,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from consumer.dedupe.claim_batches import VERBS, Answer, EventClaim, Owner, StatementBatch, Undecided, Verb
-from consumer.dedupe.table import DedupeTable, DynamoDedupeTable, make_claims_client
+from consumer.dedupe.table import DedupeTable, make_claims_client
 from demo.embedded import REGION, EmbeddedAws
 from minutebook.aws.access import PLAIN
 from minutebook.clock import new_id
@@ -39,7 +39,7 @@ def given(request: pytest.FixtureRequest) -> Iterator[Given]:
     aws: EmbeddedAws = request.getfixturevalue("embedded_aws")
     client = make_claims_client(REGION, aws.dynamodb_endpoint, PLAIN)
     name = f"dedupe-{new_id()[:8]}"
-    table = ready(DynamoDedupeTable(client, name))
+    table = ready(client, name)
     yield Given(table, ClientFaults(client), lambda: client.delete_table(TableName=name))
 
 
@@ -225,7 +225,7 @@ def test_a_foreign_item_is_nobodys_claim(embedded_aws: EmbeddedAws, more: dict[s
     """It is not overwritten, and not believed; the claim alone names it."""
     client = make_claims_client(REGION, embedded_aws.dynamodb_endpoint, PLAIN)
     name = f"dedupe-{new_id()[:8]}"
-    given = Given(ready(DynamoDedupeTable(client, name)), ClientFaults(client), lambda: None)
+    given = Given(ready(client, name), ClientFaults(client), lambda: None)
     client.put_item(TableName=name, Item={"id": {"S": "e:x"}, "other": {"S": "1"}, **more})
     assert insert(given, "me", "x", "y") == [None, "me"]
     assert update(given, "me", "x", "y") == [None, "me"]
@@ -238,7 +238,7 @@ def test_a_claim_without_an_end_is_decided_alone(embedded_aws: EmbeddedAws, expi
     """The condition finds that it has not run out; in a batch nobody says so."""
     client = make_claims_client(REGION, embedded_aws.dynamodb_endpoint, PLAIN)
     name = f"dedupe-{new_id()[:8]}"
-    given = Given(ready(DynamoDedupeTable(client, name)), ClientFaults(client), lambda: None)
+    given = Given(ready(client, name), ClientFaults(client), lambda: None)
     item = {"id": {"S": "e:x"}, "owner": {"S": "other"}} | ({} if expires is None else {"expires": expires})
     client.put_item(TableName=name, Item=item)
     assert update(given, "me", "x") == [None]
@@ -252,7 +252,7 @@ def test_a_role_without_the_rights_claims_one_by_one(embedded_aws: EmbeddedAws) 
         embedded_aws.dynamodb_endpoint, "BatchExecuteStatement", tell=lambda act, _: asked.append(act)
     ) as endpoint:
         client = make_claims_client(REGION, endpoint, PLAIN)
-        given = Given(ready(DynamoDedupeTable(client, f"dedupe-{new_id()[:8]}")), ClientFaults(client), lambda: None)
+        given = Given(ready(client, f"dedupe-{new_id()[:8]}"), ClientFaults(client), lambda: None)
         with capture_logs() as logs:
             for verb in VERBS:
                 assert ask(given, verb, claims_of("me", "a", "b")) == [None, None]

@@ -31,7 +31,7 @@ def table(request: pytest.FixtureRequest) -> Iterator[DedupeTable]:
         yield MemoryDedupeTable()
         return
     aws: EmbeddedAws = request.getfixturevalue("embedded_aws")
-    yield ready(DynamoDedupeTable(make_claims_client(REGION, aws.dynamodb_endpoint, PLAIN), f"dedupe-{new_id()[:8]}"))
+    yield ready(make_claims_client(REGION, aws.dynamodb_endpoint, PLAIN), f"dedupe-{new_id()[:8]}")
 
 
 def test_the_first_claim_wins_and_keeps_winning(table: DedupeTable) -> None:
@@ -113,7 +113,7 @@ def test_a_tail_that_cannot_be_read_is_none(embedded_aws: EmbeddedAws, field: st
     """The row is a hint: the archive has what it says. So is one of a version that wrote less."""
     client = make_claims_client(REGION, embedded_aws.dynamodb_endpoint, PLAIN)
     name = f"dedupe-{new_id()[:8]}"
-    table = ready(DynamoDedupeTable(client, name))
+    table = ready(client, name)
     item = tail_item("stream/shard", ShardTail(Position(5), Watermarks(), (29_000_000, Position(3))))
     client.put_item(TableName=name, Item=item | {field: {"S": "rubbish"}})
     assert table.read_tail("stream/shard") is None
@@ -128,8 +128,7 @@ def test_the_table_is_made_once_with_time_to_live(embedded_aws: EmbeddedAws) -> 
     """On-demand billing, `expires` as time to live; asking again changes nothing."""
     client = make_claims_client(REGION, embedded_aws.dynamodb_endpoint, PLAIN)
     name = f"dedupe-{new_id()[:8]}"
-    ready(DynamoDedupeTable(client, name))
-    assert DynamoDedupeTable(client, name).ensure()
+    assert ready(client, name, sweeps=True).ensure()
     described = client.describe_table(TableName=name)["Table"]
     assert described["BillingModeSummary"]["BillingMode"] == "PAY_PER_REQUEST"
     ttl = client.describe_time_to_live(TableName=name)["TimeToLiveDescription"]
@@ -140,7 +139,7 @@ def test_a_foreign_item_is_an_error_that_names_it(embedded_aws: EmbeddedAws) -> 
     """An item without an owner is nobody's claim: it must not pass for one."""
     client = make_claims_client(REGION, embedded_aws.dynamodb_endpoint, PLAIN)
     name = f"dedupe-{new_id()[:8]}"
-    table = ready(DynamoDedupeTable(client, name))
+    table = ready(client, name)
     client.put_item(TableName=name, Item={"id": {"S": "e:x"}, "other": {"S": "1"}})
     with pytest.raises(FormatError, match="owner"):
         table.claim(EventClaim("x", "one", "d"), expires=100, now=1)
@@ -150,7 +149,7 @@ def test_a_claim_of_before_there_were_digests_has_none(embedded_aws: EmbeddedAws
     """Its owner is told all the same."""
     client = make_claims_client(REGION, embedded_aws.dynamodb_endpoint, PLAIN)
     name = f"dedupe-{new_id()[:8]}"
-    table = ready(DynamoDedupeTable(client, name))
+    table = ready(client, name)
     client.put_item(TableName=name, Item={"id": {"S": "e:x"}, "owner": {"S": "old"}, "expires": {"N": "100"}})
     assert table.claim(EventClaim("x", "one", "d"), expires=200, now=1) == Owner("old", None)
 

@@ -2,18 +2,23 @@
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from threading import Barrier
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import pytest
 
 from minutebook.clock import SystemClock, new_id
 from minutebook.errors import StoreRefused
+from minutebook.store.directory_storage import DirectoryStorage
 from minutebook.store.objects import ObjectStore, PutOutcome
 from minutebook.store.s3 import S3Store
 from minutebook.store.s3_storage import S3Storage
 from tests.fakes.memory_store import MemoryBucket, MemoryStore
 from tests.witness.waiting import PATIENCE_SECONDS
+
+if TYPE_CHECKING:
+    from minutebook.store.storage import Storage
 
 TYPE = "application/gzip"
 WALL = SystemClock()
@@ -67,6 +72,21 @@ def place(request: pytest.FixtureRequest) -> Place:
 def store(place: Place) -> ObjectStore:
     """Return a client of an empty bucket."""
     return place.client()
+
+
+@pytest.mark.parametrize("kind", ["folder", "server"])
+def test_a_list_begins_behind_a_key(request: pytest.FixtureRequest, tmp_path: Path, kind: str) -> None:
+    """Over more than one page, by bytes, below a prefix that need not end with a folder."""
+    if kind == "folder":
+        storage: Storage = DirectoryStorage(tmp_path)
+    else:
+        aws, bucket = request.getfixturevalue("embedded_aws"), request.getfixturevalue("bucket")
+        storage = S3Storage(aws.s3_client(), bucket)
+    for key in [*(f"p/12/{number:04d}" for number in range(1_100)), "p/13/a", "p/13/a.b", "p/20/x", "p/_x", "q"]:
+        storage.put_if_absent(key, b"", {}, TYPE)
+    keys = [row.key for row in storage.list_after("p/1", "p/12/0002")]
+    assert (len(keys), keys[0], keys[-2:]) == (1_099, "p/12/0003", ["p/13/a", "p/13/a.b"])
+    assert [row.key for row in storage.list_after("p/", "p/13/")] == ["p/13/a", "p/13/a.b", "p/20/x", "p/_x"]
 
 
 def test_a_put_makes_an_object(store: ObjectStore) -> None:

@@ -4,24 +4,21 @@
 inputs that it names, the same everywhere.
 """
 
-import os
-
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
 from minutebook.errors import MinutebookError
-
-_DEEP = os.environ.get("MINUTEBOOK_SEARCH") == "deep"
+from tests.searching import IS_DEEP
 
 
 def search(examples: int) -> settings:
     """Return the settings of one test: half of `examples` inputs, thirty times `examples` when deep."""
     return settings(
-        max_examples=examples * 30 if _DEEP else examples // 2,
-        derandomize=not _DEEP,
+        max_examples=examples * 30 if IS_DEEP else examples // 2,
+        derandomize=not IS_DEEP,
         database=None,
         deadline=None,
-        print_blob=_DEEP,
+        print_blob=IS_DEEP,
         suppress_health_check=list(HealthCheck),
     )
 

@@ -20,6 +20,9 @@ COLUMNS = {
     "counts": {"type": "list<int64 not null>"},
     "rest": {"type": "json"},
     "inner": {"type": "string", "path": "rest.inner"},
+    "after": {"type": "struct<id: int64 not null, price: decimal(10,2), at: timestamp, tags: list<string not null>>"},
+    "items": {"type": "list<struct<sku: string, n: int64>>"},
+    "grid": {"type": "list<list<int64>>"},
 }
 """A mapping of columns, as its file has it."""
 
@@ -74,7 +77,14 @@ STRINGS = (
         "\uff12013-01-01",
     ),
     *("2013-01-01T05:00:00Z", "2013-01-01 05:00:00Z", "2013-01-01T05:00:00", "2013-01-01T05:00:00.5Z"),
-    *("2013-01-01T05:00:00.123456Z", "2013-01-01T05:00:00.1234567Z", "2013-01-01T05:00:00.Z", "2013-01-01T05:00Z"),
+    *(
+        "2013-01-01T05:00:00.123456Z",
+        "2013-01-01T05:00:00.1234567Z",
+        "2013-01-01T05:00:00.123456789Z",
+        "2013-01-01T05:00:00.1234567890Z",
+        "2013-01-01T05:00:00.Z",
+        "2013-01-01T05:00Z",
+    ),
     *("2013-01-01T24:00:00Z", "2013-01-01T23:59:60Z", "2013-01-01T05:60:00Z", "2013-01-01t05:00:00z"),
     *("2013-01-01T05:00:00+05:30", "2013-01-01T05:00:00-0530", "2013-01-01T05:00:00+05", "2013-01-01T05:00:00+24:00"),
     *("0001-01-01T00:00:00+00:01", "9999-12-31T23:59:59.999999-00:01", "9999-12-31T23:59:59.999999Z", "T05:00:00Z"),
@@ -97,6 +107,7 @@ OTHERS = (
     *('{"a":0.0000001}', '{"a":1e5}', '{"a":-0}', '{"a":12.50}', '{"a":"\\u0041"}', '{"a":"\x7f"}', '[0.1,"/"]'),
 )
 KEYS = ("text", "truth", "small", "numbers", "day", "days", "time", "local", "since", "names", "counts", "rest")
+KEYS += ("after", "items", "grid")
 BLANKS = ("", "", "", "", " ", "\n", "\t ", "\r", "\v", "\xa0")
 DAMAGE = (
     b'"',
@@ -144,6 +155,26 @@ _FIT: dict[str, Callable[[random.Random], str]] = {
     "since": lambda rng: str(rng.randrange(10**13)),
     "names": lambda rng: rng.choice(('["a","b"]', "[]", '["é"]', "null", '["a",null]')),
     "counts": lambda rng: rng.choice(("[1,2,3]", "[]", "null")),
+    "after": lambda rng: rng.choice(
+        (
+            f'{{"id":{rng.randrange(9)},"price":{rng.randrange(999)}.5,"at":"2013-01-01T00:00:00Z","tags":["a"]}}',
+            f'{{"tags":[],"id":{rng.randrange(9)}}}',
+            f'{{"id":1,"more":{{"id":2}},"price":{value(rng)}}}',
+            f'{{"id":{value(rng)},"tags":["a",{value(rng)}]}}',
+            '{"price":1}',
+            "null",
+        )
+    ),
+    "items": lambda rng: rng.choice(
+        (
+            '[{"sku":"a","n":1},{"n":2,"sku":"b"},null,{}]',
+            "[]",
+            "null",
+            f'[{{"sku":{value(rng)}}},{{"n":{value(rng)}}}]',
+            f'[{{"sku":"x","n":1}},{value(rng)}]',
+        )
+    ),
+    "grid": lambda rng: rng.choice(("[[1,2],[],null,[3]]", "[]", f"[[{value(rng)}],[1]]")),
     "rest": lambda rng: rng.choice(('{"inner":"x","n":[1,{"a":null}]}', '"x"', "17", "true", '{"inner":null}')),
 }
 

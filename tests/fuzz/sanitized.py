@@ -31,7 +31,17 @@ from minutebook.codec.columns import (
     Texts,
     reading,
 )
-from minutebook.codec.documents import ColumnsOfDocuments, MappedMemory, ValueKind, WantedColumn, WantedValues
+from minutebook.codec.documents import (
+    ColumnsOfDocuments,
+    FoundValues,
+    MappedMemory,
+    ValueKind,
+    WantedColumn,
+    WantedField,
+    WantedList,
+    WantedStruct,
+    WantedValues,
+)
 from minutebook.codec.lines import Stretch, writing
 from minutebook.format.record import Record, decode_block, encode_lines
 from tests.fuzz import payloads
@@ -47,6 +57,15 @@ PIECES = (
     *(b'"data_base64":"', b'"data":"'),
 )
 LONG = WantedValues(ValueKind.WHOLE, 8, low=-(1 << 63), high=(1 << 63) - 1)
+AFTER = WantedStruct(
+    (
+        WantedField("id", LONG, is_required=True),
+        WantedField("price", WantedValues(ValueKind.DECIMAL, 16, 10, 2)),
+        WantedField("at", WantedValues(ValueKind.ZONED_TIME, 8)),
+        WantedField("tags", WantedList(WantedValues(ValueKind.TEXT), is_element_required=True)),
+    )
+)
+ITEM = WantedStruct((WantedField("sku", WantedValues(ValueKind.TEXT)), WantedField("n", LONG)))
 WANTED = (
     WantedColumn(("text",), WantedValues(ValueKind.TEXT), is_required=True),
     WantedColumn(("truth",), WantedValues(ValueKind.TRUTH, 1)),
@@ -58,10 +77,13 @@ WANTED = (
     WantedColumn(("day",), WantedValues(ValueKind.DATE, 4)),
     WantedColumn(("time",), WantedValues(ValueKind.ZONED_TIME, 8)),
     WantedColumn(("local",), WantedValues(ValueKind.LOCAL_TIME, 8)),
-    WantedColumn(("names",), WantedValues(ValueKind.TEXT), is_list=True),
-    WantedColumn(("counts",), LONG, is_list=True, is_element_required=True),
+    WantedColumn(("names",), WantedList(WantedValues(ValueKind.TEXT))),
+    WantedColumn(("counts",), WantedList(LONG, is_element_required=True)),
     WantedColumn(("rest",), WantedValues(ValueKind.JSON)),
     WantedColumn(("rest", "inner"), WantedValues(ValueKind.TEXT)),
+    WantedColumn(("after",), AFTER),
+    WantedColumn(("items",), WantedList(ITEM)),
+    WantedColumn(("grid",), WantedList(WantedList(LONG))),
 )
 decode = msgspec.json.Decoder(list[Record]).decode
 libc = ctypes.CDLL(None)
@@ -189,7 +211,8 @@ def try_documents(library: ctypes.CDLL, rng: random.Random) -> bool:
     with memory(text=joined or b" ") as (source,):
         found = reader.read(ends, source)
     assert found is not None
-    column = found.columns[0].values
+    column = found.columns[0]
+    assert isinstance(column, FoundValues)
     assert isinstance(column.content, Texts)
     offsets = memoryview(column.content.offsets).cast("i")
     for row in {*range(len(texts))} - {*found.left}:

@@ -10,8 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.searching import IS_DEEP
+
 ROOT = Path(__file__).parents[2]
-CASES = 100_000 if os.environ.get("MINUTEBOOK_SEARCH") == "deep" else 2_000
+CASES = 100_000 if IS_DEEP else 2_000
 COMPILER = shutil.which("gcc")
 
 

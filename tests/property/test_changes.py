@@ -1,13 +1,16 @@
 """One change of an archive at a time: a night looks at a day again whenever a fresh audit may say something else."""
 
-import os
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeVar
 
 import pytest
 
 from tests.lives.changes import CHANGES
 from tests.lives.table import DAY, Outcome, Stage
+from tests.searching import IS_DEEP
+
+T = TypeVar("T")
 
 HARMLESS: Final = {
     "segment restored": "its bytes are compared, and are the same",
@@ -33,15 +36,18 @@ HARMLESS: Final = {
 }
 """Changes that a night looks at, whatever they were: and why. The day is current again in the night after."""
 DAYS: Final = (-1, 0, 1, 2)
-_IS_DEEP: Final = os.environ.get("MINUTEBOOK_SEARCH") == "deep"
-NIGHTLY: Final = sorted(CHANGES)[:: 1 if _IS_DEEP else 4]
+NIGHTLY: Final = sorted(CHANGES)[:: 1 if IS_DEEP else 4]
 """A night takes its time: of the changes before and while it runs the ordinary tests make some."""
 
 
 def days_of(name: str) -> list[int]:
     """Return the days that a change is about: its own and another one, which takes turns; in the deep run all."""
-    turn = sorted(CHANGES).index(name) % len(DAYS)
-    return [offset for number, offset in enumerate(DAYS) if _IS_DEEP or offset == 0 or number == turn]
+    return [offset for offset in DAYS if offset in {0, *in_turn(name, DAYS)}]
+
+
+def in_turn(name: str, places: Sequence[T]) -> Sequence[T]:
+    """Return where a change is made: one of these places, which take turns; in the deep run all."""
+    return places if IS_DEEP else [places[sorted(CHANGES).index(name) % len(places)]]
 
 
 @pytest.fixture(scope="module")
@@ -78,7 +84,7 @@ def test_a_change_after_the_night_is_seen_if_it_matters(judged: Stage, tmp_path:
 @pytest.mark.parametrize("name", NIGHTLY)
 def test_what_changed_before_the_night_is_in_its_verdict(fresh: Stage, tmp_path: Path, name: str) -> None:
     """The pointer says what a fresh audit says, and rests."""
-    for offset in DAYS[:3]:
+    for offset in in_turn(name, DAYS[:3]):
         outcome = fresh.copy(tmp_path / str(offset)).before(CHANGES[name], DAY.shift(offset))
         assert not is_missed(outcome), (offset, outcome)
 
@@ -88,6 +94,6 @@ def test_a_change_during_the_night_is_in_its_verdict_or_seen_by_the_next(
     fresh: Stage, tmp_path: Path, name: str
 ) -> None:
     """At whatever request it comes."""
-    for number, at in enumerate((4, 30, 90)):
-        outcome = fresh.copy(tmp_path / str(at)).during(CHANGES[name], DAY.shift(number % 2), at)
+    for at, offset in in_turn(name, ((4, 0), (30, 1), (90, 0))):
+        outcome = fresh.copy(tmp_path / str(at)).during(CHANGES[name], DAY.shift(offset), at)
         assert not is_missed(outcome), (at, outcome)

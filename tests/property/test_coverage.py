@@ -3,7 +3,6 @@
 The model knows which records were archived. Its processors claim what `coverage.continuity` lets them claim.
 """
 
-import os
 from collections import Counter
 from typing import Final
 
@@ -11,8 +10,9 @@ import pytest
 
 from tests.property.coverage_audit import audits
 from tests.property.coverage_history import CALM, History
+from tests.searching import IS_DEEP
 
-HISTORIES: Final = 1500 if os.environ.get("MINUTEBOOK_SEARCH") == "deep" else 40
+HISTORIES: Final = 1500 if IS_DEEP else 40
 CHUNKS: Final = 4
 
 

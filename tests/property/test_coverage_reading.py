@@ -1,6 +1,5 @@
 """Coverage as it is read from a bucket: names first, and only what the scope rests on. It must find what is there."""
 
-import os
 from typing import Final
 
 import pytest
@@ -12,8 +11,9 @@ from tests.property.coverage_audit import Audit, Looked, View
 from tests.property.coverage_history import ALL, CALM, Faults, History
 from tests.property.coverage_store import StoredHistory
 from tests.property.coverage_stream import MINUTE
+from tests.searching import IS_DEEP
 
-HISTORIES: Final = 1000 if os.environ.get("MINUTEBOOK_SEARCH") == "deep" else 12
+HISTORIES: Final = 1000 if IS_DEEP else 12
 CHUNKS: Final = 4
 
 

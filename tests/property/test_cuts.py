@@ -1,11 +1,11 @@
 """Cuts of random archives, from seeds: each record lies on one side; see `tests.cuts.history`."""
 
-import os
 from typing import Final
 
 from tests.cuts.history import History
+from tests.searching import IS_DEEP
 
-SEEDS: Final = range(1, 20_001) if os.environ.get("MINUTEBOOK_SEARCH") == "deep" else range(1, 301)
+SEEDS: Final = range(1, 20_001) if IS_DEEP else range(1, 301)
 
 
 def test_each_record_lies_on_one_side_of_a_cut() -> None:

@@ -1,13 +1,13 @@
 """Archives and their nights, from seeds: no verdict of `clean` that readers see is false; see `tests.lives.life`."""
 
-import os
 from typing import Final
 
 import pytest
 
 from tests.lives.life import live
+from tests.searching import IS_DEEP
 
-SEEDS: Final = range(400, 2400) if os.environ.get("MINUTEBOOK_SEARCH") == "deep" else range(400, 412)
+SEEDS: Final = range(400, 2400) if IS_DEEP else range(400, 406)
 
 
 BESIDE_EXPIRED_DAYS: Final = (100006, 100059)

@@ -1,6 +1,5 @@
 """The model of published verdicts: no verdict of `clean` that readers see is false; see `tests.lives.model`."""
 
-import os
 from collections.abc import Mapping
 from typing import Final
 
@@ -8,8 +7,9 @@ import pytest
 
 from tests.lives.model.life import Life, live
 from tests.lives.model.night import Rule
+from tests.searching import IS_DEEP
 
-LIVES: Final = 20_000 if os.environ.get("MINUTEBOOK_SEARCH") == "deep" else 100
+LIVES: Final = 20_000 if IS_DEEP else 100
 A_PIECE: Final = 25
 NOTICED: Final[Mapping[Rule, int]] = {
     Rule.SWAP: 151,
@@ -29,6 +29,12 @@ def test_no_clean_of_the_model_is_false_and_what_is_sound_comes_to_rest(first: i
     for seed in range(first, first + A_PIECE):
         life, why = live(seed)
         assert not why, [seed, *map(str, life.acts), *life.log]
+
+
+def test_a_checkpoint_that_passes_a_quiet_shard_later_leaves_clean_days_alone() -> None:
+    """It says that a segment is gone which was stored after they were judged; the days that come are blocked."""
+    life, why = live(10_828)
+    assert not why, [*map(str, life.acts), *life.log]
 
 
 @pytest.mark.parametrize("rule", Rule)

@@ -171,7 +171,7 @@ static inline bool read_minutes(bytes_t at, int64_t *seconds) {
     return hours >= 0 && hours < 24 && at[2] == ':' && minutes >= 0 && minutes < 60;
 }
 
-/* Parse YYYY-MM-DDTHH:MM:SS, up to six digits after a point, and a zone if the kind has one, as microseconds. */
+/* Parse YYYY-MM-DDTHH:MM:SS, up to nine digits after a point, and a zone if the kind has one, as microseconds. */
 static inline bool read_time(struct span text, bool is_zoned, int64_t *time_us) {
     int64_t days, minutes, offset = 0;
     if (text.size < 19 || !read_date(text.at, &days) || (text.at[10] != 'T' && text.at[10] != ' ') ||
@@ -186,12 +186,13 @@ static inline bool read_time(struct span text, bool is_zoned, int64_t *time_us) 
     const bytes_t end = text.at + text.size;
     int64_t fraction = 0;
     if (at < end && *at == '.') {
+        const bytes_t first = ++at;
         int64_t unit = 1000000;
-        for (at++; at < end && *at >= '0' && *at <= '9' && unit > 1; at++) {
-            unit /= 10;
+        for (; at < end && *at >= '0' && *at <= '9' && at - first < 9; at++) {
+            unit /= 10; /* 0 after six digits: the others are cut */
             fraction += unit * (*at - '0');
         }
-        if (unit == 1000000) {
+        if (at == first) {
             return false;
         }
     }

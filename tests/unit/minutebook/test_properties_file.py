@@ -41,6 +41,9 @@ def test_a_file_of_another_kind(tmp_path: Path, body: bytes, sentence: str) -> N
 def test_a_folder_and_nothing(tmp_path: Path) -> None:
     """The system's own word, and how to make a file."""
     assert refusal(tmp_path) == f"{tmp_path}: Is a directory"
+    with pytest.raises(SettingsError) as caught:
+        read_settings(tmp_path, {})
+    assert caught.value.next_step.startswith("name one of its files: this command takes one stream")
     assert refusal(tmp_path / "none") == f"{tmp_path / 'none'}: No such file or directory"
 
 

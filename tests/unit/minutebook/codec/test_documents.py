@@ -12,8 +12,10 @@ import pytest
 from minutebook.codec.documents import (
     ColumnsOfDocuments,
     FoundColumns,
+    FoundValues,
     ValueKind,
     WantedColumn,
+    WantedList,
     WantedValues,
     new_columns_of_documents,
 )
@@ -106,7 +108,7 @@ def test_the_keys_of_a_large_object_take_the_time_of_as_many_in_small_ones() -> 
 def test_long_lists_in_one_column_after_the_other_take_the_memory_of_one() -> None:
     """Whether their rows are taken or left: each of 60 columns kept nine MiB of its longest list."""
     value = WantedValues(ValueKind.DECIMAL, 16, 38, 0)
-    reader = new_reader([WantedColumn((f"c{number}",), value, is_list=True) for number in range(60)])
+    reader = new_reader([WantedColumn((f"c{number}",), WantedList(value)) for number in range(60)])
     before = resident_mib()
     for number in range(60):
         ending = b"]}" if number % 2 else b"]"
@@ -123,12 +125,13 @@ def resident_mib() -> float:
 
 def test_what_a_long_list_has_left_is_in_no_later_block() -> None:
     """The memory is given back between them, and begins anew."""
-    reader = new_reader([WantedColumn(("c",), LONG, is_list=True), *ID])
+    reader = new_reader([WantedColumn(("c",), WantedList(LONG)), *ID])
     payloads = [b'{"id":%d,"c":[%d]}' % (number, number) for number in range(4096)]
     expected = read(reader, payloads)
     read(reader, [b'{"c":[%s7]}' % (b"7," * 500_000)])
     assert read(reader, payloads) == expected
-    assert expected.columns[1].values.content == array("q", range(4096)).tobytes()
+    assert isinstance(expected.columns[1], FoundValues)
+    assert expected.columns[1].content == array("q", range(4096)).tobytes()
 
 
 def test_a_system_that_promises_no_memory_leaves_the_columns_to_python() -> None:

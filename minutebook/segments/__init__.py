@@ -1,0 +1,1 @@
+"""Raw segments as records and rows: fetched ahead in bounded memory, each position once."""
