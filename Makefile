@@ -28,6 +28,10 @@ WORKERS ?= 6
 # The reader of Iceberg tables for the Spark of `make readers`.
 ICEBERG_SPARK := org.apache.iceberg:iceberg-spark-runtime-4.0_2.13:1.10.1
 
+# What evaluates alerting rules: the machine's own, or that of Debian's package, which is not installed, because it would
+# start a server.
+PROMTOOL := $(or $(shell command -v promtool),.cache/promtool/promtool)
+
 # Where `make dist` and `make docs` put what they build.
 DIST ?= dist
 SITE ?= site
@@ -43,7 +47,7 @@ export npm_config_cache := $(CURDIR)/.cache/npm
 # A machine that keeps no bytecode compiles every module anew in each of the hundreds of processes that tests start.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup demo aws test test-fast e2e chaos hostloss malformed model simulate lives cuts nights fuzz sparks readers catalogs kcl classes docs lint type format bench dist nightly-env lock clean
+.PHONY: help setup demo aws test deep test-fast e2e alarms chaos hostloss upgrade malformed model simulate lives cuts follows boundaries nights fuzz sparks readers catalogs kcl classes docs lint type format bench dist nightly-env lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -65,16 +69,29 @@ $(SERVERS): $(UV) requirements/consumer.lock requirements/build.lock
 	@$(INSTALL) $(@D)/bin/python --requirement requirements/consumer.lock
 	@touch $@
 
-test: $(PREPARED) ## run every test; `make test ARGS="-k name"` runs some
+test: $(PREPARED) ## run the tests, but for what `make deep` adds; `make test ARGS="-k name"` runs some
 	@command -v spin >/dev/null || echo "test: without tests/model, because spin is missing (Debian: apt-get install spin)"
+	@test -x "$(PROMTOOL)" || echo "test: without tests/alarms, because promtool is missing (Debian: make $(PROMTOOL))"
 	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder \
-		$$(command -v spin >/dev/null || echo --ignore=tests/model) $(ARGS)
+		$$(command -v spin >/dev/null || echo --ignore=tests/model) \
+		$$(test -x "$(PROMTOOL)" || echo --ignore=tests/alarms) $(ARGS)
+
+deep: ## run every test, and search as long as the tests can: what to do before a release (hours)
+	@MINUTEBOOK_SEARCH=deep $(MAKE) test ARGS="--timeout 3600 $(ARGS)"
 
 test-fast: $(READY) ## run the tests that need no server
 	@$(BIN)/python -m pytest tests/unit tests/property $(ARGS)
 
 e2e: $(READY) ## run the tests on the real MultiLangDaemon
 	@$(BIN)/python -m pytest tests/e2e $(ARGS)
+
+alarms: $(READY) $(PROMTOOL) ## evaluate the alarms of deploy/grafana with promtool (without one: 19 MB, of Debian's package)
+	@$(BIN)/python -m pytest tests/alarms $(ARGS)
+
+.cache/promtool/promtool:
+	@rm -rf $(@D) && mkdir -p $(@D)
+	@cd $(@D) && apt-get download --quiet prometheus && dpkg-deb --extract prometheus_*.deb package
+	@mv $(@D)/package/usr/bin/promtool $@ && rm -rf $(@D)/package $(@D)/prometheus_*.deb
 
 model: ## check the model of the commit protocol and its broken variants (needs spin)
 	@"$(PYTHON)" docs/model/run.py $(ARGS)
@@ -88,6 +105,9 @@ chaos: $(READY) ## break the real parts for MINUTES=10 with SEED=1 (HOSTILE=1: h
 hostloss: $(READY) ## lose RUNS=50 hosts for good under the real daemon: is every shard read again, is nothing lost? (hours)
 	@$(BIN)/python -m tests.e2e.host_loss --runs $(or $(RUNS),50) $(ARGS)
 
+upgrade: $(READY) ## upgrade from, roll back to and upgrade from OLD=folder, an earlier release's checkout with .venv, while records arrive (10 minutes)
+	@$(BIN)/python -m tests.e2e.rolling_upgrade --old $(OLD) $(ARGS)
+
 malformed: $(READY) ## send RECORDS=1000 malformed aggregates of SEED=1 among good records through the real daemon (minutes)
 	@$(BIN)/python -m tests.e2e.malformed --records $(or $(RECORDS),1000) --seed $(or $(SEED),1) $(ARGS)
 
@@ -96,6 +116,12 @@ lives: $(READY) ## live LIVES=200 lives of archives and their nights from SEED=1
 
 cuts: $(READY) ## cut HISTORIES=2000 random archives from SEED=1 on and hand over: is each record on one side? (7 ms each)
 	@$(BIN)/python -m tests.cuts --histories $(or $(HISTORIES),2000) --seed $(or $(SEED),1) $(ARGS)
+
+follows: $(READY) ## follow HISTORIES=100 archives into a table from SEED=1 on: is each row there once, does none go? (1.5 s each)
+	@$(BIN)/python -m tests.follows --histories $(or $(HISTORIES),100) --seed $(or $(SEED),1) $(ARGS)
+
+boundaries: $(READY) ## live HISTORIES=1000 workers' histories from SEED=1 on: are the boundaries true, do they come? (150 ms each)
+	@$(BIN)/python -m tests.boundaries --histories $(or $(HISTORIES),1000) --seed $(or $(SEED),1) $(ARGS)
 
 nights: $(READY) ## kill KILLS=20 drivers of the nightly job with SEED=1, stop ranges of days, then prove every row (minutes)
 	@$(BIN)/python -m tests.nights --kills $(or $(KILLS),20) --seed $(or $(SEED),1) $(ARGS)
@@ -183,8 +209,10 @@ lock: $(UV) ## pin the newest allowed versions in requirements/*.lock
 		../$(COMPILE) $$name.in --output-file $$name.lock --upgrade || exit 1; done
 	$(COMPILE) pyproject.toml --constraints requirements/constraints.txt --upgrade \
 		--output-file requirements/consumer.lock
+	$(COMPILE) pyproject.toml --extra compact --upgrade --constraints requirements/constraints.txt \
+		--constraints requirements/consumer.lock --output-file requirements/compact.lock
 	$(COMPILE) pyproject.toml --extra spark --upgrade --constraints requirements/constraints.txt \
-		--constraints requirements/consumer.lock --output-file requirements/spark.lock
+		--constraints requirements/compact.lock --output-file requirements/spark.lock
 	$(COMPILE) pyproject.toml --extra spark --extra iceberg --upgrade --constraints requirements/constraints.txt \
 		--constraints requirements/spark.lock --output-file requirements/iceberg.lock
 	$(COMPILE) pyproject.toml --extra spark --extra iceberg --group dev --group demo --upgrade \

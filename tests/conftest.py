@@ -36,11 +36,12 @@ os.environ.pop("COLUMNS", None)
 _WAITING = frozenset({"chaos", "e2e"})
 """Rings whose tests mostly wait: for JVMs, for leases, for the end of a minute."""
 _LONGEST_WAITING = (
+    "test_chaos",
+    "test_boundaries",
+    "test_dead_leader",
+    "test_newcomer",
     "test_handover",
     "test_denied",
-    "test_dead_leader",
-    "test_chaos",
-    "test_newcomer",
     "test_restore",
     "test_crashes",
     "test_zombie",

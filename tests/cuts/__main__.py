@@ -3,27 +3,23 @@
 import argparse
 import sys
 
-import structlog
-
 from tests.cuts.history import History
+from tests.seeds import parse_seeds
 
 
 def main(arguments: list[str]) -> int:
     """Cut; return 1 if anything was wrong."""
     parser = argparse.ArgumentParser(prog="python -m tests.cuts")
-    parser.add_argument("--histories", type=int, default=1000)
-    parser.add_argument("--seed", type=int, default=1, help="the first history's; each next one has the next")
-    options = parser.parse_args(arguments)
-    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(50))
+    options, seeds = parse_seeds(parser, arguments, "histories", 1000)
     wrong = divided = late = 0
-    for seed in range(options.seed, options.seed + options.histories):
+    for seed in seeds:
         outcome = History(seed).run()
         divided += bool(outcome.cut.positions)
         late += outcome.cut.through_ms > outcome.cut.at_ms
         wrong += bool(outcome.wrong)
         sys.stdout.writelines(f"seed {seed}: {line}\n" for line in outcome.wrong[:3])
     sys.stdout.write(
-        f"{options.histories} histories, {divided} with a divided shard, {late} with records behind the cut's time, "
+        f"{options.count} histories, {divided} with a divided shard, {late} with records behind the cut's time, "
         f"{wrong} wrong\n"
     )
     return 1 if wrong else 0

@@ -41,7 +41,7 @@ class Forks:
         self.events = EventLog(os.fdopen(read_end, "rb"))
         output = ChildOutput(io.BytesIO(), self._log, bytes, bytes)
         self.parent = subprocess.Popen(["/bin/cat"], stdin=subprocess.PIPE)
-        plan = ForkPlan(self.socket, properties, self._environment)
+        plan = ForkPlan(self.socket, {"": properties}, self._environment)
         self.server: Child = start_fork_server(plan, output, self.parent.pid)
         self._is_reaped = False
 

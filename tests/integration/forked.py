@@ -21,6 +21,7 @@ _FORKING.set_forkserver_preload(
         "consumer.restore.command",
         "consumer.expire.command",
         "compaction.commands.audit_and_compact",
+        "tests.integration.warm_botocore",
     ]
 )
 

@@ -4,6 +4,7 @@ Nothing may be missing, and nothing be there that no command asks for. What KCL 
 `tests/data/kcl-requests.json`, which the end-to-end ring compares with a real daemon.
 """
 
+import dataclasses
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -12,12 +13,18 @@ import pytest
 
 from compaction.audit.audit import audit_day
 from compaction.commands.audit_and_compact import _checkpoints, run_audit
+from compaction.follow.day import FollowedDay, FollowPorts
 from compaction.job.context import AuditOptions, JobContext
 from compaction.job.request import AuditRequest
 from compaction.job.settings import JobSettings, load_job_settings
 from compaction.night.due import DueDay, find_due
 from compaction.night.rewrite import CompactOptions, compact_day
+from compaction.publish.publisher import Publisher
 from compaction.stream.kinesis import ArchivedStream
+from compaction.tables.catalog import opened_followed
+from consumer.boundaries.saying import DaemonRuns
+from consumer.boundaries.thread import make_boundaries
+from consumer.child_logs.processor_log import ProcessorEvent
 from consumer.connections import stream_of
 from consumer.cut.command import check_held, read_sources, run_cut, run_handover
 from consumer.daemon.start import settle_start
@@ -37,14 +44,20 @@ from minutebook.aws.access import PLAIN
 from minutebook.aws.clients import make_kinesis_client, make_s3_client
 from minutebook.clock import Clock, SystemClock, new_id, new_random
 from minutebook.errors import SafetyRefusal
+from minutebook.format.boundaries import CompleteMarker, encode_boundary, marker_key
 from minutebook.format.day import Day, day_of_ms
+from minutebook.format.markers import JSON_TYPE
 from minutebook.format.minute import MINUTE_MS, iso_time, minute_of, minute_path
 from minutebook.format.position import Position
 from minutebook.format.record import Record
+from minutebook.published.generation import DayFolder
 from minutebook.retry import Backoff
+from minutebook.store.objects import PutOutcome
 from minutebook.store.places import StorePrefix, open_storage
+from minutebook.store.retrying import RetryingStore
 from minutebook.store.s3 import S3Store
-from tests.corpus.auditing import answer_later, job_context
+from minutebook.store.storage import Address
+from tests.corpus.auditing import answer_later, in_process, job_context
 from tests.corpus.model import PREFIX
 from tests.fakes.archive_scene import ArchiveScene
 from tests.fakes.clock import ManualClock
@@ -97,8 +110,57 @@ def test_consume(home: Home) -> None:
         daemon.start()
         daemon.deliver()
         daemon.request_shutdown()
+        boundaries_of(home)
     beside = [request for seldom in (False, True) for request in kcl_requests(home.names, seldom=seldom)]
     check("consume", heard, beside=beside)
+
+
+class ReadLog:
+    """A daemon's log that was read to its end."""
+
+    def is_read_to_its_end(self) -> bool:
+        """Return that it was."""
+        return True
+
+
+def boundaries_of(home: Home) -> None:
+    """Let a supervisor look at the stream's quiet shard, store what it knows, and publish boundaries."""
+    settings = load_with_kcl(home.file, {}).settings
+    stream, published = stream_of(settings, _CLOCK), list[int]()
+    raw = S3Store(make_s3_client(REGION, settings.s3_endpoint, PLAIN), settings.bucket)
+    store = RetryingStore(raw, lambda: Backoff(_CLOCK, new_random(), budget_seconds=5))
+    boundaries = make_boundaries(
+        dataclasses.replace(settings, complete_slot_seconds=60),
+        settle_start(settings, stream, _CLOCK),
+        stream,
+        store,
+        store,
+        _CLOCK,
+        worker="worker",
+        runs=DaemonRuns("run"),
+        leads=lambda: True,
+        on_complete=published.append,
+    )
+    assert boundaries is not None
+    boundaries.daemon_started(ReadLog())
+    now_ms = _CLOCK.now_ms()
+    for event in (
+        ProcessorEvent(event="shard_opened", shard=SHARD, after="TRIM_HORIZON"),
+        ProcessorEvent(
+            event="read_mark_written",
+            shard=SHARD,
+            continuity="proven",
+            covered_from_ms=now_ms - 10 * MINUTE_MS,
+            covered_until_ms=now_ms - 5 * MINUTE_MS,
+        ),
+    ):
+        boundaries.note(event)
+    boundaries.settle()
+    looks = [boundaries.look(shard) for shard in boundaries.due_shards()]
+    assert [look.row is not None for look in looks] == [True]
+    boundaries.store(at_once=True)
+    boundaries.publish()
+    assert published, "the boundary that the look has reached"
 
 
 def test_dedupe(home: Home) -> None:
@@ -197,7 +259,10 @@ def test_audit(home: Home) -> None:
 
 
 def test_audit_against_the_stream(home: Home, kinesis_client: "KinesisClient") -> None:
-    """Level stream reads Kinesis, two minutes later by the service's time, and writes down what it proved."""
+    """Level stream reads Kinesis, two minutes later by the service's time, and writes down what it proved.
+
+    What it finds missing is withdrawn from the newest boundary.
+    """
     kinesis_client.put_record(StreamName=home.bucket, Data=b"x", PartitionKey="p")
     found = kinesis_client.get_shard_iterator(StreamName=home.bucket, ShardId=SHARD, ShardIteratorType="TRIM_HORIZON")
     [row] = kinesis_client.get_records(ShardIterator=found["ShardIterator"])["Records"]
@@ -206,7 +271,7 @@ def test_audit_against_the_stream(home: Home, kinesis_client: "KinesisClient") -
     minute, settings = minute_of(arrival_ms), load_job_settings(home.file, {})
     scene = ArchiveScene(home.store)
     scene.settle(stream_of(load_with_kcl(home.file, {}).settings, _CLOCK).describe())
-    scene.segment(SHARD, minute, [record])
+    stored = scene.segment(SHARD, minute, [record])
     scene.begin(SHARD, first=str(record.position))
     with hearing(home.names) as heard:
         client = make_kinesis_client(REGION, home.aws.kinesis_endpoint, PLAIN)
@@ -215,17 +280,34 @@ def test_audit_against_the_stream(home: Home, kinesis_client: "KinesisClient") -
         context = _context(home, settings, _CLOCK)._replace(stream=lambda: reader, shards=reader.listed)
         options = AuditOptions(level="stream", so_far_ms=(minute + 1) * MINUTE_MS)
         assert audit_day(context, day_of_ms(arrival_ms), options).audit.verdict == "clean"
-    check("audit-stream", heard)
+    publish_boundary(home)
+    home.aws.s3_client().delete_object(Bucket=home.bucket, Key=stored.key)
+    with hearing(home.names) as heard_again:
+        assert audit_day(context, day_of_ms(arrival_ms), options).audit.verdict == "defects"
+    check("audit-stream", heard, beside=heard_again.requests)
+
+
+def publish_boundary(home: Home) -> None:
+    """Store that all is complete up to the next minute but one."""
+    boundary_ms = (_CLOCK.now_ms() // MINUTE_MS + 2) * MINUTE_MS
+    marker = CompleteMarker(
+        since=iso_time(boundary_ms - 9 * DAY_MS), boundary=iso_time(boundary_ms), shards={}, gaps=(), writer="w"
+    )
+    key = marker_key(PREFIX, boundary_ms)
+    assert home.store.put_if_absent(key, encode_boundary(marker), {}, JSON_TYPE) is PutOutcome.CREATED
 
 
 def test_compact(home: Home) -> None:
     """A night looks at what is due, also beside an expired day; a day is published, replaced and swept.
 
-    A large file goes in pieces, and one is given up.
+    A segment that is missing is withdrawn from the newest boundary. A large file goes in pieces, and one is given up.
     """
     day = Day(TODAY - 2)
     scene = home.begin()
+    broken = day.shift(-3)
+    scene.chain(SHARD, [broken.first_minute + number for number in range(3)], missing={1})
     scene.segment(SHARD, day.first_minute)
+    publish_boundary(home)
     home.store.put_if_absent(f"{PREFIX}_expired/{day.shift(-1)}.json", b"{}", {}, "application/json")
     with hearing(home.names) as heard:
         assert _due(home, day, _CLOCK).why == "it is not published"
@@ -234,6 +316,7 @@ def test_compact(home: Home) -> None:
             if number == 0:
                 assert _due(home, day, _CLOCK).pointer == "accepted"
                 scene.segment(SHARD, day.first_minute + 1)
+        _compact(home, broken, _CLOCK)
         storage = open_storage(home.address)
         for number, finish in enumerate(("close", "abort")):
             key = f"{PREFIX}_parquet/dt={day}/_gen-1/part-{number}.parquet"
@@ -241,6 +324,36 @@ def test_compact(home: Home) -> None:
             sink.write(bytes(6 << 20))
             getattr(sink, finish)()
     check("compact", heard)
+
+
+def test_follow(home: Home, tmp_path: Path) -> None:
+    """A tick writes a part, another one a part of a segment more, beside a published day; nothing is deleted."""
+    scene = home.begin()
+    publish_boundary(home)
+    today = Day(TODAY)
+    scene.segment(SHARD, today.first_minute)
+    settings = load_job_settings(home.file, {})
+    out = StorePrefix(home.address, f"{PREFIX}_parquet/")
+    context = _context(home, settings, _CLOCK)
+    catalog = StorePrefix(Address(None, str(tmp_path)), "")
+    with hearing(home.names) as heard, opened_followed("events.raw", None, catalog) as table:
+        arguments = (context.archive, context.place, context.open(out.address), out, _CLOCK, new_id, in_process)
+        for number in range(2):
+            # pyiceberg would read the files with the catalog's own credentials: here none of its requests is heard.
+            day = FollowedDay(FollowPorts(*arguments, table), today)
+            day.list_new(_CLOCK.now_ms())
+            day.write()
+            assert (day.segments, day.is_behind) == (1, False)
+            scene.segment(SHARD, today.first_minute + 1 + number)
+        # As with a commit beside what is published. It deletes marks after three days: follow commits younger days.
+        Publisher(context.open(out.address), DayFolder(out.prefix, today)).table_marks.put("g", "t", new_id(), b"{}")
+        storage = open_storage(home.address)
+        for number, finish in enumerate(("close", "abort")):
+            key = f"{PREFIX}_parquet/dt={today}/_live/part-{number}.parquet"
+            sink = storage.open_write(key, "x/y", lambda: Backoff(_CLOCK, new_random(), budget_seconds=10))
+            sink.write(bytes(6 << 20))
+            getattr(sink, finish)()
+    check("follow", heard)
 
 
 def _compact(home: Home, day: Day, clock: Clock) -> None:
@@ -298,9 +411,10 @@ def test_every_policy_is_tested() -> None:
         "audit",
         "audit-stream",
         "compact",
+        "follow",
         "expire",
     }
-    reading = {"cat", "reader"}  # tests/integration/test_reading.py
+    reading = {"cat", "reader", "wait"}  # tests/integration/test_reading.py
     assert set(command_names()) == tests | reading | {
         "vacuum"
     }  # tests/integration/compaction/commands/test_vacuum.py

@@ -1,13 +1,13 @@
 """The model of the commit protocol, checked by spin: see docs/model/README.md."""
 
-import os
 from typing import Final
 
 import pytest
 
 from docs.model import run as model
+from tests.searching import IS_DEEP
 
-_RECORDS: Final = 3 if os.environ.get("MINUTEBOOK_SEARCH") == "deep" else 2
+_RECORDS: Final = 3 if IS_DEEP else 2
 """`make model` always searches three."""
 
 

@@ -28,7 +28,7 @@ def test_a_quiet_shard_costs_two_requests_to_kinesis_and_one_put_an_hour(held: H
 @pytest.mark.parametrize(
     ("held", "looks"),
     [
-        ("no record ever", {"LIST": 2, "GET": 1, "PUT": 1}),  # opened.json is there: its PUT is refused
+        ("no record ever", {"LIST": 2, "GET": 2, "PUT": 1}),  # no start.json; the PUT of opened.json is refused
         ("a record that is held", {"GetShardIterator": 2, "GetRecords": 2, "LIST": 1}),
         ("a record that is trimmed", {"GetShardIterator": 1, "GetRecords": 1, "LIST": 2}),
     ],

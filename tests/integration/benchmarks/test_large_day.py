@@ -23,10 +23,8 @@ _SHAPE = Shape(shards=2, records=7)
 
 
 @pytest.fixture
-def storage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Storage]:
+def storage(tmp_path: Path, credentials: None) -> Iterator[Storage]:  # noqa: ARG001 - the process's one session
     """The product's own client of a server whose bucket is empty."""
-    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
-        monkeypatch.setenv(name, "bench")
     handler = type("_Handler", (Handler,), {"bucket": Bucket(tmp_path, None)})
     with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         server.daemon_threads = True

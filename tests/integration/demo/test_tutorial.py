@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 from demo.bootstrap import ensure_java
 from demo.serve import environment, for_a_shell
 from minutebook.clock import new_id
+from tests.witness.waiting import PATIENCE_SECONDS
 
 if TYPE_CHECKING:
     from demo.embedded import EmbeddedAws
@@ -18,7 +19,7 @@ TUTORIAL: Final = (Path(__file__).resolve().parents[3] / "docs" / "tutorial.md")
 
 def test_the_programs_of_the_tutorial_run(embedded_aws: "EmbeddedAws", tmp_path: Path) -> None:
     """In a shell that has read what `make aws` wrote: one puts twenty records, the other prints an object's lines."""
-    put, look = re.findall(r"```python\n(.*?)```", TUTORIAL, re.DOTALL)
+    put, look, _ = re.findall(r"```python\n(.*?)```", TUTORIAL, re.DOTALL)
     name = f"tutorial-{new_id()[:8]}"
     (tmp_path / "put.py").write_text(put.replace('"flights"', f'"{name}"'))
     (tmp_path / "look.py").write_text(look.replace("my-archive", name))
@@ -38,7 +39,7 @@ def test_the_programs_of_the_tutorial_run(embedded_aws: "EmbeddedAws", tmp_path:
         capture_output=True,
         text=True,
         check=False,
-        timeout=60,
+        timeout=PATIENCE_SECONDS,
     )
 
     assert done.returncode == 0, done.stderr

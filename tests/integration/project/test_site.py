@@ -11,6 +11,8 @@ from urllib.parse import unquote, urlsplit
 
 import pytest
 
+from tests.witness.waiting import PATIENCE_SECONDS
+
 CHECKOUT: Final = Path(__file__).resolve().parents[3]
 _LOADED: Final = {"script": "src", "img": "src", "iframe": "src", "source": "src", "form": "action"}
 
@@ -49,7 +51,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> dict[Path, _Page]:
         capture_output=True,
         text=True,
         check=False,
-        timeout=120,
+        timeout=PATIENCE_SECONDS,
     )
     assert done.returncode == 0, done.stderr
     assert "WARNING" not in done.stderr, done.stderr

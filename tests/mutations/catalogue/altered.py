@@ -145,8 +145,33 @@ ALTERED: Final = (
         tests=("test_a_day_that_was_only_held_has_no_first_content",),
     ),
     Mutation(
+        "forget what a held night read of a late object",
+        Change("compaction.audit.shards.known:known_of", "not first_ones and as_published is None", "False"),
+        tests=("test_a_late_object_that_a_held_night_has_read_is_compared",),
+    ),
+    Mutation(
+        "forget that a day was published with its manifests",
+        Change("compaction.audit.known:DayFacts.of", "files and not published", "False"),
+        tests=("test_a_first_content_is_held_where_the_symlinks_alone_say_that_the_day_was_published",),
+    ),
+    Mutation(
         "accept whatever an altered object holds later",
         Change("compaction.verdict.acceptance:_includes", "set(about.contents) <= set(accepted.contents)", "True"),
         tests=("test_an_accepted_object_that_is_edited_again_is_a_new_finding",),
+    ),
+    Mutation(
+        "accept an object with a defect, whatever it holds later",
+        Change("compaction.audit.rules.lines:with_contents", "(read.digest,)", "()"),
+        tests=("test_an_accepted_object_with_other_lines_is_a_new_finding",),
+    ),
+    Mutation(
+        "accept that dropped records are not kept, whichever are",
+        Change("compaction.audit.rules.dropped:_read", "map(str, kept)", "()"),
+        tests=("test_accepted_dropped_lines_that_are_others_are_a_new_finding",),
+    ),
+    Mutation(
+        "end what an earlier release accepted",
+        Change("compaction.verdict.acceptance:_includes", "not acceptance.names_contents", "False"),
+        tests=("test_what_an_earlier_release_accepted_goes_on",),
     ),
 )

@@ -41,7 +41,7 @@ LIVENESS: Final = (
     ),
     Mutation(
         "a skipped batch leaves no marker before the next daemon",
-        Change("consumer.daemon.supervisor:Supervisor._run_once", "_try(self._plan.after_end)", "False"),
+        Change("consumer.daemon.stream_run:StreamRun.ended", "attempt(self._plan.after_end)", "False"),
         tests=("test_no_daemon_is_started_while_the_marker_cannot_be_stored",),
     ),
     Mutation(

@@ -92,8 +92,8 @@ PUBLISHING: Final = (
         "commit a generation that was replaced before its mark",
         Change(
             "compaction.tables.commit:TableCommitter._step",
-            "not self._is_current(pointer) or not view.replace(change, sizes, properties, manifest.columns)",
-            "not view.replace(change, sizes, properties, manifest.columns)",
+            "self._is_current(goal) and view.replace(change, sizes, properties, goal.columns, table_properties)",
+            "view.replace(change, sizes, properties, goal.columns, table_properties)",
         ),
         tests=("test_a_generation_that_was_swept_before_its_mark_is_not_committed",),
     ),
@@ -188,5 +188,28 @@ PUBLISHING: Final = (
             "file.bytes < 0",
         ),
         tests=("test_a_published_file_that_is_not_there_is_refused",),
+    ),
+    Mutation(
+        "tell tables of one name apart by nothing",
+        Change(
+            "compaction.tables.commit:TableCommitter._mark",
+            "_short(self._table.name, view.table_uuid)",
+            "_short(self._table.name)",
+        ),
+        tests=("test_tables_of_one_name_in_two_catalogs_have_marks_of_their_own",),
+    ),
+    Mutation(
+        "forget marks of an earlier release",
+        Change(
+            "compaction.tables.commit:TableCommitter._unmark",
+            "{_short(name), _short(name, view.table_uuid)}",
+            "{_short(name, view.table_uuid)}",
+        ),
+        tests=("test_marks_of_an_earlier_release_keep_files_until_the_table_has_left_them",),
+    ),
+    Mutation(
+        "ask the store for a key that no store has",
+        Change("minutebook.published.generation:DayFolder.is_beside", "len(name.encode()) <= _NAME_BYTES", "True"),
+        tests=("test_a_pointer_that_names_a_key_which_no_store_has_is_damaged",),
     ),
 )

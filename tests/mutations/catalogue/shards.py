@@ -38,7 +38,7 @@ _PLAIN: Final = in_mode(
         "no start marker",
         Change(
             "consumer.processor.archiver:Archiver._claim",
-            "self._on_chain_start(buffer.segment.span.first, tail, budget)",
+            "self._on_chain_start(buffer.segment.span, buffer.oldest_ms, tail, budget)",
             "Continuity.PROVEN",
         ),
         tests=("test_the_start_marker_comes_before_the_first_segment",),

@@ -350,7 +350,9 @@ VERDICTS: Final = (
     ),
     Mutation(
         "accept many findings by a few of their keys",
-        Change("compaction.verdict.acceptance:_includes", "about.digest and accepted.digest", "False"),
+        Change(
+            "compaction.verdict.acceptance:_includes", "about.digest and accepted.digest and not is_unnamed", "False"
+        ),
         tests=("test_one_of_many_that_is_another_one_was_not_accepted",),
     ),
     Mutation(
@@ -361,17 +363,54 @@ VERDICTS: Final = (
     Mutation(
         "forget what was published clean with the verdict",
         Change(
-            "compaction.night.rewrite:_Run._clean_inventory",
-            "'' if audit is None or audit.basis is None else audit.basis.clean_inventory",
-            "''",
+            "compaction.night.rewrite:_Run._view",
+            "with_gone(day, self._publisher, current.pointer)",
+            "day",
         ),
         tests=("test_a_day_that_is_clean_by_its_chain_over_a_row_less_is_not_clean",),
+    ),
+    Mutation(
+        "believe an inventory that is not that of its manifest",
+        Change("compaction.audit.gone:_rows_of", "_is_of(manifest, rows) or manifest is None", "True"),
+        tests=("test_an_inventory_that_lacks_a_lost_key_is_not_believed",),
+    ),
+    Mutation(
+        "forget marks that lie under the next date alone",
+        Change("compaction.basis.evidence:_marks", "days_touched(scope)", "(own,)"),
+        tests=(
+            "test_a_lost_mark_under_the_next_date_alone_withdraws_the_day",
+            "test_a_mark_that_proved_the_day_from_the_next_date_is_missed",
+        ),
+    ),
+    Mutation(
+        "count the births of the next day as evidence of a day",
+        Change("compaction.basis.evidence:_marks", "mark.shard_id not in concerned", "False"),
+        tests=("test_marks_of_later_times_leave_a_day_at_rest",),
+    ),
+    Mutation(
+        "count the lines that came back, and not compare them",
+        Change("compaction.audit.rejudge:_stale", "before.basis is not None", "False"),
+        tests=("test_a_restored_row_follows_the_copy_that_is_kept_of_it",),
+    ),
+    Mutation(
+        "doubt the archive for the settings",
+        Change(
+            "compaction.night.due:_moved",
+            "msgspec.structs.replace(each.basis, settings=now.basis.settings)",
+            "each.basis",
+        ),
+        tests=("test_rows_of_other_settings_put_no_verdict_in_doubt",),
+    ),
+    Mutation(
+        "compare with what was published clean first instead of last",
+        Change("compaction.audit.gone:clean_inventory", "reverse=True", "reverse=False"),
+        tests=("test_an_older_pointer_that_is_put_back_hides_no_key_of_a_newer_clean_day",),
     ),
     Mutation(
         "let vacuum delete what was last published clean",
         Change(
             "compaction.commands.vacuum.day:find_leftovers",
-            "_clean_inventory(publisher, pointer)",
+            "clean_inventory(publisher, pointer)",
             "''",
         ),
         tests=("test_vacuum_keeps_what_was_last_clean",),
@@ -407,7 +446,7 @@ VERDICTS: Final = (
     Mutation(
         "begin a night's window at the first object",
         Change(
-            "compaction.night.due:_oldest",
+            "compaction.night.due:oldest_day",
             "min([*known, day_of_ms(application.written_at_ms), newest])",
             "min(known)",
         ),
@@ -419,13 +458,40 @@ VERDICTS: Final = (
         tests=("test_the_segment_that_those_at_the_edge_stand_on_is_looked_at",),
     ),
     Mutation(
+        "list neighbours from the minute of the first one on",
+        Change(
+            "compaction.basis.outside:with_neighbours",
+            "min(link.minute for link in used.before)",
+            "min(used.before).minute",
+        ),
+        tests=("test_a_day_before_which_stamps_step_back_out_of_the_edge_is_left_alone",),
+    ),
+    Mutation(
+        "choose the segments at the scope's edge by their minutes",
+        Change(
+            "compaction.basis.outside:UsedLinks.of",
+            "list(dropwhile(lambda link: link.minute < query.begin_minute - _EDGE_MINUTES, stored))",
+            "[link for link in stored if link.minute >= query.begin_minute - _EDGE_MINUTES]",
+        ),
+        tests=("test_a_segment_at_the_edge_whose_stamps_step_back_out_of_it_is_looked_at",),
+    ),
+    Mutation(
+        "count what an hour of all shards holds of near ones",
+        Change("compaction.basis.outside:outside_of", "not is_far and row.parsed.minute not in minutes", "False"),
+        tests=("test_of_a_near_shard_the_same_counts_whatever_is_listed",),
+    ),
+    Mutation(
         "let a night be well with a day that another run withdrew",
-        Change("compaction.night.days.run:row_of_due", "pointer not in _SETTLED", "done.verdict != CLEAN"),
+        Change(
+            "compaction.night.days.run:row_of_due",
+            "pointer not in {*_SETTLED, done.verdict}",
+            "done.verdict != CLEAN",
+        ),
         tests=("test_a_day_that_another_run_withdrew_meanwhile_is_named",),
     ),
     Mutation(
         "pass over a tombstone that cannot be read",
-        Change("compaction.night.due:_expired", "damage=str(exc)", 'damage=""'),
+        Change("compaction.night.due:_expired", 'damage=f"its tombstone cannot be read: {exc}"', 'damage=""'),
         tests=("test_an_expired_day_whose_tombstone_is_damaged_is_named",),
     ),
     Mutation(
@@ -436,5 +502,15 @@ VERDICTS: Final = (
             "pointer is None",
         ),
         tests=("test_an_expired_day_that_is_not_published_as_then_is_named",),
+    ),
+    Mutation(
+        "follow an older manifest of the generation that a day was expired with",
+        Change("compaction.night.rewrite:_Run._is_older", "key == expected", "bool(expected)"),
+        tests=("test_an_expired_day_with_an_older_manifest_of_its_generation_is_named",),
+    ),
+    Mutation(
+        "let symlinks and table follow an expired day that nothing is compared with",
+        Change("compaction.night.rewrite:_Run._not_followed", "tombstone is None", "tombstone is manifest"),
+        tests=("test_an_expired_day_whose_tombstone_is_damaged_stays_as_it_is",),
     ),
 )

@@ -136,7 +136,7 @@ class Operator:
                 new_id=history.world.new_id,
                 prover=DayProver if asks_evidence else _Believer,
             )
-            code = expire_days(archive, days * 86_400_000, _quiet(), rate=1000)
+            code = expire_days(archive, days * 86_400_000, _quiet(), rate=1000).exit_code
             history.world.happened(f"expire: exit {code}")
 
         inside = days * 24 < hours + 24

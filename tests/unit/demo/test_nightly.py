@@ -1,14 +1,17 @@
 """The demo's end: its query on the Parquet, and its verdict on the nightly job."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyiceberg.utils.config import Config
 
 from demo.command import demo
 from demo.nightly import Nightly, count_rows, days_so_far
 from demo.readback import read_archive
+from demo.table import CATALOG, TableRows, catalog_properties, catalog_variables, read_table
 from minutebook.errors import SettingsError
 from tests.fakes.archive_scene import PREFIX, MemoryScene
 from tests.fakes.clock import START_MS
@@ -52,6 +55,23 @@ def test_both_commands_must_be_clean(compact_code: int, audit_code: int, clean: 
     """Unproven is not clean."""
     nightly = Nightly(compact_code=compact_code, audit_code=audit_code, parquet=tmp_path)
     assert nightly.is_clean is clean
+
+
+def test_the_table_must_have_each_row_once_too(tmp_path: Path) -> None:
+    """A row that is there twice, or not, is no success; without pyiceberg the Parquet is asked alone."""
+    nightly = Nightly(compact_code=0, audit_code=0, parquet=tmp_path, rows={"s0": 2, "s1": 1})
+    assert nightly.holds({"s0": 2, "s1": 1})
+    for rows, holds in (({"s0": 2, "s1": 1}, True), ({"s0": 2}, False), ({"s0": 2, "s1": 2}, False)):
+        assert replace(nightly, table=TableRows(rows, "", "")).holds({"s0": 2, "s1": 1}) is holds
+    assert not nightly.holds({"s0": 2})
+
+
+def test_every_command_finds_the_catalog_by_its_variables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And a table that nobody has committed to has no rows."""
+    for name, value in catalog_variables(tmp_path).items():
+        monkeypatch.setenv(name, value)
+    assert Config().get_catalog_config(CATALOG) == catalog_properties(tmp_path)
+    assert read_table(tmp_path) is None
 
 
 def test_an_unknown_mode_is_refused_before_anything_starts() -> None:

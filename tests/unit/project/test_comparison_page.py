@@ -4,7 +4,7 @@ import re
 from typing import Final
 
 from compaction.job.scope import SETTLED_MS
-from tests.unit.project.test_docs_text import CHECKOUT, commands
+from tests.unit.project.test_docs_text import CHECKOUT
 
 _PAGE: Final = (CHECKOUT / "docs" / "explanation" / "comparison.md").read_text()
 _OURS: Final = ("What Minutebook does not have", "Measured")
@@ -31,7 +31,6 @@ def test_each_product_that_reads_kafka_names_its_source() -> None:
 def test_what_we_do_not_have_is_true() -> None:
     """The hours of today come as late as it says, and no command fills a table by the minute."""
     assert re.findall(r"(\d+) minutes after each has ended", _PAGE) == [str(SETTLED_MS // 60_000)]
-    assert "follow" not in commands()
 
 
 def test_the_table_says_of_each_what_it_says_of_one() -> None:

@@ -11,9 +11,10 @@ from prometheus_client import CollectorRegistry
 from ruamel.yaml import YAML
 
 from consumer.monitoring.health import HealthVerdict
-from consumer.monitoring.server import serve_metrics
 from consumer.settings.settings import load_settings
 from demo.embedded import free_ports
+from minutebook.metrics_server import serve_metrics
+from tests.witness.waiting import PATIENCE_SECONDS
 
 CHECKOUT = Path(__file__).resolve().parents[3]
 COMPOSE = CHECKOUT / "docker-compose.yml"
@@ -76,7 +77,7 @@ def test_the_containers_do_not_run_as_root() -> None:
 def test_every_service_of_ours_has_a_root_that_is_read_only() -> None:
     """With /tmp to write to, no capability, and no way to get one."""
     ours = {name: service for name, service in _compose()["services"].items() if "build" in service}
-    assert set(ours) == {"provision", "consumer", "nightly"}
+    assert set(ours) == {"provision", "consumer", "nightly", "follow"}
     for service in ours.values():
         assert service["read_only"]
         assert [mount.partition(":")[0] for mount in service["tmpfs"]] == ["/tmp"]  # noqa: S108 - in the container
@@ -129,7 +130,9 @@ def test_the_health_check_asks_the_supervisor() -> None:
     def check() -> int:
         words = [sys.executable, *json.loads(found[1])[1:]]
         environment = {"MINUTEBOOK_METRICS_PORT": str(port), "http_proxy": "http://127.0.0.1:1"}
-        return subprocess.run(words, env=environment, capture_output=True, check=False, timeout=60).returncode
+        return subprocess.run(
+            words, env=environment, capture_output=True, check=False, timeout=PATIENCE_SECONDS
+        ).returncode
 
     before = check()
     healthy, registry = True, CollectorRegistry()

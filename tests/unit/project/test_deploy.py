@@ -14,7 +14,7 @@ from ruamel.yaml import YAML
 from ruamel.yaml.nodes import Node, ScalarNode, SequenceNode
 
 from compaction.job.settings import load_job_settings
-from consumer.monitoring.cloudwatch import COUNTED, GAUGES
+from consumer.monitoring.cloudwatch import COUNTED, GAUGES, OF_STREAM
 from consumer.settings.settings import load_with_kcl
 from minutebook.cli import app
 from minutebook.emf import NAMESPACE
@@ -163,15 +163,19 @@ def test_the_alarms_are_those_of_the_page_on_operations(template: dict[str, Any]
     own = [each for each in alarms if "Dimensions" in each]
 
     assert len(alarms) == len(own) + 1, "the one of the error lines counts what a filter finds"
-    assert len(own) == 7
+    assert len(own) == 8
     for alarm in own:
         sign = {"LessThanThreshold": "<", "GreaterThanThreshold": ">"}[alarm["ComparisonOperator"]]
         minutes = alarm["Period"] * alarm["EvaluationPeriods"] // 60
         how = "in" if alarm["Statistic"] == "Sum" else "for"
-        sentence = f"{alarm['Statistic']} {sign} {alarm['Threshold']} {how} {minutes} minutes"
+        limit = str(alarm["Threshold"])
+        if limit.startswith("<"):
+            limit = str(template["Parameters"][limit.strip("<>")]["Default"])
+        sentence = f"{alarm['Statistic']} {sign} {limit} {how} {minutes} minutes"
         assert told[alarm["MetricName"]].startswith(sentence)
         assert alarm["MetricName"] in {*GAUGES, *(row.name for row in COUNTED)}
-        assert alarm["Dimensions"] == [{"Name": "Application", "Value": NAMES.application}]
+        stream = [{"Name": "Stream", "Value": NAMES.stream}] if alarm["MetricName"] in OF_STREAM else []
+        assert alarm["Dimensions"] == [{"Name": "Application", "Value": NAMES.application}, *stream]
 
 
 NIGHT: Final = {

@@ -15,6 +15,7 @@ from ruamel.yaml import YAML
 
 from consumer.settings.settings import load_settings
 from minutebook import cli
+from tests.witness.waiting import PATIENCE_SECONDS
 
 CHECKOUT: Final = Path(__file__).resolve().parents[3]
 PAGES: Final = sorted(
@@ -103,27 +104,30 @@ def test_structured_blocks_parse(page: Path) -> None:
         compile(text, page.name, "exec")
 
 
-def test_the_task_definition_of_ecs_is_understood() -> None:
-    """Its environment is settings enough."""
-    (container,) = (json.loads(text) for text in blocks(CHECKOUT / "docs" / _ORDER_OF_ECS, "json"))
+@pytest.mark.parametrize("number", range(2))
+def test_the_task_definitions_of_ecs_are_understood(number: int) -> None:
+    """Their environment is settings enough, of the worker and of what follows it."""
+    container = json.loads(blocks(CHECKOUT / "docs" / _ORDER_OF_ECS, "json")[number])
     settings = load_settings(None, {each["name"]: each["value"] for each in container["environment"]})
 
+    assert container["command"][0] == ("consume", "follow")[number]
     assert (settings.stream_name, settings.bucket, settings.prefix) == ("flights", "minutes", "flights/")
     assert container["stopTimeout"] >= 45
     assert container["readonlyRootFilesystem"]
 
 
-def test_the_manifest_of_eks_is_understood() -> None:
-    """Its environment is settings enough, and it fits the image."""
-    (text,) = blocks(CHECKOUT / "docs" / "how-to" / "eks.md", "yaml")
+@pytest.mark.parametrize("number", range(2))
+def test_the_manifests_of_eks_are_understood(number: int) -> None:
+    """Their environment is settings enough, and they fit the image."""
+    text = blocks(CHECKOUT / "docs" / "how-to" / "eks.md", "yaml")[number]
     pod = YAML(typ="safe").load(text)["spec"]["template"]["spec"]
     (container,) = pod["containers"]
     settings = load_settings(None, {each["name"]: each["value"] for each in container["env"]})
 
     assert settings.application_name == "flights-archive"
-    assert container["args"] == ["consume"]
+    assert container["args"][0] == ("consume", "follow")[number]
     assert f"--uid {pod['securityContext']['runAsUser']} " in (CHECKOUT / "Dockerfile").read_text()
-    assert pod["terminationGracePeriodSeconds"] * 1000 > 25_000 + 15_000
+    assert number or pod["terminationGracePeriodSeconds"] * 1000 > 25_000 + 15_000
 
 
 UNITS: Final = ("minutebook.service", "minutebook-night.service", "minutebook-night.timer")
@@ -138,7 +142,11 @@ def test_the_unit_is_understood_by_systemd(tmp_path: Path) -> None:
         unit.write_text(text.replace("/opt/minutebook/bin/minutebook", "/bin/true"))
         units.append(unit)
     done = subprocess.run(
-        ["systemd-analyze", "verify", "--man=no", *units], capture_output=True, text=True, check=False, timeout=60
+        ["systemd-analyze", "verify", "--man=no", *units],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=PATIENCE_SECONDS,
     )
 
     assert (done.returncode, done.stderr) == (0, "")

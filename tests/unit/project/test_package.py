@@ -15,6 +15,7 @@ import pytest
 from compaction.commands.command_line import need_spark
 from consumer.settings import shipped
 from minutebook.errors import SettingsError
+from tests.witness.waiting import PATIENCE_SECONDS
 
 CHECKOUT = Path(__file__).resolve().parents[3]
 PACKAGES = ("consumer", "compaction", "minutebook")
@@ -192,7 +193,10 @@ def test_a_missing_extra_is_one_line(absent: set[str], *, pictures: bool, named:
 def test_init_prints_the_file_as_it_is() -> None:
     """Byte by byte the file that the tests hold true."""
     done = subprocess.run(
-        [Path(sys.executable).with_name("minutebook"), "init"], capture_output=True, check=True, timeout=60
+        [Path(sys.executable).with_name("minutebook"), "init"],
+        capture_output=True,
+        check=True,
+        timeout=PATIENCE_SECONDS,
     )
 
     assert done.stdout == (CHECKOUT / "properties" / "production.properties").read_bytes()
@@ -207,7 +211,7 @@ def test_completion_is_offered() -> None:
         capture_output=True,
         text=True,
         check=False,
-        timeout=60,
+        timeout=PATIENCE_SECONDS,
     )
 
     assert (done.returncode, done.stdout.split()) == (0, ["compact"])

@@ -129,6 +129,7 @@ def test_every_option_is_there(made: dict[str, str]) -> None:
     files = (
         "minutebook/cli.py",
         "minutebook/cat/options.py",
+        "minutebook/completeness/options.py",
         "consumer/command_line.py",
         "consumer/requests.py",
         "compaction/job/request.py",

@@ -5,8 +5,11 @@ import re
 from pathlib import Path
 from typing import Any, Final
 
+from ruamel.yaml import YAML
+
 from consumer.child_logs.processor_log import ProcessorEvent
 from consumer.monitoring.cloudwatch import COUNTED, GAUGES, LATENCY
+from consumer.monitoring.labels import LABEL_NAMES, StreamLabels
 from consumer.monitoring.watch import Watch
 from consumer.settings.settings import OUR_PROPERTIES
 from tests.fakes.clock import ManualClock
@@ -17,11 +20,14 @@ WATCHING: Final = (
     (CHECKOUT / "docs" / "operations.md").read_text().partition("\n## Watching\n")[2].partition("\n## ")[0]
 )
 _NAME: Final = re.compile(r"\bminutebook_[a-z0-9_]+")
+_GROUPS: Final = re.compile(r"by \(([a-z_, ]+)\)")
+_OF_PROMETHEUS: Final = {"job", "instance"}
+"""Labels of a target, which it gives to all that it reads there."""
 
 
 def _samples() -> dict[str, set[str]]:
     """Return the labels of every sample that a task with a shard shows, by its name."""
-    watch = Watch(ManualClock(), with_metrics=True)
+    watch = Watch(ManualClock(), labels=StreamLabels("archive", "flights"))
     watch.note(ProcessorEvent(event="shard_opened", shard="s"))
     assert watch.metrics is not None
     found: dict[str, set[str]] = {}
@@ -34,8 +40,12 @@ def _samples() -> dict[str, set[str]]:
 
 def _expressions() -> list[str]:
     dashboard = json.loads((GRAFANA / "minutebook.json").read_text())
-    rules = re.findall(r"^ +expr: (.+)$", (GRAFANA / "alarms.yaml").read_text(), re.MULTILINE)
-    return [*(target["expr"] for panel in dashboard["panels"] for target in panel["targets"]), *rules]
+    return [*(target["expr"] for panel in dashboard["panels"] for target in panel["targets"]), *_rules()]
+
+
+def _rules() -> list[str]:
+    [group] = YAML(typ="safe", pure=True).load(GRAFANA / "alarms.yaml")["groups"]
+    return [rule["expr"] for rule in group["rules"]]
 
 
 def test_screens_and_alarms_name_metrics_that_exist() -> None:
@@ -45,18 +55,49 @@ def test_screens_and_alarms_name_metrics_that_exist() -> None:
     assert len(expressions) > 25
     named = {name for expression in expressions for name in _NAME.findall(expression)}
     assert named - samples.keys() == set()
-    variable = re.search(r"label_values\((\w+)", (GRAFANA / "minutebook.json").read_text())
-    assert variable is not None
-    assert variable[1] in samples
+    variables = re.findall(r"label_values\((\w+)", (GRAFANA / "minutebook.json").read_text())
+    assert variables
+    assert {*variables} <= samples.keys()
 
 
 def test_screens_and_alarms_group_by_labels_that_exist() -> None:
     """Of the very metric: `by (shard)` of one without it would be a single line without a name."""
     samples = _samples()
     for expression in _expressions():
-        for labels in re.findall(r"by \(([a-z_, ]+)\)", expression):
+        for labels in _GROUPS.findall(expression):
             known = set.union(*(samples[name] for name in _NAME.findall(expression)))
-            assert set(labels.split(", ")) <= known, expression
+            assert set(labels.split(", ")) <= known | _OF_PROMETHEUS, expression
+
+
+def test_every_metric_says_of_which_application_and_stream_it_is() -> None:
+    """Shards of two streams have the same ids, and one task may read both."""
+    assert {name for name, labels in _samples().items() if not labels >= {*LABEL_NAMES}} == set()
+
+
+def test_no_alarm_takes_two_streams_together() -> None:
+    """One that is fine would hide one that is not."""
+    for expression in _rules():
+        groups = _GROUPS.findall(expression)
+        assert groups, expression
+        assert len(groups) == len(re.findall(r"\b(?:max|min|sum|count|avg)\b", expression)), expression
+        for labels in groups:
+            assert set(labels.split(", ")) >= {*LABEL_NAMES}, expression
+
+
+def test_the_screen_is_of_the_streams_that_were_chosen_and_draws_each_by_itself() -> None:
+    """Every query has the variables; every curve is one stream's, or one shard's of it."""
+    dashboard = json.loads((GRAFANA / "minutebook.json").read_text())
+    chosen = [row["name"] for row in dashboard["templating"]["list"] if row["type"] == "query"]
+    assert chosen == ["job", *LABEL_NAMES]
+    selector = ", ".join(f'{name}=~"${name}"' for name in chosen)
+    for panel in dashboard["panels"]:
+        for target in panel["targets"]:
+            query = target["expr"]
+            assert query.count(f"{{{selector}}}") == len(_NAME.findall(query)), query
+            if panel["type"] == "timeseries":
+                assert _GROUPS.findall(query), query
+                assert all({*labels.split(", ")} >= {*LABEL_NAMES} for labels in _GROUPS.findall(query)), query
+                assert "{{stream}}" in target["legendFormat"], query
 
 
 def test_every_metric_is_on_the_screen() -> None:
@@ -81,12 +122,12 @@ def test_panels_do_not_overlap() -> None:
 
 
 def test_the_chapter_on_watching_explains_every_metric() -> None:
-    """Of Prometheus with its labels, of CloudWatch with its unit; and no other."""
+    """Of Prometheus with the labels that not all have, of CloudWatch with its unit; and no other."""
     rows = re.findall(r"^\| `(minutebook_\w+)` \| [^|]+ \| ([^|]*)\|", WATCHING, re.MULTILINE)
     told = {name: set(re.findall(r"`(\w+)`", labels)) for name, labels in rows}
     real: dict[str, set[str]] = {}
     for name, labels in _samples().items():
-        real.setdefault(re.sub(r"_(bucket|count|sum)$", "", name), set()).update(labels - {"le"})
+        real.setdefault(re.sub(r"_(bucket|count|sum)$", "", name), set()).update(labels - {"le", *LABEL_NAMES})
     assert told == real
     emf = dict(re.findall(r"^\| `([A-Z]\w+)` \| (\w+) \|", WATCHING, re.MULTILINE))
     assert emf == {**GAUGES, **{counted.name: counted.unit for counted in COUNTED}, LATENCY: "Seconds"}
