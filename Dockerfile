@@ -9,7 +9,9 @@ FROM python:3.12-slim-bookworm AS base
 RUN apt-get update \
     && apt-get install --yes --no-install-recommends openjdk-17-jre-headless tini \
     && rm -rf /var/lib/apt/lists/* \
-    && useradd --uid 10001 --no-create-home --shell /usr/sbin/nologin minutebook
+    && useradd --uid 10001 --no-create-home --shell /usr/sbin/nologin minutebook \
+    && install --directory --owner minutebook /catalog
+# A new volume at /catalog gets this owner: `minutebook follow` and nights may keep a catalog in SQLite there.
 # On a read-only root nobody can compile later, and there is a processor for each shard. The image of Python comes
 # without compiled files of its own library, too. By hash: no clock matters.
 RUN python -m compileall -q --invalidation-mode unchecked-hash -x 'lib2to3|/test' /usr/local/lib/python3.12

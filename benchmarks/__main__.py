@@ -4,6 +4,7 @@ import importlib
 import sys
 
 NAMES = (
+    "boundaries",
     "claims",
     "compaction",
     "compression",
@@ -17,6 +18,8 @@ NAMES = (
     "heap",
     "idle",
     "large_day",
+    "live_day",
+    "nested",
     "night_scale",
     "nightly_env",
     "pictures",

@@ -144,7 +144,8 @@ def position(number: int, count: int) -> Position:
 def store_markers(store: ObjectStore, shape: Shape) -> None:
     """Store whose the archive is, where its shards begin, and that each was read past the end of the day."""
     scene = ArchiveScene(store, PREFIX)
-    scene.settle(StreamIdentity(APPLICATION.stream_arn, DAY.begin_ms, 2 * MINUTES_A_DAY * MINUTE_MS))
+    identity = StreamIdentity(APPLICATION.stream_arn, DAY.begin_ms, 2 * MINUTES_A_DAY * MINUTE_MS)
+    scene.settle(identity, application=APPLICATION.application)
     shards = [_shard_id(number) for number in range(shape.shards)]
     scene.first(*shards)
     for number, shard_id in enumerate(shards):

@@ -198,14 +198,17 @@ class Handler(BaseHTTPRequestHandler):
     def _send(self, stored: Stored) -> None:
         headers = {"ETag": stored.etag, "Last-Modified": formatdate(stored.modified_ms / 1000, usegmt=True)}
         headers |= {f"x-amz-meta-{name}": text for name, text in stored.metadata.items()}
-        begin, status = 0, HTTPStatus.OK
-        if found := re.fullmatch(r"bytes=-(\d+)", self.headers.get("Range", "")):
-            begin, status = max(0, stored.size - int(found[1])), HTTPStatus.PARTIAL_CONTENT
-            headers["Content-Range"] = f"bytes {begin}-{stored.size - 1}/{stored.size}"
-        self._head(status, {**headers, "Content-Length": str(stored.size - begin)})
+        begin, end, status = 0, stored.size, HTTPStatus.OK
+        if found := re.fullmatch(r"bytes=(\d*)-(\d*)", self.headers.get("Range", "")):
+            first, last = found.groups()
+            begin = int(first) if first else max(0, stored.size - int(last))
+            end = min(stored.size, int(last) + 1) if first and last else stored.size
+            headers["Content-Range"] = f"bytes {begin}-{end - 1}/{stored.size}"
+            status = HTTPStatus.PARTIAL_CONTENT
+        self._head(status, {**headers, "Content-Length": str(end - begin)})
         if self.command != "HEAD":
             with stored.file.open("rb") as body:
-                self.connection.sendfile(body, begin)
+                self.connection.sendfile(body, begin, end - begin)
 
     def _list(self, bucket: str, query: dict[str, str]) -> None:
         names, prefix = self.bucket.names(), bucket + query.get("prefix", "")

@@ -28,7 +28,7 @@ from benchmarks.figures import Column, publish
 from benchmarks.night_scale import cpu_seconds, memory_mib, waits
 from compaction.basis import present
 from compaction.basis.evidence import with_evidence
-from compaction.basis.outside import Beside, OutsideQuery, list_outside, with_neighbours, with_outside
+from compaction.basis.outside import Beside, OutsideQuery, UsedLinks, list_outside, with_neighbours, with_outside
 from compaction.inventory.checkpoints import Checkpoints
 from compaction.inventory.day_objects import DayListing, list_objects
 from compaction.inventory.shard_markers import read_markers
@@ -248,7 +248,7 @@ def _basis(storage: RetryingStorage, shape: Shape, day: Day, basis: Basis) -> Ba
         minutes = [minute for minute in (query.begin_minute - 1, query.end_minute) if minute >= shape.first_minute]
         links = [Beside(*span_of(DAY, number, minute), minute) for minute in minutes]
         known = ShardBasis(shard=shard_id(number), looks_ahead=True, is_open=True, proven_ms=day.end_ms + MINUTE_MS)
-        return with_neighbours(known, links, query)
+        return with_neighbours(known, UsedLinks.of(links, query))
 
     shards = tuple(map(shard, range(shape.shards)))
     basis = with_evidence(msgspec.structs.replace(basis, shards=shards), PREFIX, markers, scope)

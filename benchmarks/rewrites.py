@@ -11,16 +11,19 @@ import json
 import os
 import time
 from collections.abc import Callable
+from contextlib import ExitStack, nullcontext
 from functools import partial
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from benchmarks.archives import DAY, PREFIX
 from benchmarks.processes import cpu_seconds
+from compaction.commands.engines import TaskEngine, engine_for
 from compaction.inventory.checkpoints import Checkpoints
 from compaction.job.context import AuditOptions, JobContext
 from compaction.night.rewrite import CompactOptions, compact_day
 from compaction.spark.engine import SparkEngine
+from compaction.tasks.progress import no_progress
 from minutebook.clock import SystemClock, new_id, new_random
 from minutebook.owner import StreamOwner
 from minutebook.retry import Backoff
@@ -70,13 +73,17 @@ class _Clock:
         return Took(time.perf_counter() - self._begin, cpu_seconds(os.getpid()) - self._cpu_seconds, note)
 
 
-def by_minutebook(folder: Path, *, columns: bool = False) -> Took:
-    """Run the whole nightly job on `local[2]`: list, read and check every line, write, audit, publish."""
+def by_minutebook(folder: Path, *, columns: bool = False, engine_name: str = "local") -> Took:
+    """Run the whole nightly job on two cores: list, read and check every line, write, audit, publish."""
     place = StorePrefix(Address(None, str(folder / "raw")), PREFIX)
     out = StorePrefix(Address(None, str(folder / "out")), "")
     clock, rng = SystemClock(), new_random()
     options = CompactOptions(AuditOptions(), out, columns=mapping(COLUMNS) if columns else None)
-    with SparkEngine(f"local[{CORES}]") as engine:
+    with ExitStack() as stack:
+        if engine_name == "spark":
+            engine: TaskEngine | SparkEngine = stack.enter_context(SparkEngine(f"local[{CORES}]"))
+        else:
+            engine = engine_for("local", None, stack, lambda: None, lambda: nullcontext(no_progress))
         watch = _Clock()
         context = JobContext(
             archive=RetryingStorage(open_storage(place.address), lambda: Backoff(clock, rng, budget_seconds=10)),
@@ -177,9 +184,16 @@ def _with_polars_columns(frame: Any, pl: Any) -> Any:  # noqa: ANN401 - Polars i
     )
 
 
-ENGINES: dict[str, Callable[[Path], Took]] = {"minutebook": by_minutebook, "duckdb": by_duckdb, "polars": by_polars}
+_by_spark = partial(by_minutebook, engine_name="spark")
+ENGINES: dict[str, Callable[[Path], Took]] = {
+    "minutebook": by_minutebook,
+    "on Spark": _by_spark,
+    "duckdb": by_duckdb,
+    "polars": by_polars,
+}
 TYPED_ENGINES: dict[str, Callable[[Path], Took]] = {
     "minutebook": partial(by_minutebook, columns=True),
+    "on Spark": partial(_by_spark, columns=True),
     "duckdb": partial(by_duckdb, columns=True),
     "polars": partial(by_polars, columns=True),
 }

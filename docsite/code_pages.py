@@ -11,7 +11,8 @@ import typer
 
 from compaction.report.metric_line import METRICS, NIGHT_METRICS
 from consumer.child_logs.processor_log import OPENED, ProcessorEvent
-from consumer.monitoring.cloudwatch import COUNTED, GAUGES, LATENCY
+from consumer.monitoring.cloudwatch import COUNTED, GAUGES, LATENCY, OF_STREAM
+from consumer.monitoring.labels import StreamLabels
 from consumer.monitoring.watch import Watch
 from docsite.tables import code, table
 from minutebook import cli, errors
@@ -55,7 +56,7 @@ def error_kinds() -> Iterator[type[errors.MinutebookError]]:
 
 def metrics_page() -> str:
     """Return the page: the metrics of a task with one shard, for Prometheus and for CloudWatch."""
-    watch = Watch(SystemClock(), with_metrics=True)
+    watch = Watch(SystemClock(), labels=StreamLabels("archive", "flights"))
     watch.note(ProcessorEvent(event=OPENED, shard="shardId-000000000000"))
     families = watch.metrics.registry.collect() if watch.metrics else ()
     rows = [
@@ -71,6 +72,8 @@ def metrics_page() -> str:
     ]
     nightly = {**METRICS, **NIGHT_METRICS}
     names = {**GAUGES, **{counted.name: counted.unit for counted in COUNTED}, LATENCY: "Seconds"}
+    dimensions = dict.fromkeys(OF_STREAM, "`Application`; `Application`, `Stream`")
+    cloudwatch = [(code(name), unit, dimensions.get(name, "`Application`")) for name, unit in sorted(names.items())]
     return "".join(
         [
             "# Metrics\n\nMeanings and alarms: [Watching](../operations.md#metrics).\n\n",
@@ -78,7 +81,7 @@ def metrics_page() -> str:
             "## For Prometheus\n\nWith `minutebook.metricsPort`.\n\n",
             table(["name", "type", "labels", "meaning"], rows),
             "\n## For CloudWatch\n\nWith `minutebook.metrics=emf`.\n\n",
-            table(["name", "unit"], [(code(name), unit) for name, unit in sorted(names.items())]),
+            table(["name", "unit", "dimensions"], cloudwatch),
             "\n## Of the nightly job\n\nAlso with `minutebook.metrics=emf`, under `Application` and `Command`.\n\n",
             table(["name", "unit", "meaning"], [(code(name), *row) for name, row in nightly.items()]),
         ]
