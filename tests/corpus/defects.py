@@ -48,6 +48,7 @@ from tests.corpus.object_defects import (
     unreadable_metadata,
     wrong_minute,
 )
+from tests.searching import IS_DEEP
 
 DEFECTS: tuple[Defect, ...] = (
     missing_object,
@@ -106,6 +107,15 @@ def break_shard(corpus: Corpus, defect: Defect, number: int) -> list[Expected]:
     shard = corpus.shards[number]
     inside = shard.in_day(corpus.day)
     return defect(corpus, shard, corpus.rng.choice(inside[1:-1]))
+
+
+def broken_shards() -> list[tuple[Defect, int]]:
+    """Return each defect with the number of a shard that it suits: one, in turn, and all three in `make deep`."""
+    pairs: list[tuple[Defect, int]] = []
+    for turn, defect in enumerate(DEFECTS):
+        numbers = [number for number in range(3) if suits(defect, number)]
+        pairs += [(defect, number) for number in (numbers if IS_DEEP else [numbers[turn % len(numbers)]])]
+    return pairs
 
 
 def suits(defect: Defect, number: int) -> bool:
