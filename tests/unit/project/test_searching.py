@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.searching import IS_DEEP, only_deep
+from tests.searching import IS_DEEP, one_in, only_deep
 
 
 def test_a_test_is_left_out_by_default_and_names_the_faster_one() -> None:
@@ -17,3 +17,8 @@ def test_a_name_that_is_no_test_is_refused(name: str) -> None:
     """Renamed or deleted: then the claim may be shown nowhere."""
     with pytest.raises(ValueError, match="there is no such test"):
         only_deep(name)
+
+
+def test_a_part_of_the_cases_is_taken_by_default() -> None:
+    """The first of so many, in their order."""
+    assert one_in(3, range(7)) == ([*range(7)] if IS_DEEP else [0, 3, 6])

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from minutebook.format.day import Day
 
 POINTER: Final = "pointer"
+NO_KEYS: Final = ["x" * 2000, "x" * 300, "é" * 120, "a\0", "a\nb", "../../../etc/hostname"]
 BESIDE: Final[dict[str, Callable[[Desk, Pointer], str]]] = {
     "audit": lambda _, pointer: pointer.audit,
     "inventory": lambda _, pointer: inventory_beside(pointer.manifest),
@@ -223,10 +224,7 @@ def test_an_audit_elsewhere_is_not_read(desk: Desk) -> None:
 
 @pytest.mark.parametrize(
     ("field", "name"),
-    one_in(
-        5,
-        [*product(["manifest", "audit"], ["x" * 2000, "x" * 300, "é" * 120, "a\0", "a\nb", "../../../etc/hostname"])],
-    ),
+    one_in(5, [*product(["manifest", "audit"], NO_KEYS)]),
 )
 def test_a_pointer_that_names_a_key_which_no_store_has_is_damaged(desk: Desk, field: str, name: str) -> None:
     """Over-long for S3 or for a file system, or no name at all: the store is not asked for it."""
