@@ -40,6 +40,7 @@ from tests.integration.lake import local_lake
 from tests.lives.night import OUT, Site
 from tests.lives.store import IndexedDirectory, Interruptions
 from tests.lives.world import FIRST_DAY, HOUR, Sent, World, Written
+from tests.searching import one_in
 
 DAY: Final = FIRST_DAY
 Name = tuple[str, str, int]
@@ -175,7 +176,7 @@ def test_a_night_takes_over_and_the_next_one_takes_what_came_late(pond: Pond) ->
     assert (pond.rows(), max(pond.rows().values())) == (pond.archived(), 1)
 
 
-@pytest.mark.parametrize("request_number", range(20, 200, 15))
+@pytest.mark.parametrize("request_number", one_in(3, range(20, 200, 15)))
 def test_a_row_that_comes_while_a_night_works_stays_until_the_next(pond: Pond, request_number: int) -> None:
     """The night's inventory may not name its segment: its live part stays in the table."""
     pond.arrive(10)
@@ -765,7 +766,7 @@ def test_a_live_pointer_that_is_deleted_within_a_commit_holds_the_commit(pond: P
 def test_a_live_pointer_that_is_deleted_at_a_request_takes_no_row_along(pond: Pond) -> None:
     """At each request of a tick with news: no row leaves, and the table says no time that it does not hold."""
     key = live_pointer_key(DayFolder(OUT, DAY))
-    for step in range(1, 24):
+    for step in one_in(3, range(1, 24)):
         pond.world.put_segment(pond.written(step))
         pond.live_until(step + 1)
         rows = pond.rows()
@@ -782,7 +783,7 @@ def test_a_live_pointer_that_is_deleted_at_a_request_takes_no_row_along(pond: Po
 
 def test_what_is_published_at_a_request_is_no_loss(pond: Pond) -> None:
     """A part of the day takes half of a live part over while a tick works: nothing fails, or is written twice."""
-    for number, step in enumerate(range(3, 20), 1):
+    for number, step in enumerate(one_in(3, range(3, 20)), 1):
         pond.arrive(number * 60 - 30)
         pond.arrive(number * 60 + 30, 1)
         pond.live_until(number * 60 + 50)
