@@ -14,6 +14,7 @@ NAMES = (
     "event_table",
     "evolved_table",
     "flame",
+    "fleet",
     "growth",
     "heap",
     "idle",

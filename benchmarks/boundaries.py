@@ -21,8 +21,9 @@ from benchmarks.figures import Column, publish
 from benchmarks.quiet_services import Answers, serve
 from consumer.boundaries.known import MARKED, KnownShards
 from consumer.boundaries.looks import Looker
+from consumer.boundaries.pool import JobPool
 from consumer.boundaries.saying import DaemonRuns, RowWriter
-from consumer.boundaries.thread import Boundaries
+from consumer.boundaries.thread import JOBS, Boundaries
 from consumer.child_logs.processor_log import OPENED, ProcessorEvent
 from consumer.stream.kinesis import KinesisStream
 from minutebook.aws.access import PLAIN
@@ -139,14 +140,11 @@ def run(folder: Path, endpoint: str, *, shards: int, millis: float, every_ms: in
                 continuity="proven",
             )
         )  # fmt: skip
-    boundaries.start()
-    try:
+    with JobPool(_CLOCK, threads=JOBS).running() as pool, pool.serving(boundaries):
         _await(folder, first_ms)
         cpu, second_ms = time.process_time(), first_ms + every_ms
         behind = _await(folder, second_ms)
         cpu = time.process_time() - cpu
-    finally:
-        boundaries.stop()
     return {
         "shards": shards,
         "millis": millis,

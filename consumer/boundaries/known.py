@@ -125,6 +125,11 @@ class KnownShards:
                 if shard.after is not None and not shard.has_ended
             ]
 
+    def has_news(self) -> bool:
+        """Return whether `take_news` would return rows, or forget a shard that nobody here reads any more."""
+        with self._lock:
+            return any(shard.news or shard.after is None for shard in self._shards.values())
+
     def take_news(self) -> dict[str, list[ShardRow]]:
         """Return the rows that nobody has stored yet, by shard; the caller stores them."""
         with self._lock:

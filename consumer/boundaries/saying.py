@@ -55,13 +55,18 @@ class RowWriter:
         self._stored_at: float | None = None
         self._last_ms = 0
 
+    def is_due(self) -> bool:
+        """Return whether `store` would store something now."""
+        has_news = self._unanswered is not None or self._known.has_news()
+        return has_news and self._may_store(self._clock.monotonic())
+
     def store(self, service_ms: int, *, at_once: bool = False) -> bool:
         """Store what is new, if it is time to, or `at_once`; return whether anything was stored. Raises as the store.
 
         `service_ms` is the service's time; it names the boundary at or before it.
         """
         now = self._clock.monotonic()
-        if not at_once and self._stored_at is not None and now - self._stored_at < EVERY_SECONDS:
+        if not at_once and not self._may_store(now):
             return False
         stored = self._send()
         news = self._known.take_news()
@@ -75,6 +80,9 @@ class RowWriter:
         if stored:
             self._stored_at = now
         return stored
+
+    def _may_store(self, now: float) -> bool:
+        return self._stored_at is None or now - self._stored_at >= EVERY_SECONDS
 
     def _send(self) -> bool:
         """Send the object whose answer is not known; the key is ours alone, so that it exists means that we did."""

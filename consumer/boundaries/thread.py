@@ -1,4 +1,6 @@
-"""The threads beside the daemon: they look, store rows, and publish. Nothing waits for them.
+"""What is done beside the daemon of a stream: look, store rows, and publish. Nothing waits for it.
+
+The supervisor's `JobPool` asks once a second what is due, and does it.
 
     boundary + 61 s ..... the leader tries to publish, every ten seconds until it is done
     boundary + 121 s .... every other worker does, every thirty: the leader may be dead, or of an older version
@@ -6,10 +8,9 @@
 An error costs time and nothing else: it is logged, once in ten minutes, and tried again.
 """
 
-import queue
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections import deque
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Final, Protocol
 
@@ -17,6 +18,7 @@ import structlog
 
 from consumer.boundaries.known import KnownShards, ReadShard
 from consumer.boundaries.looks import AGAIN_SECONDS, IN_FLIGHT, Look, Looker, is_due
+from consumer.boundaries.pool import Job
 from consumer.boundaries.saying import DaemonRuns, RowWriter
 from consumer.child_logs.processor_log import ProcessorEvent
 from consumer.settings.settings import Settings
@@ -28,16 +30,17 @@ from minutebook.errors import MinutebookError
 from minutebook.format.boundaries import CompleteMarker
 from minutebook.format.markers import ApplicationRecord
 from minutebook.format.minute import MINUTE_MS, iso_time
-from minutebook.logs import in_context
 from minutebook.store.retrying import RetryingStore
 
-_TICK_SECONDS: Final = 1.0
+_TURN_SECONDS: Final = 1.0
+"""For one look after the other; then other streams have a turn."""
 _LEADER_MS: Final = 61_000
 _OTHERS_MS: Final = 121_000
 _LEADER_SECONDS: Final = 10.0
 _OTHERS_SECONDS: Final = 30.0
 _LATE_MS: Final = 15 * MINUTE_MS
-_JOIN_SECONDS: Final = 2.0
+JOBS: Final = IN_FLIGHT + 2
+"""Of one stream at once: looks, rows and a publication."""
 _STORING_SECONDS: Final = 3.0
 _TOLD_SECONDS: Final = 600.0
 _TRIED: Final = "archiving goes on, and this is tried again"
@@ -87,38 +90,13 @@ class Boundaries:
         self._tried_at: float | None = None
         self._not_before: dict[str, float] = {}
         self._in_flight: set[str] = set()
-        self._is_behind = False
-        """Whether more looks are due than could be handed out."""
-        self._due: queue.Queue[ReadShard] = queue.Queue(maxsize=1)
+        self._due: deque[ReadShard] = deque()
+        self._handing_out = threading.Lock()
         self._failed_at: dict[str, float] = {}
         self._began_ms: int | None = None
         self._held: frozenset[str | None] = frozenset()
-        self._stop = threading.Event()
-        self._threads: list[threading.Thread] = []
 
     # From the supervisor
-
-    def start(self) -> None:
-        """Start the threads."""
-        self._stop.clear()
-        bodies = (
-            (self._say, "boundary-rows"),
-            (self._publish, "boundary-publisher"),
-            *((self._look_on, f"boundary-look-{number}") for number in range(IN_FLIGHT)),
-        )
-        for body, name in bodies:
-            # Daemon threads: a request that hangs must not hold up the end of the process.
-            thread = threading.Thread(target=in_context(body), name=name, daemon=True)
-            thread.start()
-            self._threads.append(thread)
-
-    def stop(self) -> None:
-        """Stop the threads, without waiting for a request that hangs."""
-        self._stop.set()
-        until = self._clock.monotonic() + _JOIN_SECONDS
-        for thread in self._threads:
-            thread.join(max(0.0, until - self._clock.monotonic()))
-        self._threads.clear()
 
     def daemon_started(self, log: DaemonLog) -> None:
         """Begin a run of the daemon."""
@@ -140,7 +118,30 @@ class Boundaries:
         self._daemon_log = None
         self._guarded("rows", lambda: self.store(at_once=True))
 
-    # One step of each thread
+    # From the pool
+
+    def jobs(self) -> Mapping[str, Job]:
+        """Return what is due by name; asks no service."""
+        jobs: dict[str, Job] = {}
+        self._guarded("jobs", lambda: jobs.update(self._jobs()))
+        return jobs
+
+    def _jobs(self) -> dict[str, Job]:
+        if self._stream.service_ms() is None:
+            # Its answer has the service's time.
+            return {"time": partial(self._guarded, "looks", self._stream.describe)}
+        self.settle()
+        with self._handing_out:
+            self._due = deque(self.due_shards())
+            looks = range(min(IN_FLIGHT, len(self._due)))
+        jobs: dict[str, Job] = {f"look-{number}": self._look_on for number in looks}
+        if self._writer.is_due():
+            jobs["rows"] = partial(self._guarded, "rows", self.store)
+        if self.is_time_to_publish():
+            jobs["publishing"] = partial(self._guarded, "publishing", self.publish)
+        return jobs
+
+    # One step of each job
 
     def settle(self) -> None:
         """Count the lines that have come, if the daemon's log was read to its end after them."""
@@ -238,46 +239,17 @@ class Boundaries:
             service_ms = self._stream.service_ms()
         return self._clock.now_ms() if service_ms is None else service_ms
 
-    def _say(self) -> None:
-        while not self._stop.wait(0 if self._is_behind else _TICK_SECONDS):
-            self._guarded("looks", self._look_around)
-            self._guarded("rows", self.store)
-
-    def _look_around(self) -> None:
-        """Hand what is due to the looking threads, for a second; what they cannot take by then waits."""
-        self.settle()
-        self._is_behind = False
-        until = self._clock.monotonic() + _TICK_SECONDS
-        for shard in self.due_shards():
-            left = until - self._clock.monotonic()
-            if left <= 0 or self._stop.is_set():
-                self._is_behind = True
-                return
-            self._in_flight.add(shard.shard_id)
-            try:
-                self._due.put(shard, timeout=left)
-            except queue.Full:
-                self._in_flight.discard(shard.shard_id)
-                self._is_behind = True
-                return
-
     def _look_on(self) -> None:
-        """Look at one shard after the other; the body of each looking thread."""
-        while not self._stop.is_set():
-            try:
-                shard = self._due.get(timeout=_TICK_SECONDS)
-            except queue.Empty:
-                continue
+        """Look at one shard after the other that is due; the next second goes on."""
+        until = self._clock.monotonic() + _TURN_SECONDS
+        while self._clock.monotonic() < until:
+            with self._handing_out:
+                if not self._due:
+                    return
+                shard = self._due.popleft()
+                self._in_flight.add(shard.shard_id)
             self._guarded("looks", partial(self.look, shard))
             self._in_flight.discard(shard.shard_id)
-
-    def _publish(self) -> None:
-        while not self._stop.wait(_TICK_SECONDS):
-            self._guarded("publishing", self._publish_in_time)
-
-    def _publish_in_time(self) -> None:
-        if self.is_time_to_publish():
-            self.publish()
 
     def _guarded(self, what: str, act: Callable[[], object]) -> None:
         """Do something that must not end the thread; log its failure."""
@@ -332,16 +304,3 @@ def make_boundaries(
         runs=runs,
         on_complete=on_complete,
     )
-
-
-@contextmanager
-def running(boundaries: Boundaries | None) -> Iterator[None]:
-    """Run the threads while the block runs."""
-    if boundaries is None:
-        yield
-        return
-    boundaries.start()
-    try:
-        yield
-    finally:
-        boundaries.stop()

@@ -6,7 +6,8 @@ from typing import Final
 
 import structlog
 
-from consumer.boundaries.thread import running
+from consumer.boundaries.pool import JobPool
+from consumer.boundaries.thread import JOBS
 from consumer.daemon.fork_server import ForkPlan
 from consumer.daemon.opened import open_stream
 from consumer.daemon.prepared.classes import find_classes
@@ -78,7 +79,11 @@ def consume_stream(source: Source, environ: Mapping[str, str], state_folder: Pat
         stream=opened.plan,
     )
     allow_descriptors()
-    with watched(watch, settings, opened.health, opened.worker_id, clock), running(opened.boundaries):
+    with (
+        watched(watch, settings, opened.health, opened.worker_id, clock),
+        JobPool(clock, threads=JOBS).running() as pool,
+        pool.serving(opened.boundaries),
+    ):
         return Supervisor(plan, clock, limits=restart_limits(settings), watch=watch).run()
 
 

@@ -69,16 +69,37 @@ class OpenedStream(NamedTuple):
     stream: KinesisStream
 
 
+class TakenWorker(NamedTuple):
+    """A worker id that no other process of this host may use, and the folder of its files.
+
+    `lock` is the descriptor that holds it.
+    """
+
+    worker_id: str
+    state: Path
+    lock: int
+
+
+def take_worker(
+    loaded: LoadedSettings, environ: Mapping[str, str], state_folder: Path | None, clock: Clock
+) -> TakenWorker:
+    """Lock the worker id; raises SettingsError if another process holds it. Asks no service."""
+    worker_id = loaded.kcl.get("workerId") or stable_worker_id(environ)
+    state = prepare_state(state_folder or default_state_folder(), loaded.settings.application_name)
+    return TakenWorker(worker_id, state, lock_worker(state, worker_id, clock))
+
+
 class Fleetwide(NamedTuple):
     """What the streams of a fleet share; each worker of one stream has its own.
 
-    `bound` changes the lines of the daemon's file; `handed` counts the leases that the streams give away at a stop;
-    `before_start` gets the stream before each start.
+    `worker` is taken before the checks; `bound` changes the lines of the daemon's file; `handed` counts the leases
+    that the streams give away at a stop; `before_start` gets the stream before each start.
     """
 
     bound: Callable[[dict[str, str]], dict[str, str]] = dict
     handed: HandedCounts | None = None
     before_start: Callable[[KinesisStream], None] | None = None
+    worker: TakenWorker | None = None
 
 
 def open_stream(
@@ -103,10 +124,9 @@ def open_stream(
     code = _report([settled(loaded, clock, new_random(), new_id)])
     if code:
         return code
-    worker_id = loaded.kcl.get("workerId") or stable_worker_id(environ)
+    worker = shared.worker or take_worker(loaded, environ, state_folder, clock)
+    worker_id, state = worker.worker_id, worker.state
     name = file_name(worker_id)
-    state = prepare_state(state_folder or default_state_folder(), loaded.settings.application_name)
-    lock = lock_worker(state, worker_id, clock)
     table = _lease_table(loaded, clock, budget_seconds=_TABLE_SECONDS)
     first_start = FirstStart(
         table,
@@ -176,7 +196,7 @@ def open_stream(
     return OpenedStream(
         loaded=loaded,
         worker_id=worker_id,
-        lock=lock,
+        lock=worker.lock,
         effective=effective,
         socket=socket_of(state, name) if is_forked else None,
         grace_seconds=int(values_from(KclStart(None))[_GRACE]) / 1000,

@@ -4,7 +4,8 @@ The supervisor of one stream and each stream of a fleet (consumer/fleet) have on
 nothing: whoever has it says when a run begins and ends, and passes the lines of processors and daemon.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final
 
@@ -78,8 +79,20 @@ class StreamRun:
         self.processors = ProcessorWatch(self._clock.monotonic)
         return attempt(self._plan.before_start)
 
-    def started(self, daemon: DaemonLog) -> None:
-        """Note that the daemon reads the stream from now on."""
+    @contextmanager
+    def reading(self, daemon: DaemonLog) -> Iterator[None]:
+        """Watch a daemon that reads the stream while the block runs, which must not end before the daemon has."""
+        self._started(daemon)
+        try:
+            yield
+        finally:
+            if self._plan.readers is not None:
+                self._plan.readers.stop()
+            self.monitoring.daemon_ended()
+            self._report_killed(has_ended=True)
+            self.processors.close()
+
+    def _started(self, daemon: DaemonLog) -> None:
         self._begun = self._clock.monotonic()
         if self._plan.boundaries is not None:
             self._plan.boundaries.daemon_started(daemon)
@@ -111,11 +124,6 @@ class StreamRun:
 
     def ended(self, code: int, *, stop_requested: bool) -> DaemonExit:
         """Do the steps after a run, and return how it ended; `code` is the daemon's."""
-        if self._plan.readers is not None:
-            self._plan.readers.stop()
-        self.monitoring.daemon_ended()
-        self._report_killed(has_ended=True)
-        self.processors.close()
         ended = DaemonExit(
             code=code,
             ran_seconds=self._clock.monotonic() - self._begun,

@@ -129,11 +129,11 @@ class Supervisor:
             return DaemonExit(code=1, ran_seconds=0, stop_requested=bool(signals.received), failure=failure)
         run = self._run
         log_started(run)
-        self._stream.started(run.daemon)
-        try:
-            self._wait_for_end(run, signals)
-        finally:
-            code = run.reap()
+        with self._stream.reading(run.daemon):
+            try:
+                self._wait_for_end(run, signals)
+            finally:
+                code = run.reap()
         return self._stream.ended(code, stop_requested=bool(signals.received))
 
     def _start(self) -> None:

@@ -10,6 +10,7 @@ the end                with the worst exit code; also when all streams have give
 
 import signal
 import sys
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
@@ -17,6 +18,7 @@ from typing import Final
 import msgspec
 import structlog
 
+from consumer.boundaries.pool import JobPool
 from consumer.child_logs.kcl_log import Skipped, read_kcl_line
 from consumer.child_logs.processor_log import POLL_SECONDS, read_event
 from consumer.daemon.consume import KILL_MARGIN_SECONDS, daemon_environment, find_logback
@@ -28,12 +30,13 @@ from consumer.daemon.supervisor import StopSignals, listen, log_late
 from consumer.fleet.bounds import OpenShards, check_fleet
 from consumer.fleet.host import FleetHost, HostPlan
 from consumer.fleet.outputs import fleet_watched
-from consumer.fleet.stream import FleetStream
+from consumer.fleet.stream import FleetStream, Shared
 from consumer.leases.hand_over import HandedCounts
 from consumer.monitoring import log_lines
 from consumer.preflight.java import find_jars, find_java
 from consumer.settings.settings import LoadedSettings, load_with_kcl
 from consumer.worker.worker_id import stable_worker_id
+from minutebook.aws.clients import share_clients
 from minutebook.clock import Clock, SystemClock
 from minutebook.errors import MinutebookError, worst
 from minutebook.logs import configure_logging
@@ -44,6 +47,10 @@ _OPEN_SECONDS: Final = 120.0
 _LAST_SECONDS: Final = 30.0
 """For what each stream does behind the end of the daemon: last rows, and its leases."""
 _PLAIN_GRACE_SECONDS: Final = 25.0
+_OPENING: Final = 8
+"""More would not be quicker; and Kinesis answers twenty DescribeStreamSummary a second and account."""
+_BOUNDARY_THREADS: Final = 16
+"""For all streams: a request that is answered takes a hundredth of a second, one that hangs up to a minute."""
 
 
 def consume_folder(folder: PropertiesFolder, environ: Mapping[str, str], state_folder: Path | None) -> int:
@@ -68,6 +75,7 @@ def consume_folder(folder: PropertiesFolder, environ: Mapping[str, str], state_f
         return worst(codes)
     configure_logging(next(iter(usable.values())).settings.log_level)
     allow_descriptors()
+    share_clients()
     fleet = Fleet(folder.name, usable, environ, state_folder, SystemClock())
     return worst([*codes, fleet.run()])
 
@@ -93,11 +101,12 @@ class Fleet:
         self._level = next(iter(usable.values())).settings.log_level
         self._shards = OpenShards()
         output = ChildOutput(sys.stdout.buffer, sys.stderr.buffer, self._read_output, self._read_line)
-        self._host = FleetHost(self._plan, output, self._shards.check_heap)
-        handed = HandedCounts()
+        self._host = FleetHost(self._plan, output, self._shards.check_heap, clock)
+        self._pool = JobPool(clock, threads=_BOUNDARY_THREADS)
+        opening = threading.Semaphore(_OPENING)
+        shared = Shared(self._host, self._shards, HandedCounts(), self._pool, opening)
         self._streams = {
-            name: FleetStream(name, loaded, environ, state_folder, self._host, self._shards, handed, clock)
-            for name, loaded in usable.items()
+            name: FleetStream(name, loaded, environ, state_folder, shared, clock) for name, loaded in usable.items()
         }
         self._log = structlog.get_logger()
 
@@ -106,7 +115,7 @@ class Fleet:
         streams = list(self._streams.values())
         worker = stable_worker_id(self._environ)
         name = Path(self._folder).resolve().name
-        with listen() as signals, fleet_watched(name, streams, worker, self._clock):
+        with listen() as signals, fleet_watched(name, streams, worker, self._clock), self._pool.running():
             self._log.info("fleet_opening", folder=self._folder, streams=len(streams))
             for stream in streams:
                 stream.start()
@@ -198,7 +207,7 @@ class Fleet:
             ),
             environment=environment,
             forks=ForkPlan(sockets[0], files, environment) if sockets else None,
-            keep_open=[each.lock for each in opened],
+            keep_open=[each.worker.lock for each in self._streams.values() if each.worker is not None],
         )
 
     def _read_line(self, line: bytes) -> bytes:

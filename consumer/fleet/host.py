@@ -8,6 +8,9 @@ The main thread starts and reaps both (`serve`); the streams' threads ask for a 
     JVM ...> {"event": "fleet_ready", "heap_bytes": N}
     JVM ...> {"event": "stream_ended", "stream": NAME, "error": TEXT}
 
+At most `_STARTING` Schedulers are on their way to their worker loop at once: on a busy machine the requests of forty
+would time out while they wait for each other, and each would begin anew.
+
 The JVM dies of want of memory, with the fork server, or because a Scheduler does not end; then all streams begin
 anew in the next one.
 """
@@ -24,7 +27,11 @@ from consumer.child_logs.processor_log import ProcessorEvent
 from consumer.daemon.fork_server import FORK_SERVER_ENDED, ForkPlan, start_fork_server
 from consumer.daemon.process import Child, ChildOutput, DaemonRun
 from consumer.daemon.supervisor import log_started
+from minutebook.clock import Clock
 
+_STARTING: Final = 12
+_START_SECONDS: Final = 15.0
+"""KCL's line that a Scheduler works is missing if the user raised its log level; then it counts as started by now."""
 _FLEET_EVENT: Final = b'{"event":"'
 
 
@@ -61,11 +68,21 @@ class FleetHost:
     """Thread-safe, but `serve` and `kill` of the main thread."""
 
     def __init__(
-        self, make_plan: Callable[[], HostPlan], output: ChildOutput, on_heap: Callable[[int], None]
+        self,
+        make_plan: Callable[[], HostPlan],
+        output: ChildOutput,
+        on_heap: Callable[[int], None],
+        clock: Clock,
+        *,
+        starting: int = _STARTING,
     ) -> None:
         self._make_plan = make_plan
         self._output = output
         self._on_heap = on_heap
+        self._clock = clock
+        self._most_starting = starting
+        self._starting: dict[str, float] = {}
+        """Since when each stream is on its way to its worker loop."""
         self._changed = threading.Condition()
         self._run: DaemonRun | None = None
         self._is_ready = False
@@ -77,16 +94,26 @@ class FleetHost:
     # From the streams' threads
 
     def begin(self, name: str, file: Path) -> StreamSession | None:
-        """Start the stream's Scheduler, as soon as a JVM takes commands; None: the fleet is asked to stop."""
+        """Start the stream's Scheduler, as soon as a JVM takes it; None: the fleet is asked to stop."""
         with self._changed:
             self._waiting.add(name)
-            self._changed.wait_for(lambda: self._is_stopping or self._is_ready)
+            self._changed.wait_for(lambda: self._is_stopping or self._may_start())
             self._waiting.discard(name)
             if self._is_stopping or self._run is None:
                 return None
+            self._starting[name] = self._clock.monotonic()
             session = self._sessions[name] = StreamSession(self._run.daemon)
         self._tell(session.daemon, act="start", stream=name, file=str(file))
         return session
+
+    def _may_start(self) -> bool:
+        return self._is_ready and len(self._starting) < self._most_starting
+
+    def note_started(self, name: str) -> None:
+        """Note that the stream's Scheduler works; another one may start."""
+        with self._changed:
+            if self._starting.pop(name, None) is not None:
+                self._changed.notify_all()
 
     def end(self, name: str, session: StreamSession) -> None:
         """End the stream's Scheduler at once; called again, it may not wait for anything any more."""
@@ -143,7 +170,10 @@ class FleetHost:
             self._run.daemon.ask_to_stop()
 
     def look(self) -> None:
-        """Reap the processes if the JVM has ended or must; tell the streams."""
+        """Reap the processes if the JVM has ended or must; tell the streams. Let no start hold up others for long."""
+        now = self._clock.monotonic()
+        for name in [name for name, since in [*self._starting.items()] if now - since >= _START_SECONDS]:
+            self.note_started(name)
         run = self._run
         if run is None:
             return
@@ -169,6 +199,7 @@ class FleetHost:
             for session in self._sessions.values():
                 self._finish(session, code, reason)
             self._sessions.clear()
+            self._starting.clear()
             self._changed.notify_all()
 
     # From the thread that reads the JVM's stdout
@@ -188,6 +219,7 @@ class FleetHost:
                 self._is_ready = True
             elif answer.event == "stream_ended" and (session := self._sessions.pop(answer.stream, None)) is not None:
                 session.error = answer.error
+                self._starting.pop(answer.stream, None)
                 self._finish(session, 1 if answer.error else 0, None)
             self._changed.notify_all()
         return True

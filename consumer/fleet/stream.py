@@ -12,23 +12,25 @@ from collections.abc import Mapping
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 import structlog
 
-from consumer.boundaries.thread import running
+from consumer.boundaries.pool import JobPool
 from consumer.child_logs.kcl_log import KclEvent
-from consumer.child_logs.processor_log import POLL_SECONDS, ProcessorEvent
+from consumer.child_logs.processor_log import OPENED, POLL_SECONDS, ProcessorEvent
 from consumer.daemon.consume import restart_limits
-from consumer.daemon.opened import Fleetwide, OpenedStream, open_stream
+from consumer.daemon.opened import Fleetwide, OpenedStream, TakenWorker, open_stream, take_worker
 from consumer.daemon.restart_policy import DaemonExit, Restart
 from consumer.daemon.stream_run import StreamRun
 from consumer.daemon.supervisor import LEAVING_POLL_SECONDS
 from consumer.fleet.bounds import OpenShards, check_stream
 from consumer.fleet.host import FleetHost, StreamSession
 from consumer.leases.hand_over import HandedCounts
+from consumer.liveness.poll import INITIALISED
 from consumer.monitoring.outputs import health_written, make_watch
 from consumer.settings.settings import LoadedSettings
+from consumer.stream.kinesis import KinesisStream
 from minutebook.clock import Clock
 from minutebook.errors import MinutebookError
 
@@ -49,6 +51,16 @@ class _Ending:
     told: int = 0
 
 
+class Shared(NamedTuple):
+    """What the streams of a fleet share. `opening` bounds how many are checked at once."""
+
+    host: FleetHost
+    shards: OpenShards
+    handed: HandedCounts
+    pool: JobPool
+    opening: threading.Semaphore
+
+
 class FleetStream:
     """`name` is the stem of its file. `code`: the exit code if the fleet ended now."""
 
@@ -58,9 +70,7 @@ class FleetStream:
         loaded: LoadedSettings,
         environ: Mapping[str, str],
         state_folder: Path | None,
-        host: FleetHost,
-        shards: OpenShards,
-        handed: HandedCounts,
+        shared: Shared,
         clock: Clock,
         *,
         again_seconds: float = AGAIN_SECONDS,
@@ -69,18 +79,21 @@ class FleetStream:
         self.loaded = loaded
         self.watch = make_watch(loaded.settings, clock)
         self.opened: OpenedStream | None = None
+        self.worker: TakenWorker | None = None
+        """Taken before the checks, so that the JVM inherits its lock although they fail, and are repeated later."""
         self.code = 0
         self.has_given_up = False
         self.is_opened_or_refused = threading.Event()
         """It will not change what the fleet must know before its first start."""
         self._environ = environ
         self._state_folder = state_folder
-        self._host = host
-        self._shards = shards
-        self._handed = handed
+        self._shared = shared
+        self._host = shared.host
+        self._shards = shared.shards
         self._clock = clock
         self._again_seconds = again_seconds
         self._may_begin = threading.Event()
+        self._is_counted = False
         self._run: StreamRun | None = None
         self._session: StreamSession | None = None
         self._log = structlog.get_logger()
@@ -105,12 +118,16 @@ class FleetStream:
 
     def note(self, event: ProcessorEvent) -> None:
         """Take a line of one of its processors."""
+        if event.event == OPENED:
+            self._host.note_started(self.name)
         if self._run is not None:
             with self._named():
                 self._run.note(event)
 
     def read_output(self, line: bytes) -> None:
         """Take a line of KCL that is of this stream."""
+        if INITIALISED in line:
+            self._host.note_started(self.name)
         if self._run is not None:
             with self._named():
                 self._run.read_output(line)
@@ -148,24 +165,39 @@ class FleetStream:
         """Archive the stream until a stop or too many failures; return the exit code. Raises MinutebookError."""
         if self.opened is None:
             check_stream(self.loaded)
+            if self.worker is None:
+                self.worker = take_worker(self.loaded, self._environ, self._state_folder, self._clock)
             fleetwide = Fleetwide(
                 bound=self._shards.bound,
-                handed=self._handed,
-                before_start=lambda stream: self._shards.count(self.name, stream),
+                handed=self._shared.handed,
+                before_start=self._count_again,
+                worker=self.worker,
             )
-            opened = open_stream(self.loaded, self._environ, self._state_folder, self.watch, self._clock, fleetwide)
+            with self._shared.opening:
+                if self._host.is_stopping():
+                    return 0
+                opened = open_stream(
+                    self.loaded, self._environ, self._state_folder, self.watch, self._clock, fleetwide
+                )
             if isinstance(opened, int):
                 error = "its checks have failed: see the lines before this one"
                 self._log.error("stream_not_opened", error=error, next_step=_AFTER_CHECKS, exit_code=opened)
                 return opened
             self._shards.count(self.name, opened.stream)
+            self._is_counted = True
             self.opened = opened
         self.is_opened_or_refused.set()
         self._may_begin.wait()
         with ExitStack() as stack:
             stack.enter_context(health_written(self.watch, self.opened.health, self._clock))
-            stack.enter_context(running(self.opened.boundaries))
+            stack.enter_context(self._shared.pool.serving(self.opened.boundaries))
             return self._supervise(self.opened)
+
+    def _count_again(self, stream: KinesisStream) -> None:
+        """Count its shards before a start, but for the first one: they were counted when it was opened."""
+        if not self._is_counted:
+            self._shards.count(self.name, stream)
+        self._is_counted = False
 
     def _supervise(self, opened: OpenedStream) -> int:
         run = self._run = StreamRun(
@@ -200,8 +232,11 @@ class FleetStream:
             return None
         self._session = session
         self._log.info("stream_started")
-        run.started(session.daemon)
-        code = self._wait_for_end(run, session)
+        with run.reading(session.daemon):
+            try:
+                code = self._wait_for_end(run, session)
+            finally:
+                self._leave_none_behind(run, session)
         if session.reason is not None:
             run.notes.note_kill_of_run(session.reason, unasked=True)
         return run.ended(code, stop_requested=self._host.is_stopping())
@@ -229,6 +264,14 @@ class FleetStream:
             self._host.wait(session, LEAVING_POLL_SECONDS if is_asked else POLL_SECONDS)
         self._read_last_lines(session)
         return session.code
+
+    def _leave_none_behind(self, run: StreamRun, session: StreamSession) -> None:
+        """After an error of ours, end a Scheduler that nobody watches: the JVM takes no second one of the stream."""
+        ending = _Ending(self._clock.monotonic())
+        while session.code is None:
+            run.processors.kill()
+            self._end(session, ending)
+            self._host.wait(session, POLL_SECONDS)
 
     def _end(self, session: StreamSession, ending: "_Ending") -> None:
         """End the Scheduler; once more after some time, and then the JVM with it."""

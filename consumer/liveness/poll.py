@@ -23,7 +23,7 @@ _ROWS_A_SECOND: Final = 25
 Opened = Callable[[], frozenset[str]]
 Silences = Callable[[], Mapping[str, float]]
 OnPoll = Callable[[frozenset[str], frozenset[str] | None, frozenset[str]], None]
-_INITIALISED: Final = b"Initialization complete. Starting worker loop."
+INITIALISED: Final = b"Initialization complete. Starting worker loop."
 """KCL's own line; before it the daemon creates its tables, which may take minutes."""
 
 
@@ -116,7 +116,7 @@ class ReaderPoll:
         """Take a line of the daemon's own log."""
         if self._first_start is not None:
             self._first_start.read_output(line)
-        if not self._initialised.is_set() and _INITIALISED in line:
+        if not self._initialised.is_set() and INITIALISED in line:
             self._initialised.set()
 
     def stop(self) -> None:

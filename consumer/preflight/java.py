@@ -6,6 +6,7 @@ import os
 import re
 import shutil
 import subprocess
+import threading
 from collections.abc import Iterator, Mapping, Sequence
 from importlib.resources import files
 from pathlib import Path
@@ -19,6 +20,9 @@ OLDEST_JAVA: Final = 17
 _VERSION: Final = re.compile(r'version "(?:1\.)?(\d+)')
 _ANSWER_SECONDS: Final = 20
 _versions: Final[dict[Path, int]] = {}
+_digests: Final[dict[tuple[Path, int, int], str]] = {}
+_asking: Final = threading.Lock()
+"""Held while a program is asked or a jar is read: the streams of a fleet all want the same answers."""
 _REINSTALL: Final = "pip install --force-reinstall --no-cache-dir amazon_kclpy downloads them again"
 _NAMED: Final = 5
 _SHIMS: Final = Path(__file__).parents[1] / "daemon" / "classes"
@@ -123,8 +127,14 @@ def check_jar_digests(jars: Sequence[Path], tested: Mapping[str, str]) -> Check:
 
 
 def _sha256(jar: Path) -> str:
-    with jar.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+    """Return the digest. Cached by the file's size and time: a fleet asks for each of its streams."""
+    stat = jar.stat()
+    key = jar, stat.st_size, stat.st_mtime_ns
+    with _asking:
+        if key not in _digests:
+            with jar.open("rb") as file:
+                _digests[key] = hashlib.file_digest(file, "sha256").hexdigest()
+        return _digests[key]
 
 
 def _candidates(environ: Mapping[str, str]) -> Iterator[Path]:
@@ -141,12 +151,13 @@ def _candidates(environ: Mapping[str, str]) -> Iterator[Path]:
 
 def _version(program: Path) -> int | None:
     """Return the major version; None if the program does not work. Cached: each question starts a JVM."""
-    if program not in _versions:
-        version = _ask_version(program)
-        if version is None:
-            return None
-        _versions[program] = version
-    return _versions[program]
+    with _asking:
+        if program not in _versions:
+            version = _ask_version(program)
+            if version is None:
+                return None
+            _versions[program] = version
+        return _versions[program]
 
 
 def _ask_version(program: Path) -> int | None:

@@ -16,6 +16,14 @@ MAIN_CLASS: Final = "software.amazon.kinesis.multilang.BoundedMultiLangDaemon"
 """KCL's MultiLangDaemon with a limit for an aggregate's deaggregated size; in `consumer/daemon/classes`."""
 FLEET_CLASS: Final = "software.amazon.kinesis.multilang.FleetDaemon"
 """One daemon for several streams, with an ordinary Scheduler of KCL for each; in `consumer/daemon/classes`."""
+FLEET_CLASSES: Final = (
+    FLEET_CLASS,
+    "software.amazon.kinesis.multilang.FleetStream",
+    "software.amazon.kinesis.multilang.FleetStream$Processor",
+    "minutebook.StreamOfThread",
+)
+LOADED_AHEAD: Final = "minutebook.LoadedAhead"
+"""Loads classes, and runs the last one; in `consumer/daemon/classes`."""
 _JAR: Final = "minutebook.jar"
 _BEGIN: Final = (1980, 1, 1, 0, 0, 0)
 

@@ -1,4 +1,4 @@
-"""`minutebook prepare`: let the daemon load its classes once, and archive them.
+"""`minutebook prepare`: let the daemon load its classes once, with those of a fleet's daemon, and archive them.
 
 The daemon reads its properties, creates its clients and begins to set up its leases at a port of this host that
 refuses connections. Then it is stopped, and writes the class archive as it ends. No service is used.
@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from consumer.daemon.prepared.classes import MAIN_CLASS, make_jar, prepared_folder
+from consumer.daemon.prepared.classes import FLEET_CLASSES, LOADED_AHEAD, MAIN_CLASS, make_jar, prepared_folder
 from consumer.daemon.prepared.jvm_flags import jvm_flags
 from consumer.preflight.java import find_jars, find_java
 from consumer.settings import shipped
@@ -60,7 +60,7 @@ def prepare_daemon(environ: Mapping[str, str], clock: Clock) -> Path:
         properties.write_text(_PROPERTIES.format(endpoint=f"http://127.0.0.1:{refusing.getsockname()[1]}"))
         command = [
             *(str(java), *jvm_flags(environ), *making.options),
-            *("-cp", os.pathsep.join(map(str, [*jars, jar])), MAIN_CLASS),
+            *("-cp", os.pathsep.join(map(str, [*jars, jar])), LOADED_AHEAD, ",".join([*FLEET_CLASSES, MAIN_CLASS])),
             *("--properties-file", str(properties), "--log-configuration", str(shipped.logback())),
         ]
         _run_until_refused(command, {**environ, **_CREDENTIALS}, Path(scratch, "log"), clock)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from consumer.daemon.process import ChildOutput
 from consumer.fleet.host import FleetHost, HostPlan, StreamSession
+from minutebook.clock import SystemClock
 from tests.witness.waiting import wait_until
 
 _PROGRAM = """
@@ -25,10 +26,10 @@ for line in sys.stdin:
 class _Site:
     """A host whose JVM is a program in Python."""
 
-    def __init__(self) -> None:
+    def __init__(self, starting: int = 12) -> None:
         self.heap: list[int] = []
         output = ChildOutput(io.BytesIO(), io.BytesIO(), self._read, bytes)
-        self.host = FleetHost(self._plan, output, self.heap.append)
+        self.host = FleetHost(self._plan, output, self.heap.append, SystemClock(), starting=starting)
 
     def begin(self, name: str, file: str) -> StreamSession:
         """Begin a stream that the host takes."""
@@ -56,6 +57,30 @@ def test_one_stream_ends_and_the_other_goes_on() -> None:
         wait_until(lambda: second.code is not None, "b has ended")
         assert (second.code, second.error) == (1, "broken")
         assert site.heap == [7]
+    finally:
+        site.host.reap()
+
+
+def test_a_start_waits_for_those_under_way() -> None:
+    """Until one of them works, or has ended."""
+    site = _Site(starting=1)
+    site.host.start()
+    try:
+        first = site.begin("a", "/a")
+        begun: list[StreamSession] = []
+        waiters = [threading.Thread(target=lambda name=name: begun.append(site.begin(name, "/x"))) for name in "bc"]
+        for waiter in waiters:
+            waiter.start()
+        wait_until(lambda: site.host.waiting == {"b", "c"}, "both wait")
+        assert begun == []
+        site.host.note_started("a")
+        wait_until(lambda: len(site.host.waiting) == 1, "one begins")
+        (other,) = {"b", "c"} - site.host.waiting
+        site.host.end(other, begun[0])
+        wait_until(lambda: not site.host.waiting, "and when it has ended, the last one")
+        assert first.code is None
+        for waiter in waiters:
+            waiter.join(5)
     finally:
         site.host.reap()
 

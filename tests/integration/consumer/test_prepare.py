@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from consumer.daemon.prepared.classes import MAIN_CLASS, Classes, find_classes, make_jar
+from consumer.daemon.prepared.classes import FLEET_CLASS, MAIN_CLASS, Classes, find_classes, make_jar
 from consumer.daemon.prepared.jvm_flags import jvm_flags
 from consumer.daemon.prepared.prepare import prepare_daemon
 from consumer.preflight.java import find_jars, find_java, find_shims
@@ -19,11 +19,13 @@ pytestmark = pytest.mark.usefixtures("aws_environment")
 _FROM_ARCHIVE = f"{MAIN_CLASS} source: shared objects file (top)"
 
 
-def _loaded(classes: Classes, tmp_path: Path, flags: Sequence[str] = tuple(jvm_flags({}))) -> tuple[str, str]:
-    """Start the main class without a file; return what it says, and which classes came from where."""
+def _loaded(
+    classes: Classes, tmp_path: Path, flags: Sequence[str] = tuple(jvm_flags({})), main: str = MAIN_CLASS
+) -> tuple[str, str]:
+    """Start a main class without arguments; return what it says, and which classes came from where."""
     log, java = tmp_path / "loaded", find_java(os.environ).program
     path = os.pathsep.join(map(str, [*classes.path, tmp_path]))
-    command = [java, *flags, *classes.options, f"-Xlog:class+load:file={log}", "-cp", path, MAIN_CLASS]
+    command = [java, *flags, *classes.options, f"-Xlog:class+load:file={log}", "-cp", path, main]
     said = subprocess.run(command, capture_output=True, text=True, check=False)
     return said.stdout + said.stderr, log.read_text()
 
@@ -47,6 +49,8 @@ def test_the_next_jvm_uses_the_archive_and_says_nothing_of_it(
     said, loaded = _loaded(classes, tmp_path)
     assert said == plain
     assert _FROM_ARCHIVE in loaded
+    _, of_fleet = _loaded(classes, tmp_path, main=FLEET_CLASS)
+    assert f"{FLEET_CLASS} source: shared objects file (top)" in of_fleet
     for users in ("-XX:+UseG1GC", "-XX:+UseParallelGC", "-XX:TieredStopAtLevel=4"):
         assert _FROM_ARCHIVE in _loaded(classes, tmp_path, [users])[1], users
 

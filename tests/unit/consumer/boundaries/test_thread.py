@@ -1,7 +1,6 @@
 """The supervisor's boundaries step by step: rows are stored, looks are sent, and what is reached is published."""
 
 from collections.abc import Callable
-from pathlib import Path
 
 from structlog.testing import capture_logs
 
@@ -35,7 +34,13 @@ class Log:
 class Worker:
     """A supervisor whose only shard S0 holds one archived record; another worker reads S1."""
 
-    def __init__(self, *, leads: bool = True, store: Callable[[MemoryStore], None] = lambda _: None) -> None:
+    def __init__(
+        self,
+        *,
+        leads: bool = True,
+        store: Callable[[MemoryStore], None] = lambda _: None,
+        describes: bool = True,
+    ) -> None:
         self.scene = BoundaryScene()
         self.clock = self.scene.clock
         shard = FakeShard(S0)
@@ -63,7 +68,8 @@ class Worker:
         )
         self.boundaries.daemon_started(self.log)
         self.boundaries.note(ProcessorEvent(event=OPENED, shard=S0, after="5:0"))
-        self.stream.describe()
+        if describes:
+            self.stream.describe()
 
     def commit(self, from_minute: float, until_minute: float) -> None:
         """Let the processor log a segment that ends at the shard's last record."""
@@ -206,9 +212,23 @@ def test_what_holds_a_boundary_for_long_is_logged_once() -> None:
     assert (line["shard"], line["reached"]) == (S1, "2026-11-21T10:21:00.000Z")
 
 
-def test_the_threads_start_and_stop(tmp_path: Path) -> None:
-    """Beside the daemon; nothing waits for them."""
+def test_jobs_say_what_is_due() -> None:
+    """Each once, by name; done one after the other they bring the quiet shard's rows and the boundary."""
     worker = Worker()
-    worker.boundaries.start()
-    worker.boundaries.stop()
-    assert not list(tmp_path.iterdir())
+    worker.commit(-3, 1)
+    assert set(worker.boundaries.jobs()) == {"rows", "publishing"}
+    worker.scene.say(s1=row(-6, 6))
+    worker.clock.advance(366)
+    for name in ("look-0", "rows", "publishing"):
+        worker.stream.describe()
+        worker.boundaries.jobs()[name]()
+        assert name not in worker.boundaries.jobs()
+    assert worker.complete == [T0 + FIVE_MS]
+
+
+def test_without_the_services_time_nothing_else_is_due() -> None:
+    """Its first answer tells it; no service is asked to find out what is due."""
+    worker = Worker(describes=False)
+    assert set(worker.boundaries.jobs()) == {"time"}
+    worker.boundaries.jobs()["time"]()
+    assert set(worker.boundaries.jobs()) == {"look-0", "publishing"}
