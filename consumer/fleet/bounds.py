@@ -5,7 +5,8 @@
     settings of the task ......... equal in all files: there is one log, one metrics server, one daemon
     timeoutInSeconds ............. refused: KCL would halt the JVM, with all streams
     maxActiveThreads ............. refused: KCL's threads for processors are one stream's own
-    answers of GetRecords ........ at most 1,000 records where the fleet has more than 8 open shards
+    answers of GetRecords ........ at most 1,000 records where the fleet has more than 8 open shards; then a shard that
+                                   is 1.5 s behind is read every 750 ms, and at the tip as often as KCL does by itself
 
 KCL holds several answers of each shard that catches up, and one OutOfMemoryError ends the daemon of all streams
 (docs/decisions/0051-a-fleet.md has the measurements).
@@ -31,6 +32,9 @@ _MOST_RECORDS: Final = 1000
 _IDLE: Final = "idleTimeBetweenReadsInMillis"
 _IDLE_MILLIS: Final = 750
 """So that a shard at its full rate, 1,000 records a second, is read a third faster than it is written."""
+_AT_TIP: Final = "millisBehindLatestThresholdForReducedTps"
+_AT_TIP_MILLIS: Final = 1500
+"""A shard less behind than that is read this often (KCL's KinesisSleepTimeController): KCL's own interval."""
 _HEAP_OF_SHARD: Final = 8 << 20
 _SECOND_FLEET: Final = "start a second fleet: move some of the files to another folder"
 _REFUSED: Final[Mapping[str, str]] = {
@@ -112,7 +116,8 @@ class OpenShards:
         """Return the lines of a daemon's file with smaller reads where many shards share the heap."""
         if self.total() <= _FEW_SHARDS or int(values.get(_RECORDS, _MOST_RECORDS + 1)) <= _MOST_RECORDS:
             return values
-        return {_IDLE: str(_IDLE_MILLIS), **values, _RECORDS: str(_MOST_RECORDS)}
+        paces = {_IDLE: str(_IDLE_MILLIS), _AT_TIP: str(_AT_TIP_MILLIS)}
+        return {**paces, **values, _RECORDS: str(_MOST_RECORDS)}
 
     def check_heap(self, heap_bytes: int) -> None:
         """Warn if the daemon's heap is small for the shards; all streams end with it."""

@@ -41,16 +41,24 @@ def test_a_closed_shard_does_not_count() -> None:
 
 @pytest.mark.parametrize(("shards", "is_bounded"), [((4, 4), False), ((4, 5), True)])
 def test_reads_are_small_where_many_shards_share_the_heap(shards: tuple[int, ...], *, is_bounded: bool) -> None:
-    """Above eight open shards; then a shard is also asked more often, for its full rate."""
+    """Above eight open shards; then one that is behind is also asked more often, for its full rate."""
     lines = _counted(*shards).bound({"streamName": "s"})
-    expected = {"maxRecords": "1000", "idleTimeBetweenReadsInMillis": "750"} if is_bounded else {}
-    assert lines == {"streamName": "s", **expected}
+    expected = {
+        "maxRecords": "1000",
+        "idleTimeBetweenReadsInMillis": "750",
+        "millisBehindLatestThresholdForReducedTps": "1500",
+    }
+    assert lines == {"streamName": "s", **(expected if is_bounded else {})}
 
 
 @pytest.mark.parametrize(("records", "expected"), [("400", "400"), ("1000", "1000"), ("10000", "1000")])
 def test_a_users_reads_become_no_larger(records: str, expected: str) -> None:
     """Smaller ones stay, and so does a pause: others may read the shard."""
-    given = {"maxRecords": records, "idleTimeBetweenReadsInMillis": "2000"}
+    given = {
+        "maxRecords": records,
+        "idleTimeBetweenReadsInMillis": "2000",
+        "millisBehindLatestThresholdForReducedTps": "900",
+    }
     assert _counted(9).bound(dict(given)) == {**given, "maxRecords": expected}
 
 
