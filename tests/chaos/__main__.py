@@ -15,7 +15,7 @@ from typing import NoReturn
 
 from minutebook.clock import SystemClock
 from minutebook.errors import MinutebookError
-from tests.chaos.report import table
+from tests.chaos.report import tables
 from tests.chaos.run import Run
 
 _ROOT = Path(__file__).parents[2]
@@ -32,6 +32,7 @@ def main(arguments: list[str]) -> int:
         action="store_true",
         help="poison aggregates, key bombs, strays, producers' copies and conflicts of ids among the records",
     )
+    parser.add_argument("--streams", type=int, default=1, help="streams; each worker is then a fleet of them (1)")
     options = parser.parse_args(arguments)
     folder = _ROOT / ".demo" / f"chaos-seed-{options.seed}-{SystemClock().now_ms()}-{os.getpid()}"
     folder.mkdir(parents=True)
@@ -44,16 +45,18 @@ def main(arguments: list[str]) -> int:
         rate=options.rate,
         is_loud=True,
         is_hostile=options.hostile,
+        streams=options.streams,
     )
     try:
-        findings = run.play()
+        found = run.play()
     except MinutebookError as exc:
         print(f"{exc}\n{exc.next_step}")  # noqa: T201 - same
         return exc.exit_code
-    print(table(findings))  # noqa: T201 - same
+    print(tables([f"s{number}" for number in range(len(found))] if len(found) > 1 else [""], found))  # noqa: T201 - same
     print(f"\nlog, properties and the bucket's files: {folder}")  # noqa: T201 - same
-    print("PROVEN" if findings.is_proven else "NOT PROVEN")  # noqa: T201 - same
-    return 0 if findings.is_proven else 1
+    is_proven = all(findings.is_proven for findings in found)
+    print("PROVEN" if is_proven else "NOT PROVEN")  # noqa: T201 - same
+    return 0 if is_proven else 1
 
 
 def _interrupt(_number: int, _frame: FrameType | None) -> NoReturn:

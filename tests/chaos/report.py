@@ -98,6 +98,14 @@ def recoveries(strikes: Iterable[Strike], events: Iterable[Event]) -> list[Recov
     return found
 
 
+def tables(names: Sequence[str], found: Sequence[Findings]) -> str:
+    """Return the report of each stream, under its name where it has one."""
+    return "\n".join(
+        f"\nstream {name}\n{table(findings)}" if name else table(findings)
+        for name, findings in zip(names, found, strict=True)
+    )
+
+
 def table(findings: Findings) -> str:
     """Return the report as text."""
     rows = ["", "acts                          times   slowest recovery   median"]

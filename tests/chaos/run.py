@@ -1,8 +1,8 @@
-"""One run: start everything, play acts for a while, let it drain, read the archive back."""
+"""One run: start everything, play acts for a while, let it drain, read the archives back."""
 
 import random
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Final
 
@@ -16,9 +16,9 @@ from tests.chaos.faults import CALM
 from tests.chaos.feeder import Feeder
 from tests.chaos.hostile import CLAIMS, HostileFeeder, judge
 from tests.chaos.proxy import FaultProxy
-from tests.chaos.report import Findings, table
+from tests.chaos.report import Findings, tables
 from tests.chaos.schedule import STRIKE_WORKERS, Act, Kind, schedule
-from tests.chaos.site import WORKERS, ChaosApplication, Site
+from tests.chaos.site import SHARDS, WORKERS, ChaosApplication, Fleet, Site
 from tests.chaos.timeline import Timeline
 from tests.chaos.upstream import DYNAMODB, S3
 from tests.e2e.harness import PREFIX
@@ -36,11 +36,28 @@ _LONG_SECONDS: Final = 240
 _MEND_SECONDS: Final = 120
 
 
+_SHARDS_OF_MANY: Final = 2
+"""Of each stream, where there are several."""
+_OF_ALL: Final = frozenset({Kind.KILL_S3, Kind.S3_STORM, Kind.DYNAMODB_STORM})
+"""Acts on what all streams share."""
+
+
 class Run:
-    """A run of `seconds` of faults. Everything that the seed can decide, it decides."""
+    """A run of `seconds` of faults. Everything that the seed can decide, it decides.
+
+    Of several `streams` each worker is a fleet that reads them all; `rate` is that of all together.
+    """
 
     def __init__(
-        self, folder: Path, *, seed: int, seconds: float, rate: float, is_loud: bool, is_hostile: bool = False
+        self,
+        folder: Path,
+        *,
+        seed: int,
+        seconds: float,
+        rate: float,
+        is_loud: bool,
+        is_hostile: bool = False,
+        streams: int = 1,
     ) -> None:
         self._folder = folder
         self._seconds = seconds
@@ -48,29 +65,40 @@ class Run:
         self._clock: Clock = SystemClock()
         self._is_loud = is_loud
         self._is_hostile = is_hostile
+        self._names = [f"s{number}" for number in range(streams)] if streams > 1 else [""]
         self._sampled = 0.0
         self._stalls = 0
         # A generator for each, so that what one of them does not use up does not shift the others.
-        self._rngs = {name: random.Random(f"{seed} {name}") for name in ("acts", "feeder", "s3", "dynamodb")}
+        feeders = [f"feeder{name}" for name in self._names]
+        self._rngs = {name: random.Random(f"{seed} {name}") for name in ("acts", *feeders, "s3", "dynamodb")}
 
-    def play(self) -> Findings:
-        """Play the run and return what it found; logs, properties and the bucket's files stay in the folder."""
+    def play(self) -> list[Findings]:
+        """Play the run and return what it found of each stream; logs, properties and buckets stay in the folder."""
         folder, rngs = self._folder, self._rngs
         with (
-            Timeline(folder, self._clock, is_loud=self._is_loud) as timeline,
+            ExitStack() as stack,
             EmbeddedAws(folder / "aws", clock=self._clock) as aws,
             FaultProxy(aws.s3_endpoint, S3, rngs["s3"]) as s3,
             FaultProxy(aws.dynamodb_endpoint, DYNAMODB, rngs["dynamodb"], longest_delay_seconds=3) as dynamodb,
         ):
-            app = ChaosApplication(aws, folder, s3, dynamodb, **(CLAIMS if self._is_hostile else {}))
-            site = Site(app, aws, folder, self._clock, timeline)
-            feeder = (
-                HostileFeeder(app.producer, rngs["feeder"], self._rate, app.shards)
-                if self._is_hostile
-                else Feeder(app.producer, rngs["feeder"], self._rate)
-            )
-            self._site, self._feeder, self._timeline = site, feeder, timeline
-            self._watch = BoundaryWatch(app.store)
+            ours = CLAIMS if self._is_hostile else {}
+            shards = SHARDS if len(self._names) == 1 else _SHARDS_OF_MANY
+            apps: dict[str, ChaosApplication] = {}
+            self._timelines: list[Timeline] = []
+            for name in self._names:
+                (folder / name).mkdir(exist_ok=True)
+                apps[name] = ChaosApplication(aws, folder / name, s3, dynamodb, shards=shards, **ours)
+                timeline = Timeline(folder / name, self._clock, is_loud=self._is_loud)
+                self._timelines.append(stack.enter_context(timeline))
+            fleet = Fleet(apps, folder) if len(apps) > 1 else None
+            self._sites: list[Site] = []
+            for (name, app), timeline in zip(apps.items(), self._timelines, strict=True):
+                places = self._sites[0].places if self._sites else None
+                site = Site(app, aws, folder, self._clock, timeline, places=places, fleet=fleet, stream=name)
+                self._sites.append(site)
+            self._site, self._timeline = self._sites[0], self._timelines[0]
+            self._feeders = [self._feeder_of(name, app) for name, app in apps.items()]
+            self._watches = [BoundaryWatch(app.store) for app in apps.values()]
             self._proxies = {"s3": s3, "dynamodb": dynamodb}
             with self._ended():
                 self._begin()
@@ -79,30 +107,47 @@ class Run:
                 stop_codes = self._stop()
             return self._look(stop_codes)
 
+    def _feeder_of(self, name: str, app: ChaosApplication) -> Feeder:
+        rng, rate = self._rngs[f"feeder{name}"], self._rate / len(self._names)
+        if self._is_hostile:
+            return HostileFeeder(app.producer, rng, rate, app.shards)
+        return Feeder(app.producer, rng, rate)
+
+    def _sent(self) -> int:
+        return sum(feeder.count for feeder in self._feeders)
+
     @contextmanager
     def _ended(self) -> Iterator[None]:
         """Whatever happens: no producer and no process is left, and every log is written."""
         try:
             yield
         finally:
-            self._feeder.stop()
+            for feeder in self._feeders:
+                feeder.stop()
             self._site.write_logs()
-            self._site.end()
+            for site in self._sites:
+                site.end()
 
     def _begin(self) -> None:
         """Start the workers on seeded lease rows, and wait until each shard is open."""
-        app, site = self._site.app, self._site
-        shards = app.open_shards()
-        app.seed_leases({shard: WORKERS[number % len(WORKERS)] for number, shard in enumerate(shards)})
-        site.keep()
-        self._feeder.start()
-        self._until(lambda: site.opened() >= set(shards), _START_SECONDS, "every shard is opened")
+        for site in self._sites:
+            shards = site.app.open_shards()
+            site.app.seed_leases({shard: WORKERS[number % len(WORKERS)] for number, shard in enumerate(shards)})
+        self._site.keep()
+        for feeder in self._feeders:
+            feeder.start()
+        self._until(
+            lambda: all(site.opened() >= set(site.app.open_shards()) for site in self._sites),
+            _START_SECONDS,
+            "every shard is opened",
+        )
 
     def _storm(self) -> None:
         """Play acts until the time is over, then let the ones under way come to their ends."""
-        acts = Acts(
-            self._site, self._proxies["s3"], self._proxies["dynamodb"], is_long=self._seconds >= _LONG_SECONDS
-        )
+        acts = [
+            Acts(site, self._proxies["s3"], self._proxies["dynamodb"], is_long=self._seconds >= _LONG_SECONDS)
+            for site in self._sites
+        ]
         coming = schedule(self._rngs["acts"], is_long=self._seconds >= _LONG_SECONDS)
         self._proxies["s3"].set_rates(BACKGROUND_S3)
         self._proxies["dynamodb"].set_rates(BACKGROUND_DYNAMODB)
@@ -121,7 +166,8 @@ class Run:
                     due = self._clock.monotonic() + act.gap_seconds
                 if self._clock.monotonic() >= held_until and (able := _first_able(waiting, playing)):
                     waiting.remove(able)
-                    playing.append((able.kind, acts.begin(able)))
+                    struck = 0 if able.kind in _OF_ALL else int(able.pick * 7919) % len(acts)
+                    playing.append((able.kind, acts[struck].begin(able)))
                     held_until = self._clock.monotonic() + _BETWEEN_SECONDS
                 self._tick(playing)
             self._until(lambda: not playing, _ACTS_END_SECONDS, "the last acts end", playing)
@@ -134,28 +180,34 @@ class Run:
 
         When nothing moves for longer than KCL's leader lock lasts, the workers are restarted, and the report says so.
         """
-        self._feeder.stop()
-        self._feeder.check()
+        for feeder in self._feeders:
+            feeder.stop()
+            feeder.check()
         for proxy in self._proxies.values():
             proxy.set_rates(CALM)
-        self._timeline.note("faults_end", sent=self._feeder.count)
+        sent = self._sent()
+        self._timeline.note("faults_end", sent=sent)
         deadline = self._clock.monotonic() + _DRAIN_SECONDS
         archived, moved_at = 0, self._clock.monotonic()
-        while archived < self._feeder.count and self._clock.monotonic() < deadline:
+        while archived < sent and self._clock.monotonic() < deadline:
             for _ in range(10):
                 self._tick([])
-            count, now = self._site.count_archived(), self._clock.monotonic()
+            count, now = sum(site.count_archived() for site in self._sites), self._clock.monotonic()
             if count > archived:
                 archived, moved_at = count, now
             elif now - moved_at > _STALL_SECONDS:
                 moved_at = now
-                self._timeline.note("stalled", archived=archived, sent=self._feeder.count)
+                self._timeline.note("stalled", archived=archived, sent=sent)
                 self._stalls += 1
                 for place in self._site.places:
                     self._site.kill(place)
-        self._timeline.note("drained", archived=archived, sent=self._feeder.count)
+        self._timeline.note("drained", archived=archived, sent=sent)
         # A processor that has been frozen may fail late; its worker then ends with that failure's code, as it should.
-        self._until(lambda: not self._site.mending(), _MEND_SECONDS, "each worker runs a daemon that has not failed")
+        self._until(
+            lambda: not any(site.mending() for site in self._sites),
+            _MEND_SECONDS,
+            "each worker runs a daemon that has not failed",
+        )
 
     def _stop(self) -> list[int]:
         """Stop the workers in order; no request is left on its way. Returns their exit codes."""
@@ -174,29 +226,34 @@ class Run:
         )
         return codes
 
-    def _look(self, stop_codes: list[int]) -> Findings:
-        self._watch.look()
-        segments = read_archive(self._site.app.store, PREFIX)
+    def _look(self, stop_codes: list[int]) -> list[Findings]:
+        found = [self._look_at(number, stop_codes) for number in range(len(self._sites))]
+        (self._folder / "report.txt").write_text(tables(self._names, found) + "\n")
+        return found
+
+    def _look_at(self, number: int, stop_codes: list[int]) -> Findings:
+        """Return what was found of one stream."""
+        site, timeline, watch = self._sites[number], self._timelines[number], self._watches[number]
+        watch.look()
+        segments = read_archive(site.app.store, PREFIX)
         ends = {(segment.metadata.shard_id, str(segment.metadata.last)) for segment in segments}
-        events = self._site.events()
-        findings = Findings(
-            verdict=compare(segments, self._site.app.producer.fingerprints()),
-            strikes=self._timeline.strikes,
-            skipped=self._timeline.skipped,
+        events = site.events()
+        return Findings(
+            verdict=compare(segments, site.app.producer.fingerprints()),
+            strikes=timeline.strikes,
+            skipped=timeline.skipped,
             injected={name: proxy.injected for name, proxy in self._proxies.items()},
             requests={name: proxy.requests for name, proxy in self._proxies.items()},
             events=events,
-            exits=[code for place in self._site.places for code in place.exits],
-            restores=self._site.restores,
+            exits=[code for place in site.places for code in place.exits],
+            restores=site.restores,
             stop_codes=stop_codes,
             stalls=self._stalls,
-            wrong_checkpoints=sorted(self._site.checkpoints - ends),
-            boundaries=self._watch.published(),
-            false_boundaries=self._watch.judge(segments),
-            hostile=judge(self._feeder, segments, events),
+            wrong_checkpoints=sorted(site.checkpoints - ends),
+            boundaries=watch.published(),
+            false_boundaries=watch.judge(segments),
+            hostile=judge(self._feeders[number], segments, events),
         )
-        (self._folder / "report.txt").write_text(table(findings) + "\n")
-        return findings
 
     def _until(
         self, ready: Callable[[], bool], seconds: float, what: str, playing: list[tuple[Kind, Play]] | None = None
@@ -209,15 +266,17 @@ class Run:
 
     def _tick(self, playing: list[tuple[Kind, Play]]) -> None:
         """Let a moment pass: every act goes one step, dead workers are started again."""
-        self._feeder.check()
+        for feeder in self._feeders:
+            feeder.check()
         for act in list(playing):
             if next(act[1], self) is self:
                 playing.remove(act)
         self._site.keep()
         if self._clock.monotonic() - self._sampled >= _SAMPLE_SECONDS:
             self._sampled = self._clock.monotonic()
-            self._site.leases()
-            self._watch.look()
+            for site, watch in zip(self._sites, self._watches, strict=True):
+                site.leases()
+                watch.look()
         self._clock.sleep(_TICK_SECONDS)
 
 

@@ -1,5 +1,8 @@
 """The site of a run: the application with proxies before S3 and DynamoDB, and the worker that stands in each place.
 
+Of several streams each has a site of its own, with an archive and leases of its own; the places are those of all, and
+in each stands a fleet. Shards of different streams have equal ids.
+
 What the driver itself asks of the services goes past the proxies.
 """
 
@@ -50,11 +53,20 @@ _CUTS: Final[Mapping[str, Mapping[str, Any]]] = {
 class ChaosApplication(Application):
     """An application whose workers see S3 and DynamoDB through proxies."""
 
-    def __init__(self, aws: EmbeddedAws, folder: Path, s3: FaultProxy, dynamodb: FaultProxy, **ours: object) -> None:
+    def __init__(
+        self,
+        aws: EmbeddedAws,
+        folder: Path,
+        s3: FaultProxy,
+        dynamodb: FaultProxy,
+        *,
+        shards: int = SHARDS,
+        **ours: object,
+    ) -> None:
         super().__init__(
             aws,
             folder,
-            shards=SHARDS,
+            shards=shards,
             checkpointIntervalSeconds=1,
             lingerSeconds=1,
             storeTimeoutSeconds=25,
@@ -98,17 +110,50 @@ class Seat:
     exits: list[int] = field(default_factory=list)
 
 
+class Fleet:
+    """Starts workers that read several streams. `apps` are by the stems of their files."""
+
+    def __init__(self, apps: Mapping[str, ChaosApplication], folder: Path) -> None:
+        self._apps = apps
+        self._folder = folder
+
+    def consume(self, name: str) -> Worker:
+        """Start the worker of a place."""
+        streams = self._folder / f"streams-{name}"
+        streams.mkdir(exist_ok=True)
+        for stem, app in self._apps.items():
+            (streams / f"{stem}.properties").write_text(app.properties(name, **_CUTS[name]).read_text())
+        environment = next(iter(self._apps.values())).environment({"TMPDIR": str(self._folder)})
+        program = str(Path(sys.executable).with_name("minutebook"))
+        command = [program, "consume", str(streams), "--state-dir", str(self._folder / "state")]
+        return Worker(command, environment, self._folder / f"{name}.log")
+
+
 class Site:
-    """The workers of a run, and the eyes on them."""
+    """The workers of a run, and the eyes on them, as far as they read one stream.
+
+    `fleet` is given where they read several: `stream` is then this one's name in their lines.
+    """
 
     def __init__(
-        self, app: ChaosApplication, aws: EmbeddedAws, folder: Path, clock: Clock, timeline: Timeline
+        self,
+        app: ChaosApplication,
+        aws: EmbeddedAws,
+        folder: Path,
+        clock: Clock,
+        timeline: Timeline,
+        *,
+        places: list[Seat] | None = None,
+        fleet: Fleet | None = None,
+        stream: str = "",
     ) -> None:
         self.app = app
         self.aws = aws
         self.clock = clock
         self.timeline = timeline
-        self.places = [Seat(name) for name in WORKERS]
+        self.places = [Seat(name) for name in WORKERS] if places is None else places
+        self._fleet = fleet
+        self._of_stream = {"properties": stream} if stream else {}
         self.restores: list[int] = []
         self.checkpoints: set[tuple[str, str]] = set()
         self.is_s3_up = True
@@ -119,7 +164,11 @@ class Site:
     def start(self, place: Seat) -> None:
         """Start the place's worker."""
         place.gone_at = None
-        place.worker = self.app.consume(place.name, **_CUTS[place.name])
+        place.worker = (
+            self.app.consume(place.name, **_CUTS[place.name])
+            if self._fleet is None
+            else self._fleet.consume(place.name)
+        )
         self.timeline.note("worker_started", worker=place.name, life=len(place.past) + 1)
 
     def kill(self, place: Seat) -> None:
@@ -158,11 +207,12 @@ class Site:
         return place.worker is None or not is_running(place.worker.pid)
 
     def mending(self) -> list[str]:
-        """Return the workers whose present daemon has ended, or is about to: something failed after its start."""
+        """Return the workers whose present run of the stream has ended, or is about to: something failed since."""
+        begun = "stream_started" if self._of_stream else "daemon_started"
         return [
             place.name
             for place in self.places
-            if place.worker is None or place.worker.events.last(*_ENDINGS, "daemon_started") != "daemon_started"
+            if place.worker is None or place.worker.events.last(*_ENDINGS, begun, **self._of_stream) != begun
         ]
 
     def idle_places(self) -> list[Seat]:
@@ -237,14 +287,15 @@ class Site:
         return done.returncode
 
     def events(self) -> list[Event]:
-        """Return every event of every worker that ever lived, with the worker's name, in no order."""
-        return [
+        """Return every event of the stream of every worker that ever lived, with the worker's name, in no order."""
+        found = [
             {**json.loads(line), "worker": place.name}
             for place in self.places
             for worker in (*place.past, *([place.worker] if place.worker is not None else []))
             for line in worker.events.lines
             if line.startswith('{"') and line.endswith("}")
         ]
+        return [event for event in found if self._of_stream.items() <= event.items()]
 
     def has_committed(self, shards: Iterable[str], workers: Iterable[str], since_ms: int) -> bool:
         """Tell whether each of these shards was committed to, since a moment, by one of these workers."""
@@ -253,7 +304,7 @@ class Site:
             event["shard"]
             for place in self.places
             if place.name in workers and place.worker is not None
-            for event in place.worker.events.all("segment_committed")
+            for event in place.worker.events.all("segment_committed", **self._of_stream)
             if datetime.fromisoformat(event["timestamp"]) > since
         }
         return seen.issuperset(shards)
@@ -268,7 +319,11 @@ class Site:
 
     def opened(self) -> set[str]:
         """Return the shards that any processor has opened so far."""
-        return {event["shard"] for worker in self.workers() for event in worker.events.all("shard_opened")}
+        return {
+            event["shard"]
+            for worker in self.workers()
+            for event in worker.events.all("shard_opened", **self._of_stream)
+        }
 
     def count_archived(self) -> int:
         """Return how many records are archived, by metadata alone."""

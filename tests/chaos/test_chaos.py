@@ -28,7 +28,7 @@ _SECONDS = 50
 def findings(tmp_path_factory: pytest.TempPathFactory, aws_environment: None) -> Findings:  # noqa: ARG001 - for Java
     """Play it; the table is printed for whoever looks at a failure."""
     folder = tmp_path_factory.mktemp("chaos")
-    found = Run(folder, seed=_SEED, seconds=_SECONDS, rate=15, is_loud=False).play()
+    (found,) = Run(folder, seed=_SEED, seconds=_SECONDS, rate=15, is_loud=False).play()
     print(table(found), f"\n{folder}")  # noqa: T201 - shown by pytest when a test fails
     return found
 

@@ -33,10 +33,12 @@ class EventLog:
             until = len(self._events) if before is None else self._events.index(before)
             return self._find(name, since, fields, until)
 
-    def last(self, *names: str) -> str | None:
-        """Return which of these events came last; None when none did."""
+    def last(self, *names: str, **fields: object) -> str | None:
+        """Return which of these events, with these values, came last; None when none did."""
         with self._news:
-            return next((event["event"] for event in reversed(self._events) if event.get("event") in names), None)
+            found = (event for event in reversed(self._events) if event.get("event") in names)
+            matching = (event for event in found if all(event.get(key) == value for key, value in fields.items()))
+            return next((str(event["event"]) for event in matching), None)
 
     def wait(
         self,
