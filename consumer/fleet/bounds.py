@@ -5,8 +5,8 @@
     settings of the task ......... equal in all files: there is one log, one metrics server, one daemon
     timeoutInSeconds ............. refused: KCL would halt the JVM, with all streams
     maxActiveThreads ............. refused: KCL's threads for processors are one stream's own
-    answers of GetRecords ........ at most 1,000 records where the fleet has more than 8 open shards; one that is behind
-                                   is read every 750 ms then, and at the tip as often as KCL does
+    answers of GetRecords ........ at most 1,000 records where the fleet has more than 8 open shards; one that is
+                                   behind is read every 750 ms then, and at the tip as often as KCL does
 
 KCL holds several answers of each shard that catches up, and one OutOfMemoryError ends the daemon of all streams
 (docs/decisions/0051-a-fleet.md has the measurements).
