@@ -5,7 +5,8 @@ That it fits the schemas of CloudFormation is asked by `make lint`.
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from fnmatch import fnmatchcase
 from typing import Any, Final
 
 import pytest
@@ -36,7 +37,7 @@ _VALUES: Final = {
     "AWS::AccountId": NAMES.account,
     "StreamName": NAMES.stream,
     "ApplicationName": NAMES.application,
-    "ArchiveBucket": NAMES.bucket,
+    "BucketName": NAMES.bucket,
     "Prefix": NAMES.prefix,
     "ExtraProperties": "minutebook.dedupe = claims\nminutebook.eventId = id",
     "ExpireRole.Arn": f"arn:aws:iam::{NAMES.account}:role/expire",
@@ -45,25 +46,85 @@ _VALUES: Final = {
 }
 
 
-def _resolved(loader: Any, suffix: str, node: Node) -> object:  # noqa: ANN401 - ruamel's constructor
-    """Return what a function of CloudFormation stands for, with the values of this test."""
-    if isinstance(node, ScalarNode):
-        text = str(node.value)
-        if suffix == "Sub":
-            return re.sub(r"\$\{([^}]+)\}", lambda found: _VALUES.get(found[1], f"<{found[1]}>"), text)
-        return _VALUES.get(text, f"<{text}>")
-    if isinstance(node, SequenceNode):
-        return {suffix: loader.construct_sequence(node, deep=True)}
-    raise AssertionError(node)
+_NO_VALUE: Final = object()
+
+
+class _Stack:
+    """The template with its functions resolved, for these values of its parameters."""
+
+    def __init__(self, raw: Mapping[str, Any], values: Mapping[str, str]) -> None:
+        self._raw = raw
+        defaults = {name: str(each["Default"]) for name, each in raw["Parameters"].items() if "Default" in each}
+        self._values = {**defaults, **values}
+        self._told = {**values}
+
+    def template(self) -> dict[str, Any]:
+        """Return it, without the resources whose condition is false."""
+        resources = {
+            name: each
+            for name, each in self._raw["Resources"].items()
+            if "Condition" not in each or self._holds(each["Condition"])
+        }
+        resolved: dict[str, Any] = self._resolved({**self._raw, "Resources": resources, "Conditions": {}})
+        return resolved
+
+    def _holds(self, name: str) -> bool:
+        return bool(self._truth(self._raw["Conditions"][name]))
+
+    def _truth(self, asked: Mapping[str, Any]) -> bool:
+        [(function, value)] = asked.items()
+        match function:
+            case "Equals":
+                left, right = (self._values[each["Ref"]] if isinstance(each, dict) else each for each in value)
+                return bool(left == right)
+            case "Not":
+                return not self._truth(value[0])
+            case "And":
+                return all(map(self._truth, value))
+            case "Condition":
+                return self._holds(value)
+        raise AssertionError(function)
+
+    def _resolved(self, value: Any) -> Any:  # noqa: ANN401, PLR0911 - YAML; a return for each function
+        if isinstance(value, list):
+            return [each for each in map(self._resolved, value) if each is not _NO_VALUE]
+        if not isinstance(value, dict):
+            return value
+        if len(value) == 1:
+            [(function, given)] = value.items()
+            if function == "If":
+                return self._resolved(given[1 if self._holds(given[0]) else 2])
+            if function == "Ref" and given == "AWS::NoValue":
+                return _NO_VALUE
+            if function in {"Ref", "GetAtt"}:
+                return self._told.get(given, f"<{given}>")
+            if function == "Sub":
+                text, own = given if isinstance(given, list) else (given, {})
+                names = {**self._told, **self._resolved(own)}
+                return re.sub(r"\$\{([^}]+)\}", lambda found: names.get(found[1], f"<{found[1]}>"), text)
+        pairs = {name: self._resolved(each) for name, each in value.items()}
+        return {name: each for name, each in pairs.items() if each is not _NO_VALUE}
+
+
+def _stack(**parameters: str) -> dict[str, Any]:
+    """Read the template; parameters that are not given have their defaults, and are told as <Name>."""
+    yaml = YAML(typ="safe", pure=True)
+
+    def keep(loader: Any, suffix: str, node: Node) -> object:  # noqa: ANN401 - ruamel's constructor
+        if isinstance(node, SequenceNode):
+            return {suffix: loader.construct_sequence(node, deep=True)}
+        assert isinstance(node, ScalarNode), node
+        return {suffix: str(node.value)}
+
+    yaml.constructor.add_multi_constructor("!", keep)
+    raw = yaml.load(CHECKOUT / "deploy" / "cloudformation" / "minutebook.yaml")
+    return _Stack(raw, {**_VALUES, **parameters}).template()
 
 
 @pytest.fixture(scope="module")
 def template() -> dict[str, Any]:
-    """Read the template, its functions resolved."""
-    yaml = YAML(typ="safe", pure=True)
-    yaml.constructor.add_multi_constructor("!", _resolved)
-    loaded: dict[str, Any] = yaml.load(CHECKOUT / "deploy" / "cloudformation" / "minutebook.yaml")
-    return loaded
+    """Return the stack of one stream, with all that it can make."""
+    return _stack(WithDedupeTable="true")
 
 
 def _same(found: list[Statement], wanted: list[Statement]) -> bool:
@@ -251,3 +312,65 @@ def _texts(value: Any) -> Iterator[str]:  # noqa: ANN401 - YAML
     elif isinstance(value, dict):
         for each in value.values():
             yield from _texts(each)
+
+
+def test_what_is_there_is_not_made() -> None:
+    """Bucket, cluster and EMR application of a company: the service and the night are put into them."""
+    names = {"BucketExists": "true", "ClusterName": "ours", "SparkApplicationId": "00spark"}
+    made, used = _stack()["Resources"], _stack(**names)["Resources"]
+    assert made.keys() - used.keys() == {"ArchiveBucket", "ArchiveBucketPolicy", "Cluster", "Spark"}
+    assert used["Service"]["Properties"]["Cluster"] == "ours"
+    assert json.loads(used["CompactSchedule"]["Properties"]["Target"]["Input"])["ApplicationId"] == "00spark"
+    start = used["SchedulerRole"]["Properties"]["Policies"][0]["PolicyDocument"]["Statement"][0]
+    assert start["Resource"].endswith(":/applications/00spark")
+    assert used["NightAlarm"]["Properties"]["Dimensions"] == [{"Name": "ApplicationId", "Value": "00spark"}]
+
+
+_FLEET: Final = {
+    "FleetName": "shop",
+    "StreamName": "shop-*",
+    "ApplicationName": "shop-*",
+    "Prefix": "shop/*/",
+    "ExtraProperties": "",
+}
+
+
+def test_a_fleet_is_one_service_that_reads_its_files_from_the_image() -> None:
+    """Nothing of one stream stands in its environment: that would be refused."""
+    resources = _stack(**_FLEET)["Resources"]
+    [container] = resources["TaskDefinition"]["Properties"]["ContainerDefinitions"]
+    assert container["Command"] == ["consume", "/streams/shop/"]
+    assert container["Environment"] == [{"Name": "MINUTEBOOK_REGION_NAME", "Value": NAMES.region}]
+    assert "/healthz" in container["HealthCheck"]["Command"][-1]
+    alarm = resources["UnhealthyAlarm"]["Properties"]
+    assert alarm["Dimensions"] == [{"Name": "Application", "Value": "shop"}]
+    night = json.loads(resources["CompactSchedule"]["Properties"]["Target"]["Input"])["JobDriver"]["SparkSubmit"]
+    assert night["EntryPointArguments"] == [
+        "compact",
+        "s3://code/minutebook/streams/shop/",
+        *NIGHT["CompactSchedule"][1:],
+    ]
+    given = re.findall(r"driverEnv\.MINUTEBOOK_(\w+)=", night["SparkSubmitParameters"])
+    assert given == ["REGION_NAME"]
+
+
+@pytest.mark.parametrize("command", ["consume", "compact", "vacuum", "doctor", "dedupe"])
+def test_a_fleets_role_may_do_it_for_each_of_its_streams_and_no_other(command: str) -> None:
+    """Whatever a policy allows for one stream, the pattern allows for streams of the fleet; not for a stranger's."""
+    name = "".join(part.title() for part in command.split("-")) + "Policy"
+    resources = _stack(**_FLEET, WithDedupeTable="true")["Resources"]
+    statements = resources[name]["Properties"]["PolicyDocument"]["Statement"]
+    for prefix, is_ours in (("shop-clicks", True), ("bank-clicks", False)):
+        folder = f"{prefix.replace('-', '/')}/"
+        names = NAMES._replace(stream=prefix, application=prefix, prefix=folder)
+        for theirs, ours in zip(command_policy(command, names), statements, strict=True):
+            wanted = [each for each in _listed(theirs["Resource"]) if not each.endswith(f":::{NAMES.bucket}")]
+            found = [any(fnmatchcase(each, pattern) for pattern in _listed(ours["Resource"])) for each in wanted]
+            assert found == [is_ours] * len(wanted), (theirs["Sid"], wanted)
+            listed = theirs.get("Condition", {}).get("StringLike", {}).get("s3:prefix")
+            if listed is not None:
+                assert fnmatchcase(listed, ours["Condition"]["StringLike"]["s3:prefix"]) is is_ours
+
+
+def _listed(value: str | list[str]) -> list[str]:
+    return [value] if isinstance(value, str) else value
