@@ -13,7 +13,9 @@ import os
 import signal
 import sys
 import tempfile
+from collections import Counter
 from collections.abc import Iterable, Mapping
+from contextlib import ExitStack
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
@@ -26,6 +28,7 @@ from minutebook.clock import SystemClock
 from tests.e2e.fleet import FleetSite
 from tests.e2e.harness import QUICK
 from tests.e2e.worker import Worker, kill
+from tests.fakes.denying_dynamodb import deny
 from tests.witness.events import Event
 
 _CLOCK: Final = SystemClock()
@@ -50,6 +53,14 @@ _COLUMNS: Final = (
     Column("SIGKILL of a child, s", "child", ".1f"),
     Column("SIGKILL of the JVM, s", "jvm", ".1f"),
 )
+
+_COUNTED: Final = (
+    Column("streams", "streams"),
+    Column("workers", "workers"),
+    Column("requests to DynamoDB a minute and stream", "together", ".1f"),
+    Column("by action", "a_minute"),
+)
+_SETTLE_SECONDS: Final = 90
 
 
 def run(
@@ -83,6 +94,24 @@ def run(
             row["jvm"] = _CLOCK.monotonic() - begun
         row["stop"] = _stop(worker)
     return row
+
+
+def count(aws: EmbeddedAws, folder: Path, *, streams: int, seconds: float, workers: int) -> dict[str, Any]:
+    """Return how often a stream's DynamoDB is asked in a minute, by action, while one or more fleets are idle."""
+    names = tuple(f"s{number:02d}" for number in range(streams))
+    site = FleetSite(aws, folder, names, start="now")
+    asked: Counter[str] = Counter()
+    with deny(aws.dynamodb_endpoint, tell=lambda action, _: asked.update([action])) as endpoint, ExitStack() as stack:
+        for number in range(workers):
+            site.write(f"w{number}", **{**_PRESET, "dynamoDBEndpoint": endpoint})
+            worker = stack.enter_context(site.consume(f"w{number}"))
+            if number == 0:
+                _await_all(worker, names)
+            _CLOCK.sleep(_SETTLE_SECONDS)
+        asked.clear()
+        _CLOCK.sleep(seconds)
+        found = {action: round(times * 60 / seconds / streams, 2) for action, times in sorted(asked.items())}
+    return {"streams": streams, "workers": workers, "a_minute": found, "together": sum(found.values())}
 
 
 def _await_all(worker: Worker, names: Iterable[str], since: int = 0) -> tuple[float, dict[str, list[float]]]:
@@ -128,11 +157,18 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--settle", type=float, default=330, help="before it counts as idle (default 330)")
     parser.add_argument("--seconds", type=float, default=300, help="that it is looked at: a boundary is in 300")
     parser.add_argument("--no-kills", action="store_true")
+    parser.add_argument("--count", type=int, nargs="*", help="instead: requests to DynamoDB with so many workers")
     parser.add_argument("--json", type=Path)
     options = parser.parse_args(arguments)
     os.environ["PATH"] = f"{ensure_java().parent}:{os.environ['PATH']}"
     rows = []
     for streams in options.streams:
+        for workers in options.count or ():
+            with tempfile.TemporaryDirectory() as folder, EmbeddedAws(Path(folder) / "aws") as aws:
+                rows.append(count(aws, Path(folder), streams=streams, seconds=options.seconds, workers=workers))
+                sys.stderr.write(f"{rows[-1]}\n")
+        if options.count is not None:
+            continue
         with tempfile.TemporaryDirectory() as folder, EmbeddedAws(Path(folder) / "aws") as aws:
             rows.append(
                 run(
@@ -145,5 +181,6 @@ def main(arguments: list[str]) -> int:
                 )
             )
             sys.stderr.write(f"{rows[-1]}\n")
-    publish("Quiet streams in one worker", _COLUMNS, rows, rows, options.json)
+    columns = _COLUMNS if options.count is None else _COUNTED
+    publish("Quiet streams in one worker", columns, rows, rows, options.json)
     return 0

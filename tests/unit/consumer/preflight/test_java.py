@@ -1,6 +1,7 @@
 """Finding Java and the daemon's jars, and comparing these with the list of tested ones."""
 
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -35,12 +36,14 @@ def test_java_home_comes_first(tmp_path: Path) -> None:
 
 
 def test_a_java_is_asked_for_its_version_once(tmp_path: Path) -> None:
-    """By the checks and by the start behind them: each question starts a JVM."""
+    """By the checks of all streams at once, and by the start behind them: each question starts a JVM."""
     program = fake_java(tmp_path, "17.0.1")
     program.write_text(f"{program.read_text()}echo asked >> {tmp_path}/asked\n".replace("exit 0\n", ""))
     environ = {"JAVA_HOME": str(tmp_path), "PATH": "/bin"}
 
-    assert find_java(environ) == find_java(environ) == Java(program, 17)
+    with ThreadPoolExecutor(4) as threads:
+        assert set(threads.map(find_java, [environ] * 4)) == {Java(program, 17)}
+    assert find_java(environ) == Java(program, 17)
     assert (tmp_path / "asked").read_text() == "asked\n"
 
 
