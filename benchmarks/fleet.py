@@ -86,6 +86,7 @@ def run(
             row[f"{kind}_mb"] = memory[kind] * 1.048576
         row["java_threads"] = _threads(worker.daemons()[0].pid)
         row["supervisor_threads"] = _threads(worker.pid)
+        sys.stderr.write(f"{row}\n")
         if kills:
             row["child"] = _kill_child(worker)
             begun, mark = _CLOCK.monotonic(), worker.events.mark()
@@ -138,11 +139,11 @@ def _stop(worker: Worker) -> float:
 
 
 def _kill_child(worker: Worker) -> float:
-    victim = worker.processors()[0]
-    (name,) = {e["properties"] for e in worker.events.all("shard_opened") if e["pid"] == victim.pid}
+    living = {process.pid: process for process in worker.processors()}
+    opened = next(each for each in worker.events.all("shard_opened") if each["pid"] in living)
     begun, mark = _CLOCK.monotonic(), worker.events.mark()
-    kill(victim, signal.SIGKILL)
-    worker.events.wait("shard_opened", seconds=_PATIENCE_SECONDS, since=mark, properties=name)
+    kill(living[opened["pid"]], signal.SIGKILL)
+    worker.events.wait("shard_opened", seconds=_PATIENCE_SECONDS, since=mark, properties=opened["properties"])
     return _CLOCK.monotonic() - begun
 
 
