@@ -3,7 +3,8 @@
 open ............ checks, start, lock: as for one stream; an error is this stream's alone
 begin ........... the steps before a start, then the JVM gets a Scheduler for it
 a failure ....... its Scheduler is ended, and begun anew by the restart policy of one stream
-it gave up ...... the others run; it is tried again every ten minutes, as a scheduler of tasks would do
+it gave up ...... the others run; it is tried again every ten minutes, as a scheduler of tasks would do, and sooner
+                  where a service did not answer
 a stop .......... as soon as its processors have ended in order, its leases are handed over
 """
 
@@ -32,14 +33,16 @@ from consumer.monitoring.outputs import health_written, make_watch
 from consumer.settings.settings import LoadedSettings
 from consumer.stream.kinesis import KinesisStream
 from minutebook.clock import Clock
-from minutebook.errors import MinutebookError
+from minutebook.errors import MinutebookError, StoreUnavailable
 
 AGAIN_SECONDS: Final = 600.0
+_SOON_SECONDS: Final = 30.0
+"""Where nobody has to correct anything; twice as long each time in a row, up to `AGAIN_SECONDS`."""
 _INTERRUPT_SECONDS: Final = 10.0
 _END_SECONDS: Final = 90.0
 """More than KCL takes for the requests that it has begun; then the JVM is killed."""
 _LAST_LINES_SECONDS: Final = 2.0
-_AFTER_CHECKS: Final = "correct what they name; the stream is tried again every ten minutes, and the others go on"
+_AFTER_CHECKS: Final = "correct what they name; the stream is tried again by itself, and the others go on"
 _BUG: Final = "this is a defect of Minutebook: report the stack; the other streams go on"
 
 
@@ -94,6 +97,7 @@ class FleetStream:
         self._again_seconds = again_seconds
         self._may_begin = threading.Event()
         self._is_counted = False
+        self._times_away = 0
         self._run: StreamRun | None = None
         self._session: StreamSession | None = None
         self._log = structlog.get_logger()
@@ -158,8 +162,16 @@ class FleetStream:
                 return
             self.has_given_up = True
             self.is_opened_or_refused.set()
-            self._host.pause(self._again_seconds)
+            self._host.pause(self.seconds_to_next_try())
             self.has_given_up = self._host.is_stopping()
+
+    def seconds_to_next_try(self) -> float:
+        """Return how long to wait after it gave up with `code`; each call counts as one more time in a row."""
+        if self.code != StoreUnavailable.exit_code:
+            self._times_away = 0
+            return self._again_seconds
+        self._times_away += 1
+        return min(self._again_seconds, _SOON_SECONDS * 2.0 ** (self._times_away - 1))
 
     def _open_and_supervise(self) -> int:
         """Archive the stream until a stop or too many failures; return the exit code. Raises MinutebookError."""
@@ -185,6 +197,7 @@ class FleetStream:
                 return opened
             self._shards.count(self.name, opened.stream)
             self._is_counted = True
+            self._times_away = 0
             self.opened = opened
         self.is_opened_or_refused.set()
         self._may_begin.wait()

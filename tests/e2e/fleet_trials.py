@@ -1,7 +1,8 @@
 """Longer trials of a fleet on the real parts: `python -m tests.e2e.fleet_trials kills|scan|move`.
 
-kills   20 SIGKILLs of one stream's processor, a poison aggregate before each; beside it a bucket that answers 403,
-        a stream that is deleted and made again, and quiet streams with a record a second; then SIGKILL of the JVM,
+kills   20 SIGKILLs of processors, five of each of four streams, a poison aggregate before each (at the sixth in a
+        row a stream gives up for ten minutes, as a worker of its own would); beside them a bucket that answers 403, a
+        stream that is deleted and made again, and quiet streams with a record a second; then SIGKILL of the JVM,
         of the fork server and of the supervisor
 scan    the lease table of one stream answers no Scan any more; another stream is split
 move    a worker of one stream under load is frozen until a fleet reads the stream, thawed and stopped; then a worker
@@ -79,24 +80,25 @@ class Load(threading.Thread):
         return [now - put for now, put in zip(at, found, strict=True) if put is not None]
 
 
-def kills(aws: EmbeddedAws, folder: Path) -> list[Check]:  # noqa: PLR0915 - one story
+def kills(aws: EmbeddedAws, folder: Path) -> list[Check]:  # noqa: C901, PLR0915 - one story
     """Play the first trial."""
     quiet = tuple(f"quiet{number}" for number in range(4))
-    site = FleetSite(aws, folder, ("victim", "again", *quiet), flushSeconds=2, checkpointIntervalSeconds=1)
+    victims = tuple(f"victim{number}" for number in range(4))
+    site = FleetSite(aws, folder, (*victims, "again", *quiet), flushSeconds=2, checkpointIntervalSeconds=1)
     site.write()
     with _forbidden() as endpoint:
-        text = (site.streams_folder / "victim.properties").read_text().replace(aws.s3_endpoint, endpoint)
+        text = (site.streams_folder / "again.properties").read_text().replace(aws.s3_endpoint, endpoint)
         for line in ("applicationName", "minutebook.bucket"):
             text = text.replace(f"{line} = ", f"{line} = barred-")
         (site.streams_folder / "barred.properties").write_text(text)
         site.seed()
-        rng, victim = random.Random(36), site.apps["victim"]
+        rng = random.Random(36)
         load = Load({name: site.apps[name] for name in quiet})
         with site.consume() as worker:
             for name in site.apps:
                 worker.events.wait("shard_opened", properties=name)
             barred = worker.events.wait("stream_not_opened", properties="barred")
-            for name in ("victim", "again"):
+            for name in (*victims, "again"):
                 site.apps[name].producer.put_numbered(20)
                 await_checkpoint(worker, name, site.apps[name])
             load.start()
@@ -107,26 +109,28 @@ def kills(aws: EmbeddedAws, folder: Path) -> list[Check]:  # noqa: PLR0915 - one
             threads = _threads(java.pid)
             seconds = []
             for number in range(_KILLS):
-                victim.producer.put_undeclared([("p", poison_aggregate(rng, "p"))])
-                victim.producer.put_numbered(10)
-                seconds.append(_kill_child(worker, "victim"))
+                name = victims[number % len(victims)]
+                site.apps[name].producer.put_undeclared([("p", poison_aggregate(rng, "p"))])
+                site.apps[name].producer.put_numbered(10)
+                seconds.append(_kill_child(worker, name))
                 if number == _KILLS // 4:
                     _make_again(site.apps["again"])
             refused = worker.events.wait("gave_up", properties="again")
-            victim.producer.put_numbered(10)
-            await_checkpoint(worker, "victim", victim)
+            for name in victims:
+                site.apps[name].producer.put_numbered(10)
+                await_checkpoint(worker, name, site.apps[name])
             after = load.freshness(_commits(worker, quiet, mark))
             threads_after, same = _threads(java.pid), [each.pid for each in worker.daemons()] == [java.pid]
             opened = {name: len(worker.events.all("shard_opened", properties=name)) for name in quiet}
-            for victims in (worker.daemons, worker.fork_servers):
-                kill(victims()[0], signal.SIGKILL)
-                for name in ("victim", *quiet):
+            for processes in (worker.daemons, worker.fork_servers):
+                kill(processes()[0], signal.SIGKILL)
+                for name in (*victims, *quiet):
                     site.apps[name].producer.put_numbered(5)
                     await_checkpoint(worker, name, site.apps[name])
             os.kill(worker.pid, signal.SIGKILL)
             worker.wait()
         with site.consume() as worker:
-            for name in ("victim", *quiet):
+            for name in (*victims, *quiet):
                 site.apps[name].producer.put_numbered(5)
                 await_checkpoint(worker, name, site.apps[name])
             load.stop()

@@ -71,6 +71,17 @@ def test_an_error_of_ours_leaves_no_scheduler_behind() -> None:
     assert (host.ends, host.session.code) == (1, 0)
 
 
+def test_a_service_that_did_not_answer_is_asked_again_soon() -> None:
+    """Nobody has to correct anything; after anything else ten minutes pass, in which somebody may."""
+    stream = _stream(_Host())
+    stream.code = 5
+    assert [stream.seconds_to_next_try() for _ in range(6)] == [30, 60, 120, 240, 480, 600]
+    stream.code = 2
+    assert stream.seconds_to_next_try() == 600
+    stream.code = 5
+    assert stream.seconds_to_next_try() == 30
+
+
 def test_a_worker_id_is_taken_before_the_checks(tmp_path: Path) -> None:
     """So the JVM inherits its lock, although the checks pass later; here a stop comes before them."""
     stream = _stream(_Host(stopping=True), tmp_path)
