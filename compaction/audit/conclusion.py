@@ -63,7 +63,9 @@ AGAIN: Final = "seen-again/"
 """Where a rewrite that shows a finding again writes, beside nothing that anybody reads."""
 _BY_STREAM: Final = frozenset({Code.MISSING_IN_ARCHIVE, Code.NOT_IN_STREAM})
 _BY_HISTORY: Final = frozenset({Code.ALTERED_OBJECT, Code.REPLACED})
-_ELSEWHERE: Final = frozenset({Code.LATE_MINUTES, Code.EXPIRED_DAY, Code.UNFIT_PAYLOAD, Code.TABLE_CONFLICT})
+_ELSEWHERE: Final = frozenset(
+    {Code.LATE_MINUTES, Code.EXPIRED_DAY, Code.UNFIT_PAYLOAD, Code.TABLE_CONFLICT, Code.MAPPING_UNKNOWN}
+)
 _STATUS: Final[dict[Severity, CheckStatus]] = {"defect": "fail", "unknown": "unknown", "warning": "warning"}
 """What the worst finding makes of a check, the worst first."""
 

@@ -45,11 +45,16 @@ class EventTime(NamedTuple):
 
 
 class Columns(NamedTuple):
-    """The columns of a file, in its order. With `event` the last one is `event_time`, which is not in the file."""
+    """The columns of a file, in its order. With `event` the last one is `event_time`, which is not in the file.
+
+    `schemas` are the files that they were made of where these are no mappings, (name, content): they are kept with a
+    published day, and change no row.
+    """
 
     columns: tuple[Column, ...]
     event: EventTime | None = None
     rules: str = RULES
+    schemas: tuple[tuple[str, str], ...] = ()
 
     @property
     def earlier(self) -> "tuple[Columns, ...]":

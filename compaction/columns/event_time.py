@@ -47,7 +47,10 @@ def with_event_time(columns: Columns | None, option: str, window_days: int, enve
             next_step="give the column of the file another name; --event-time takes that name in place of a path",
         )
     column = Column(EVENT_TIME, *_place(option, others))
-    return checked([*others, column], envelope, "--event-time")._replace(event=EventTime(window_days))
+    schemas = () if columns is None else columns.schemas
+    return checked([*others, column], envelope, "--event-time")._replace(
+        event=EventTime(window_days), schemas=schemas
+    )
 
 
 def _place(option: str, columns: Sequence[Column]) -> tuple[str, ColumnType]:

@@ -23,6 +23,8 @@ from compaction.night import dry_run, rewrite
 from compaction.night.days import stop
 from compaction.night.days.page import PublishedPage
 from compaction.night.days.run import (
+    KEPT_COLUMNS,
+    REWRITE_COLUMNS,
     DayRow,
     DaysRun,
     RunSummary,
@@ -34,6 +36,7 @@ from compaction.night.days.run import (
     row_of_due,
     row_of_due_plan,
     row_of_plan,
+    with_kept_columns,
 )
 from compaction.night.days.side_by_side import DayWorkers
 from compaction.night.due import (
@@ -126,7 +129,7 @@ def run_compact(request: CompactRequest, environ: Mapping[str, str]) -> int:
     so_far_ms, reason = scope.parse_so_far(request.so_far, now_ms), checks.acceptance(request)
     event_id = checks.event_id_path(request.event_id, is_needed=request.drop_producer_duplicates)
     table_name = checks.iceberg_table(request.iceberg, request.iceberg_catalog)
-    fail_on = checks.fail_on(request.fail_on)
+    fail_on, rewrites = checks.fail_on(request.fail_on), checks.rewrites_columns(request)
     _configure_logging()
 
     def compact(session: Session, source: Source) -> int:
@@ -137,7 +140,9 @@ def run_compact(request: CompactRequest, environ: Mapping[str, str]) -> int:
             drop_producer_duplicates=request.drop_producer_duplicates, max_repeats=request.max_repeats
         )
         columns = checks.columns_of_request(settings, request.columns, request.event_time, request.event_window)
-        options = rewrite.CompactOptions(audit_options, out, reason, request.zstd_level, columns)
+        options = rewrite.CompactOptions(
+            audit_options, out, reason, request.zstd_level, columns, rewrites, request.yes
+        )
         with _started(session, settings) as (context, started):
             run = started._replace(applied=not request.dry_run)
             if request.dry_run:
@@ -238,7 +243,7 @@ class _Compaction(NamedTuple):
                 conflicting.add((done.table.table, str(day)))
             if done.table_error is not None:
                 errors.append(done.table_error)
-            row = limited(row_of_compaction(day, done, self.fail_on), done, self.max_unfit)
+            row = limited(with_kept_columns(row_of_compaction(day, done, self.fail_on), done), done, self.max_unfit)
             return run.reported(row, self._show(day, done, seconds))
 
         code = run.run(days, self._compact, show)
@@ -540,6 +545,8 @@ def _show_outcome(done: rewrite.Compacted, folder: DayFolder, out: StorePrefix) 
     )
     address = open_storage(out.address).uri(folder.generation(done.manifest.generation))
     console.print(address)
+    if done.keeps_columns:
+        console.print(f"{KEPT_COLUMNS}: {REWRITE_COLUMNS}")
     if done.table is not None:
         states = {"committed": "committed", "already": "was there before; nothing to do"}
         state = states.get(done.table.state, f"HELD, the day is not in it: {done.conflicts}")

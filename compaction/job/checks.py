@@ -40,6 +40,7 @@ def due_days(request: CompactRequest) -> int | None:
         "--to": request.last,
         "--so-far": request.so_far,
         "--accept": request.accept,
+        "--rewrite-columns": request.rewrite_columns or None,
     }
     if named := [option for option, value in others.items() if value is not None]:
         raise SettingsError(f"--due cannot be given with {named[0]}", next_step="give one of the two")
@@ -47,6 +48,18 @@ def due_days(request: CompactRequest) -> int | None:
     if match is None or match[2] != "d":
         raise SettingsError(f"not a number of days: {request.due!r}", next_step="write it as in --due 14d")
     return int(match[1])
+
+
+def rewrites_columns(request: CompactRequest) -> bool:
+    """Return whether published days get the columns of this run."""
+    if request.yes and not request.rewrite_columns:
+        raise SettingsError("--yes needs --rewrite-columns", next_step="leave --yes out: nothing else asks for it")
+    if request.rewrite_columns and request.so_far is not None:
+        raise SettingsError(
+            "--rewrite-columns cannot be given with --so-far",
+            next_step="leave it out: a day that is not over takes the columns of each run",
+        )
+    return request.rewrite_columns
 
 
 def budget_seconds(text: str | None) -> float | None:

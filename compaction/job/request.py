@@ -171,6 +171,13 @@ class CompactRequest(NamedTuple):
         Path | None,
         typer.Option(metavar="FILE", help="Typed columns beside the payload: a mapping, a JSON Schema or an .avsc."),
     ] = None
+    rewrite_columns: Annotated[
+        bool,
+        typer.Option("--rewrite-columns", help="Write published days by --columns; else they keep theirs."),
+    ] = False
+    yes: Annotated[
+        bool, typer.Option("--yes", help="With --rewrite-columns: also where columns would hold fewer values.")
+    ] = False
     event_time: Annotated[
         str | None,
         typer.Option(metavar="PATH", help="A column of the event's time: 'meta.ts', or 'meta.ts as timestamp(ms)'."),

@@ -14,11 +14,13 @@ from compaction.job.scope import is_settled, judged_scope
 from compaction.job.so_far import part_end
 from compaction.night.due import look_at
 from compaction.night.generation_name import generation_of
+from compaction.night.mapping import mapping_of
 from compaction.night.rewrite import CompactOptions, keeps_files, objection_to_expired
 from compaction.parquet.plan import plan_tasks, raw_objects, single_groups
 from compaction.publish.publisher import Publisher
 from compaction.shard_groups.grouping import ShardGrouping
 from compaction.shard_groups.local import LocalGroupSource
+from compaction.verdict.findings import Code
 from minutebook.format.day import Day
 from minutebook.owner import read_owned
 from minutebook.published.generation import DayFolder
@@ -65,17 +67,21 @@ def plan_dry_run(context: JobContext, day: Day, requested: CompactOptions) -> Dr
     rows = [row_of_published(prefix, row) for row in objects.spool.rows()]
     tasks = plan_tasks(single_groups(raw_objects(rows)), sizes=context.sizes)
     before = look_back(context, day, grouping, options.published) if options.drop_producer_duplicates else None
-    generation = generation_of(objects, options, before, requested.columns)
+    publisher = Publisher(storage, DayFolder(out.prefix, day))
+    mapping = mapping_of(publisher, pointer, requested.columns, replaces=requested.rewrite_columns)
+    generation = generation_of(objects, options, before, mapping.name)
     due = look_at(context, out, options, day)
     is_due = bool(due.why) if until_ms is None else due.doubted is not None or due.pointer != CLEAN
     if until_ms is None and not is_settled(day, now_ms):
         action = "would be held: it is not over"
+    elif due.is_expired and requested.rewrite_columns:
+        action = "would be refused: its raw objects were expired"
     elif due.is_expired:
         objection = objection_to_expired(context, storage, day, requested, due.tombstone)
         action = "would stay as it was published: its raw objects were expired"
         action = f"would be held: {objection}" if objection else action
     elif pointer is None or not keeps_files(context, storage, day, requested, objects, before):
-        action = "would be rewritten"
+        action = "would be rewritten" if mapping.is_known else f"would be held: {Code.MAPPING_UNKNOWN}"
     else:
         action = f"would be judged again: {due.why}" if is_due else "nothing to do"
     return DryRun(

@@ -15,7 +15,6 @@ import msgspec
 
 from compaction.audit.collecting import DayBefore
 from compaction.audit.conclusion import Examined
-from compaction.columns.columns import Columns
 from compaction.inventory.day_objects import DayObjects
 from compaction.job.context import AuditOptions
 from compaction.verdict.audit_document import Audit
@@ -26,27 +25,25 @@ from minutebook.published.schema import SCHEMA_VERSION
 FORMATS: Final = ("archive-1", f"parquet-{SCHEMA_VERSION}")
 
 
-def generation_of(
-    objects: DayObjects, options: AuditOptions, before: DayBefore | None, columns: Columns | None
-) -> str:
-    """Return the name of a day's generation: the same input gives the same name."""
+def generation_of(objects: DayObjects, options: AuditOptions, before: DayBefore | None, columns: str | None) -> str:
+    """Return the name of a day's generation: the same input gives the same name. `columns` is their digest."""
     return objects.digest(*_salt(options, before, columns))[:16]
 
 
 def generation_of_rows(
-    rows: Iterable[PublishedRow], options: AuditOptions, before: DayBefore | None, columns: Columns | None
+    rows: Iterable[PublishedRow], options: AuditOptions, before: DayBefore | None, columns: str | None
 ) -> str:
     """Return the name that a published inventory gives a day's generation."""
     return inventory_digest((row[:3] for row in rows), *_salt(options, before, columns))[:16]
 
 
-def _salt(options: AuditOptions, before: DayBefore | None, columns: Columns | None) -> tuple[str, ...]:
+def _salt(options: AuditOptions, before: DayBefore | None, columns: str | None) -> tuple[str, ...]:
     """Return what else the rows depend on.
 
     That is typed columns; without producer duplicates, the id's path, the day before, and what makes a record a copy;
     and the paths of producers' numbers, because lines come back by them.
     """
-    salt: tuple[str, ...] = FORMATS if columns is None else (*FORMATS, columns.digest)
+    salt: tuple[str, ...] = FORMATS if columns is None else (*FORMATS, columns)
     if options.drop_producer_duplicates and before is not None:
         salt = (*salt, f"without repeated {options.event_id} and payload", before.digest)
     if options.numbers is not None:

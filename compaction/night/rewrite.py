@@ -31,6 +31,7 @@ from compaction.audit.reading import Writing
 from compaction.audit.withdrawing import withdraw_boundaries
 from compaction.basis.judged import basis_of
 from compaction.columns.columns import Columns
+from compaction.columns.pinned import encode_pinned
 from compaction.inventory.changes import InventoryChanges, compare_inventories
 from compaction.inventory.day_objects import DayObjects
 from compaction.inventory.segments import row_of_published
@@ -39,7 +40,9 @@ from compaction.job.context import AuditOptions, JobContext
 from compaction.job.so_far import NoCoveredHour, NoFullHour, part_end
 from compaction.live.day import LiveDay
 from compaction.live.sweep import sweep_live
+from compaction.night import columns_again
 from compaction.night.generation_name import audit_of, generation_of, generation_of_rows
+from compaction.night.mapping import DayMapping, mapping_of
 from compaction.night.pointer_update import PointerUpdate
 from compaction.parquet.rows import ZSTD_LEVEL
 from compaction.publish import ends
@@ -89,7 +92,9 @@ class CompactOptions(NamedTuple):
     """The options of a compaction; see the command's help.
 
     `accept` is the reason to accept what is wrong or unproven (`compaction.verdict.acceptance`). `zstd_level` is not
-    part of the name of a day's generation: the rows are the same.
+    part of the name of a day's generation: the rows are the same. `columns` are for days that have none yet
+    (`compaction.night.mapping`); `rewrite_columns`: for published days, too, and `is_confirmed`: also where values
+    would be fewer then.
     """
 
     audit: AuditOptions
@@ -97,6 +102,8 @@ class CompactOptions(NamedTuple):
     accept: str | None = None
     zstd_level: int = ZSTD_LEVEL
     columns: Columns | None = None
+    rewrite_columns: bool = False
+    is_confirmed: bool = False
 
 
 class Compacted(NamedTuple):
@@ -106,7 +113,7 @@ class Compacted(NamedTuple):
     something, or that found nothing to do. `swept` counts deleted old files. `table` is the commit to the Iceberg
     table, where one was named; `table_error` says why there is none: the catalog is away, or the table's rows are not
     those that were committed (SafetyRefusal). `accepted` is the reason of a person who
-    accepted what is wrong or unproven.
+    accepted what is wrong or unproven. `keeps_columns`: the day has other columns than this run was given.
     """
 
     state: Literal["published", "already", "held"]
@@ -119,6 +126,7 @@ class Compacted(NamedTuple):
     table_error: MinutebookError | None = None
     accepted: str = ""
     reason: str = _FORBIDDEN
+    keeps_columns: bool = False
 
     @property
     def conflicts(self) -> str:
@@ -151,6 +159,11 @@ def compact_day(context: JobContext, out: RetryingStorage, day: Day, options: Co
         return Compacted("held", None, None, "unknown", reason=_NOT_OVER)
     for number in range(1, _PUBLISH_ATTEMPTS + 1):
         if is_expired(context.archive, context.place.prefix, day):
+            if options.rewrite_columns:
+                raise SafetyRefusal(
+                    f"the raw objects of {day} were expired: its columns cannot be made again",
+                    next_step="leave it out of the range; its published rows stay as they are",
+                )
             return _Run(context, out, day, options, until_ms).keep_expired()
         current = publisher.replaceable()
         published_ms = _published_ms(current)
@@ -161,7 +174,7 @@ def compact_day(context: JobContext, out: RetryingStorage, day: Day, options: Co
         run = _Run(context, out, day, options, until_ms)
         outcome = run.attempt(current, is_last=number == _PUBLISH_ATTEMPTS)
         if outcome is not None:
-            return outcome
+            return outcome._replace(keeps_columns=run.mapping.is_other)
     raise StoreUnavailable(
         f"other runs published {day} {_PUBLISH_ATTEMPTS} times while this one worked",
         next_step="run the command again; if that goes on, look for a second schedule",
@@ -212,8 +225,9 @@ def keeps_files(
 ) -> bool:
     """Return whether a run over these objects judges what is published, and writes nothing anew, by names alone."""
     run = _Run(context, out, day, options, objects.until_ms)
-    made = generation_of(objects, options.audit, before, options.columns)
     current = Publisher(out, DayFolder(options.out.prefix, day)).replaceable()
+    run.look_up_columns(current.pointer)
+    made = generation_of(objects, options.audit, before, run.mapping.name)
     return run.published(current, objects, before, made) is not None
 
 
@@ -305,12 +319,19 @@ class _Run:
         again = f"{audit.publish} --date {day}{so_far}"
         self._pointer = PointerUpdate(self._publisher, context.new_id, audit.event_id, again)
         self._out = out
+        self.mapping = DayMapping(options.columns)
+
+    def look_up_columns(self, pointer: Pointer | None) -> None:
+        """Find out by which columns the day is written."""
+        given, replaces = self._options.columns, self._options.rewrite_columns
+        self.mapping = mapping_of(self._publisher, pointer, given, replaces=replaces)
 
     def attempt(self, current: generation.Current, *, is_last: bool) -> Compacted | None:
         """Do what the table at the head says; None when another run published meanwhile, or the day changed.
 
         `current` was read before all else: If-Match then rejects an older view of the day.
         """
+        self.look_up_columns(current.pointer)
         view = self._view(current)
         published = self.published(view.current, view.objects, view.before, view.generation)
         if published is not None:
@@ -325,9 +346,10 @@ class _Run:
             return None
         manifest, result, examined = rewritten
         pointer = view.current.pointer
-        if result.audit.accepted is None and not publishable(result.audit):
+        if not self.mapping.is_known or (result.audit.accepted is None and not publishable(result.audit)):
             return self._hold(view, _Held(manifest.audit, result), is_last=is_last)
-        self._store(view, manifest, result.audit, examined)
+        self._refuse_fewer_values(pointer, result.audit)
+        self._store(view, manifest, result.audit, examined, self.mapping.columns)
         if not self._pointer.swap(manifest, view.current, self._context.now()):
             return None
         self._publisher.write_symlinks()
@@ -352,8 +374,9 @@ class _Run:
         if judged.stale or is_in_motion(self._context, judged.examined):
             return None
         published = self._before(view.current.pointer)
-        audit = self._complete(judged.audit, judged.examined, view, published, view.generation)
-        if audit.accepted is not None or not blocking(audit):
+        audit = self._with_mapping(judged.audit)
+        audit = self._complete(audit, judged.examined, view, published, view.generation)
+        if self.mapping.is_known and (audit.accepted is not None or not blocking(audit)):
             return None
         withdraw_boundaries(self._context, judged.examined)
         key = self._folder.audit(view.generation, audit_of(judged.examined, self._options.audit.event_id, audit))
@@ -417,10 +440,9 @@ class _Run:
         is_of_a_held_run = self._folder.generation_beside(generation.audit_key(pointer)) != pointer.generation
         if is_of_a_held_run or not changes.are_same_slots:
             return None
-        options, columns = self._options.audit, self._options.columns
-        alike = (columns, *(() if columns is None else columns.earlier))
         names = {
-            generation_of_rows(self._publisher.inventory(pointer) or now(), options, before, each) for each in alike
+            generation_of_rows(self._publisher.inventory(pointer) or now(), self._options.audit, before, each)
+            for each in self.mapping.alike
         }
         manifest = self._publisher.intact(pointer)
         audit = None if manifest is None else self._audit_of(pointer)
@@ -470,6 +492,8 @@ class _Run:
         is_given_back = is_expired and pointer.verdict != CLEAN and self._give_back(pointer, manifest)
         done: tuple[Step, ...] = ("judged again",) if is_given_back else ()
         verdict = CLEAN if is_given_back else pointer.verdict
+        self.look_up_columns(pointer)
+        self._pin(manifest)
         self._publisher.write_symlinks()
         return Compacted("already", manifest, None, verdict, done, *self._settle())
 
@@ -570,7 +594,7 @@ class _Run:
         before = None
         if audit.event_id is not None:
             before = collecting.look_back(self._context, self._day, objects.grouping, audit.published)
-        name = generation_of(objects, audit, before, self._options.columns)
+        name = generation_of(objects, audit, before, self.mapping.name)
         places = KnownPlaces.of(self._options.out, self._folder, name, current.pointer)
         day = with_gone(day, self._publisher, current.pointer)
         return _View(current, with_known(self._context, day, places), name, before)
@@ -605,7 +629,7 @@ class _Run:
                 writer=self._context.new_id(),
                 written_at=self._context.now(),
             )
-            self._store(view, manifest, audit, rejudged.examined)
+            self._store(view, manifest, audit, rejudged.examined, self.mapping.published)
         result: DayResult | None = None
         is_another = (pointer.verdict, pointer.audit) != judged or manifest != published.manifest
         if is_another or _without_times(audit) != _without_times(before):
@@ -615,6 +639,7 @@ class _Run:
             if not self._pointer.swap(manifest, view.current, pointer.written_at, judged):
                 return None
             result = DayResult(audit, rejudged.examined.minutes, view.day.retention_ms)
+        self._pin(manifest)
         self._publisher.write_symlinks()
         settled = self._settle()
         self._pointer.add_conflicts(manifest, rejudged._replace(audit=audit), settled.table)
@@ -672,7 +697,9 @@ class _Run:
 
     def _rewrite(self, view: _View, *, is_last: bool) -> tuple[Manifest, DayResult, Examined] | None:
         folder = self._folder.generation(view.generation)
-        options, columns = self._options.audit, self._options.columns
+        options, columns = self._options.audit, self.mapping.columns
+        if columns is not None:  # each task gets a copy
+            columns = columns._replace(schemas=())
         published = "" if view.day.known is None else view.day.known.published
         writing = Writing(self._options.out, folder, self._options.zstd_level, columns, published)
         examined = examine(self._context, view.day, options, writing, view.before)
@@ -691,6 +718,7 @@ class _Run:
             audit = rejudge.with_alterations(audit, before, lambda: (row[0] for row in view.objects.spool.rows()))
         parts = sorted(examined.parts, key=lambda part: part.key)
         files = tuple(FileBasis(key=part.key, etag=part.etag, digest=part.digest) for part in parts)
+        audit = self._with_mapping(audit)
         audit = self._complete(audit, examined, view, before, view.generation, files)
         manifest = Manifest(
             format=1,
@@ -713,13 +741,41 @@ class _Run:
         )
         return manifest, DayResult(audit, examined.minutes, examined.view.retention_ms), examined
 
-    def _store(self, view: _View, manifest: Manifest, audit: Audit, examined: Examined) -> None:
-        """Store the inventory, the ends of the chains and the audit, then the manifest."""
+    def _store(
+        self, view: _View, manifest: Manifest, audit: Audit, examined: Examined, columns: Columns | None
+    ) -> None:
+        """Store the inventory, the ends of the chains, the columns and the audit, then the manifest."""
         key = self._folder.manifest(manifest.generation, manifest.writer)
+        self._put_columns(manifest, columns)
         self._publisher.put_inventory(key, view.objects.spool.chunks())
         self._publisher.put_beside(generation.ends_beside(key), ends.encode_ends(manifest, examined.ends))
         self._publisher.put_audit(manifest.audit, encode_audit(audit))
         self._publisher.put_manifest(manifest)
+
+    def _put_columns(self, manifest: Manifest, columns: Columns | None) -> None:
+        """Store the columns of a whole day beside its manifest: what comes late is read by them (`mapping`)."""
+        if columns is None or manifest.until is not None:
+            return
+        key = generation.columns_beside(self._folder.manifest(manifest.generation, manifest.writer))
+        self._publisher.storage.put_if_absent(key, encode_pinned(manifest.day, manifest.generation, columns))
+
+    def _pin(self, manifest: Manifest) -> None:
+        """Store the columns of a day that an earlier release published, where they are known."""
+        if not self.mapping.is_stored:
+            self._put_columns(manifest, self.mapping.published)
+
+    def _with_mapping(self, audit: Audit) -> Audit:
+        """Return an audit of what was not published, which says whether the day's columns are known."""
+        return columns_again.with_mapping(audit, self._options.audit.publish, is_known=self.mapping.is_known)
+
+    def _refuse_fewer_values(self, pointer: Pointer | None, audit: Audit) -> None:
+        """Raise SafetyRefusal where columns that a person asked for would hold fewer values than those of the day."""
+        if not self._options.rewrite_columns or self._options.is_confirmed or pointer is None:
+            return
+        manifest = self._publisher.manifest(pointer)
+        stored = None if manifest is None else self._publisher.storage.get(manifest.audit)
+        published = None if stored is None or manifest is None else decode_audit(stored.body, manifest.audit).typed
+        columns_again.refuse_fewer(self._day, published, audit.typed)
 
     def _follow(self, held: Compacted) -> Compacted:
         """Let symlinks and table follow what stays published of a held day, if that is whole.
@@ -754,7 +810,7 @@ class _Run:
         if table is None:
             return None, None
         work = files.EventWork(self._options.out.address, context.spread, context.clock)
-        events = files.files_by_event(self._publisher, self._options.columns, work)
+        events = files.files_by_event(self._publisher, self.mapping.columns, work)
         live = LiveDay(self._publisher, context.archive, context.place.prefix, context.clock, context.new_id)
         committer = TableCommitter(table, self._publisher, context.clock, context.new_id, events, live)
         try:

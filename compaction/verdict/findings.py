@@ -46,6 +46,7 @@ class Code(enum.StrEnum):
     EXPIRED_DAY = "expired_day"  # the day's raw segments were deleted on purpose: nothing is left to judge
     UNFIT_PAYLOAD = "unfit_payload"  # payloads do not fit the typed columns: their rows say why, and keep them whole
     TABLE_CONFLICT = "table_conflict"  # a column is another one in the Iceberg table: the day is not in it
+    MAPPING_UNKNOWN = "mapping_unknown"  # the columns that a day was published with are not known: it stays as it is
     ALTERED_OBJECT = "altered_object"  # an object is not the one that was published first, or that is not known
     REPLACED = "replaced"  # an object was stored again with the same content: a copy, a restore
     LATE_MINUTES = "late_minutes"  # objects came, went or changed after the day was published

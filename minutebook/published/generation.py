@@ -20,11 +20,12 @@ GENERATIONS: Final = (GENERATION, "gen=")
 """The prefixes of generations' folders: today's layout, and the one before it."""
 _MANIFEST, _AUDIT = ".json", ".audit.json"
 _INVENTORY, _ENDS = ".inventory.jsonl.gz", ".ends.jsonl.gz"
+_COLUMNS: Final = ".columns.json"
 _NAME_BYTES: Final = 200
 """Longer than any name beside a manifest. S3 refuses keys above 1,024 bytes, file systems names above 255."""
 _OF_A_RUN: Final = re.compile(
     r"(_hours/[0-9]{2}/)?((_gen-|gen=)[^/]+/((part-[^/]+|_[^/]+/.+)\.parquet|_events/[^/]+\.json)"
-    r"|_manifest/([^/.-]+-[^/.]+|[0-9a-f]{16})\.(json|(audit|tasks)\.json|(inventory|ends)\.jsonl\.gz))"
+    r"|_manifest/([^/.-]+-[^/.]+|[0-9a-f]{16})\.(json|(audit|tasks|columns)\.json|(inventory|ends)\.jsonl\.gz))"
     r"|_hours/[0-9]{2}/_current\.json"
 )
 """The names of runs' objects below the day's folder; manifests of earlier versions have no writer in theirs.
@@ -189,7 +190,7 @@ class DayFolder(NamedTuple):
 
 def is_manifest(key: str) -> bool:
     """Return whether the key is a manifest's, not that of an object beside one."""
-    return key.endswith(_MANIFEST) and not key.endswith(_AUDIT)
+    return key.endswith(_MANIFEST) and not key.endswith((_AUDIT, _COLUMNS))
 
 
 def is_audit(key: str) -> bool:
@@ -220,6 +221,11 @@ def manifest_beside(inventory_key: str) -> str:
 def ends_beside(manifest_key: str) -> str:
     """Return the key of the last segments of each shard at the end of a manifest's day."""
     return manifest_key.removesuffix(_MANIFEST) + _ENDS
+
+
+def columns_beside(manifest_key: str) -> str:
+    """Return the key of the columns that the payloads of a manifest's day were read into."""
+    return manifest_key.removesuffix(_MANIFEST) + _COLUMNS
 
 
 def contradiction(folder: DayFolder, pointer: Pointer, manifest: Manifest) -> str:

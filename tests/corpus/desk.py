@@ -75,11 +75,15 @@ class Desk:
         accept: str | None = None,
         columns: Columns | None = None,
         zstd_level: int = ZSTD_LEVEL,
+        rewrite_columns: bool = False,
+        is_confirmed: bool = False,
         **changes: object,
     ) -> Compacted:
         """Compact a day; `changes` replace parts of the context."""
         self.corpus.write_marks(open_storage(self.archive))
-        options = CompactOptions(audit or AuditOptions(), self.out, accept, zstd_level, columns)
+        options = CompactOptions(
+            audit or AuditOptions(), self.out, accept, zstd_level, columns, rewrite_columns, is_confirmed
+        )
         given = self.context()._replace(**changes)  # type: ignore[arg-type]
         return compact_day(given, self._retrying(storage or self.storage), day, options)
 

@@ -32,7 +32,10 @@ def read_columns(path: Path, envelope: Sequence[str]) -> Columns:
         raise SettingsError(
             f"{source} cannot be read: {exc.strerror}", next_step="name a file that is there"
         ) from exc
-    return parse_columns(body, source, envelope, is_toml=path.suffix.lower() == ".toml")
+    columns = parse_columns(body, source, envelope, is_toml=path.suffix.lower() == ".toml")
+    if path.suffix.lower() == ".toml" or _is_mapping(msgspec.json.decode(body)):
+        return columns
+    return columns._replace(schemas=((path.name, body.decode()),))
 
 
 def parse_columns(body: bytes, source: str, envelope: Sequence[str], *, is_toml: bool) -> Columns:
@@ -63,13 +66,17 @@ def _document(body: bytes, source: str, *, is_toml: bool) -> Mapping[str, Any]:
 
 
 def _columns(document: Mapping[str, Any]) -> list[Column]:
-    if isinstance(document.get("columns"), dict):
+    if _is_mapping(document):
         return [_mapped(name, spec) for name, spec in document["columns"].items()]
     if document.get("type") == "record":
         return columns_of_record(document)
     if "properties" in document or "$schema" in document:
         return columns_of_schema(document)
     raise SettingsError("it is neither a mapping with columns, nor a JSON Schema, nor an Avro record")
+
+
+def _is_mapping(document: Mapping[str, Any]) -> bool:
+    return isinstance(document.get("columns"), dict)
 
 
 def _mapped(name: str, spec: object) -> Column:

@@ -2,7 +2,7 @@
 
 Read first, in this order; only what was listed then is deleted:
 
-    the pointer         what it names stays: manifest, files, audit, inventory, ends
+    the pointer         what it names stays: manifest, files, audit, inventory, ends, columns
     the inventories     what the day was last published clean with is compared each night (`compaction.audit.gone`)
     the marks           generations that a table may name stay whole (`compaction.publish.sweep`)
     the tombstone       the generation by which the day was expired stays whole: it may be the only copy
@@ -36,6 +36,7 @@ from minutebook.published.generation import (
     Manifest,
     Pointer,
     audit_key,
+    columns_beside,
     ends_beside,
     inventory_beside,
     is_manifest,
@@ -163,7 +164,7 @@ def _named(pointer: Pointer | None, manifest: Manifest | None) -> set[str]:
     if pointer is None:
         return set()
     key = pointer.manifest
-    named = {key, audit_key(pointer), inventory_beside(key), ends_beside(key)}
+    named = {key, audit_key(pointer), inventory_beside(key), ends_beside(key), columns_beside(key)}
     if manifest is not None:
         named |= {manifest.audit, *(file.key for file in manifest.files)}
     return named

@@ -32,6 +32,8 @@ from minutebook.wording import ITEM, printable_json
 
 T = TypeVar("T")
 FORMAT: Final = 1
+KEPT_COLUMNS: Final = "it keeps the columns that it was published with, which are not those of --columns"
+REWRITE_COLUMNS: Final = "compact --rewrite-columns writes it by --columns"
 _DAYS: Final = "days"
 _NUMBERS: Final = ("rows", "files", "seconds")
 State = Literal[
@@ -126,6 +128,15 @@ def limited(row: DayRow, done: Compacted, max_unfit: float | None) -> DayRow:
         exit_code=worst([row.exit_code, EXIT_CODES["unknown"]]),
         reason=_joined(row.reason, reason),
         next_step=row.next_step or "minutebook columns --columns FILE shows which values do not fit, and where",
+    )
+
+
+def with_kept_columns(row: DayRow, done: Compacted) -> DayRow:
+    """Return the row of a day that a person named, which says so where it has other columns than were given."""
+    if not done.keeps_columns or done.state == "held":
+        return row
+    return msgspec.structs.replace(
+        row, reason=_joined(row.reason, KEPT_COLUMNS), next_step=row.next_step or REWRITE_COLUMNS
     )
 
 

@@ -24,6 +24,8 @@ from tests.fakes.typed_lines import mapping
 from tests.integration.lake import DAY, NEXT, Lake
 
 FIRST = {"n": "int32", "price": "decimal(5,2)", "who": "struct<a: int64>", "tags": "list<string>", "old": "string"}
+AGAIN: dict[str, object] = {"rewrite_columns": True, "is_confirmed": True}
+"""The day is written by other columns, whatever they lose."""
 WIDER = {
     "n": "int64",
     "price": "decimal(20,2)",
@@ -62,9 +64,9 @@ class Nights:
             table = IcebergTable(catalog, self._lake.name)
             return self.desks[day].compact(day=day, columns=wanted, table=table, **changes)
 
-    def state(self, day: Day, columns: dict[str, str] | None) -> str:
+    def state(self, day: Day, columns: dict[str, str] | None, **changes: object) -> str:
         """Do the same; return what became of the table."""
-        done = self.compact(day, columns)
+        done = self.compact(day, columns, **changes)
         assert done.table is not None
         return done.table.state
 
@@ -154,7 +156,8 @@ def test_a_day_with_narrower_columns_or_none_goes_into_the_wider_table(nights: N
     assert (nights.state(DAY, WIDER), nights.state(NEXT, FIRST)) == ("committed", "committed")
     rows = nights.rows("n", "price", "who")
     assert [row["n"] for row in rows[:36]] == [row["n"] for row in rows[36:]]
-    assert nights.state(NEXT, None) == "committed"
+    assert nights.state(NEXT, None) == "already"
+    assert nights.state(NEXT, None, **AGAIN) == "committed"
     rows = nights.rows("n", "_unfit")
     assert {(row["n"], row["_unfit"]) for row in rows[36:]} == {(None, None)}
 
@@ -170,7 +173,7 @@ def test_a_column_of_another_type_holds_the_day_back_from_the_table(nights: Nigh
     nights.compact(DAY, FIRST)
     nights.compact(NEXT, FIRST)
     before = lake.snapshots()
-    done = nights.compact(DAY, FIRST | {"price": "string", "who": "struct<a: string>"})
+    done = nights.compact(DAY, FIRST | {"price": "string", "who": "struct<a: string>"}, **AGAIN)
     assert done.state == "published"
     assert done.table is not None
     assert (done.table.state, tuple(map(str, done.table.conflicts))) == (
@@ -202,6 +205,20 @@ def test_a_mended_file_goes_on_by_itself(nights: Nights) -> None:
     assert nights.state(NEXT, WIDER) == "committed"
     assert told(nights.stored(NEXT)) == []
     assert len(nights.rows("n")) == 72
+    assert nights.state(NEXT, FIRST) == "already"  # from then on it keeps its columns
+
+
+def test_a_held_day_stays_open_to_a_mended_file_while_an_audit_holds_it(nights: Nights) -> None:
+    """The pointer then names an audit of a run that published nothing, and that knows no table."""
+    nights.compact(DAY, FIRST)
+    nights.state(NEXT, FIRST | {"price": "string"})
+    desk = nights.desks[NEXT]
+    shard = desk.corpus.shards[0]
+    foreign = (desk.raw / shard.segments[shard.in_day(NEXT)[0]].key).with_name("foreign")
+    foreign.write_bytes(b"no segment")
+    assert nights.compact(NEXT, FIRST | {"price": "string"}).state == "held"
+    foreign.unlink()
+    assert nights.state(NEXT, WIDER) == "committed"
 
 
 def test_a_table_that_takes_the_day_after_all_clears_the_finding(nights: Nights, lake: Lake) -> None:

@@ -48,17 +48,18 @@ class Nights:
         day: Day,
         asked: str | None = "meta.ts",
         meanwhile: Callable[[], object] | None = None,
+        **changes: object,
     ) -> Compacted:
         """Publish a day and commit it, by a client of its own."""
         columns = None if asked is None else with_event_time(None, asked, 30, SCHEMA.names)
         with self._lake.catalog() as catalog:
             catalog.before_commit = meanwhile
             table = IcebergTable(catalog, self._lake.name, by_event=asked is not None)
-            return self.desks[day].compact(day=day, columns=columns, table=table)
+            return self.desks[day].compact(day=day, columns=columns, table=table, **changes)
 
-    def state(self, day: Day, asked: str | None = "meta.ts") -> str:
+    def state(self, day: Day, asked: str | None = "meta.ts", **changes: object) -> str:
         """Do the same; return what became of the table."""
-        done = self.compact(day, asked)
+        done = self.compact(day, asked, **changes)
         assert done.table is not None
         return done.table.state
 
@@ -187,9 +188,9 @@ def test_a_run_without_events_is_refused_by_a_table_that_has_them(nights: Nights
 def test_another_path_puts_the_rows_elsewhere(nights: Nights) -> None:
     """It is another generation: each row moves, none is doubled. Nothing is found there: all are without a time."""
     nights.compact(DAY)
-    assert nights.state(DAY, "meta.nothing") == "committed"
+    assert nights.state(DAY, "meta.nothing", rewrite_columns=True, is_confirmed=True) == "committed"
     assert nights.rows() == [(number, str(DAY), "") for number in range(36)]
-    assert nights.state(DAY) == "committed"
+    assert nights.state(DAY, rewrite_columns=True) == "committed"
     assert nights.rows() == expected(DAY)
 
 

@@ -134,7 +134,7 @@ def test_another_window_or_path_is_another_generation(tmp_path: Path) -> None:
     """The same one is published once."""
     desk = Desk(tmp_path, payload_day(DAY, 2, payload))
     names = [
-        desk.compact(columns=asked(text, window=window)).manifest
+        desk.compact(columns=asked(text, window=window), rewrite_columns=True, is_confirmed=True).manifest
         for text, window in (("ts", 30), ("ts", 31), ("n as timestamp(s)", 30), ("ts", 30))
     ]
     generations = [found.generation for found in names if found is not None]
