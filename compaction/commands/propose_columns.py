@@ -14,13 +14,16 @@ from compaction.columns.files.columns_file import parse_columns, read_columns
 from compaction.columns.files.proposing import propose
 from compaction.columns.files.sniffing import kind_of, told
 from compaction.columns.payload_columns import PayloadColumns
+from compaction.commands.compare_columns import CHANGED, NO_TABLE, TableConflicts, compare
 from compaction.inventory.segments import make_row
+from compaction.job import checks
 from compaction.job.request import ColumnsRequest
 from compaction.job.settings import load_job_settings
 from compaction.parquet.fetching import fetch
 from compaction.parquet.plan import RawObject, raw_objects
 from compaction.parquet.reading import SegmentReader
 from compaction.shard_groups.opened import open_in_task
+from compaction.tables.catalog import opened_table
 from minutebook.clock import SystemClock
 from minutebook.errors import SettingsError
 from minutebook.format.day import day_of_ms, parse_day
@@ -28,15 +31,22 @@ from minutebook.logs import configure_logging
 from minutebook.owner import read_owned
 from minutebook.published.schema import SCHEMA
 from minutebook.store.parallel import in_parallel
+from minutebook.store.places import open_retrying
 from minutebook.store.retrying import RetryingStorage
 from minutebook.terminal import TerminalConsole
 
+_BUDGET_SECONDS: Final = 60
 _OBJECTS: Final = 100
 """Segments of a day that are read, spread over its shards and minutes."""
 
 
 def propose_columns(request: ColumnsRequest, environ: Mapping[str, str]) -> int:
-    """Print a proposal, or how many payloads of a sample fit a file; returns 0: misfits are no error."""
+    """Print a proposal, or how many payloads of a sample fit a file; returns 0: misfits are no error.
+
+    With `since` or `iceberg` print how a file differs from what is published, and return 4 where that changes.
+    """
+    if request.since is not None or request.iceberg is not None or request.iceberg_catalog is not None:
+        return _compare(request, environ)
     day = parse_day(request.date, day_of_ms(SystemClock().now_ms()))
     settings = load_job_settings(request.file, environ)
     configure_logging("warning")
@@ -56,6 +66,28 @@ def propose_columns(request: ColumnsRequest, environ: Mapping[str, str]) -> int:
     payload_columns.columns_of(table)
     _show(columns, payload_columns.counts())
     return 0
+
+
+def _compare(request: ColumnsRequest, environ: Mapping[str, str]) -> int:
+    today = day_of_ms(SystemClock().now_ms())
+    since = None if request.since is None else parse_day(request.since, today)
+    settings = load_job_settings(request.file, environ)
+    name = checks.table_of_stream(
+        checks.iceberg_table(request.iceberg, request.iceberg_catalog), settings.application_name
+    )
+    columns, out = checks.columns_of_request(settings, request.columns, None, None), settings.output(request.out)
+    if columns is None:
+        raise SettingsError("--since and --iceberg compare a file of columns", next_step="name it with --columns")
+    configure_logging("warning")
+    found = NO_TABLE
+    if name is not None:
+        with opened_table(name, request.iceberg_catalog, out, by_event=columns.event is not None) as table:
+            found = TableConflicts(table.name, table.conflicts(columns.types))
+    compared = compare(open_retrying(out.address, _BUDGET_SECONDS), out.prefix, since, columns, found)
+    console = TerminalConsole()
+    for line in compared.lines:
+        console.print(line)
+    return CHANGED if compared.is_changed else 0
 
 
 def _sample(storage: RetryingStorage, objects: list[RawObject], count: int) -> Iterator[pa.Table]:

@@ -226,7 +226,10 @@ class FollowRequest(NamedTuple):
 
 
 class ColumnsRequest(NamedTuple):
-    """`minutebook columns` for a sample of one day; `columns` is a file to try."""
+    """`minutebook columns` for a sample of one day; `columns` is a file to try.
+
+    With `since` or `iceberg` the file is compared with what is published, and no payload is read.
+    """
 
     file: PropertiesFile = None
     date: Annotated[str, typer.Option(metavar="DAY", help="A UTC day such as 2026-11-20, or yesterday.")] = (
@@ -238,6 +241,16 @@ class ColumnsRequest(NamedTuple):
     columns: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Try this file on them, and propose nothing.")
     ] = None
+    since: Annotated[
+        str | None,
+        typer.Option(metavar="DAY", help="Compare the file with the days published since then; 4 if it changes any."),
+    ] = None
+    iceberg: Annotated[
+        str | None,
+        typer.Option(metavar="NS.TABLE", help="Compare the file with this Iceberg table; 4 if it does not take it."),
+    ] = None
+    iceberg_catalog: IcebergCatalog = None
+    out: PublishedAt = None
 
 
 class VacuumRequest(NamedTuple):

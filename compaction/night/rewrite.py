@@ -14,7 +14,7 @@ The comparison is one of names: `generation_name` hashes the day's objects and a
 a night does this for, `due` says.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from typing import Final, Literal, NamedTuple
 
@@ -49,6 +49,7 @@ from compaction.publish import ends
 from compaction.publish.publisher import GRACE_MS, Publisher
 from compaction.tables.commit import TableCommit, TableCommitter
 from compaction.tables.events import files
+from compaction.tables.plan import AHEAD_STEP, Conflict
 from compaction.verdict.acceptance import Decision
 from compaction.verdict.audit_document import Audit, blocking, decode_audit, encode_audit, failed_checks, publishable
 from compaction.verdict.basis import FileBasis
@@ -59,6 +60,7 @@ from minutebook.errors import (
     CatalogUnavailable,
     FormatError,
     MinutebookError,
+    OutcomeUnknown,
     SafetyRefusal,
     StoreUnavailable,
 )
@@ -695,7 +697,20 @@ class _Run:
             )
         return msgspec.structs.replace(audit, basis=basis, accepted=accepted)
 
+    def _tell_conflicts(self) -> None:
+        """Say which columns the table will not take, before the day is read: its commit comes an hour later."""
+        table, columns = self._context.table, self.mapping.columns
+        if table is None:
+            return
+        conflicts: Sequence[Conflict] = ()
+        with suppress(CatalogRefused, CatalogUnavailable, OutcomeUnknown):  # the commit waits for it, or says why not
+            conflicts = table.conflicts(None if columns is None else columns.types)
+        if conflicts:
+            texts = [*map(str, conflicts)]
+            self._log.error("table_conflict_ahead", table=table.name, conflicts=texts, next_step=AHEAD_STEP)
+
     def _rewrite(self, view: _View, *, is_last: bool) -> tuple[Manifest, DayResult, Examined] | None:
+        self._tell_conflicts()
         folder = self._folder.generation(view.generation)
         options, columns = self._options.audit, self.mapping.columns
         if columns is not None:  # each task gets a copy

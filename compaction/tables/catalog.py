@@ -181,6 +181,11 @@ class SerialTable:
         with self._lock:
             return _SerialView(self._table.look(day), self._lock)
 
+    def conflicts(self, columns: Mapping[str, str] | None) -> Sequence[Conflict]:
+        """Compare columns with the table."""
+        with self._lock:
+            return self._table.conflicts(columns)
+
 
 class _SerialView:
     def __init__(self, view: PublishedView, lock: threading.Lock) -> None:

@@ -103,6 +103,10 @@ class DayTable(Protocol):
         """Load the current snapshot; create a missing table. Raises `OutcomeUnknown`, `CatalogRefused`."""
         ...
 
+    def conflicts(self, columns: Mapping[str, str] | None) -> Sequence[Conflict]:
+        """Return the conflicts of columns with the table as it is; none, if it does not exist. Raises as `look`."""
+        ...
+
 
 class FilesByEvent(Protocol):
     """The rows of published days in files of one event day each."""

@@ -31,6 +31,12 @@ NEXT_STEP: Final = (
 )
 
 
+AHEAD_STEP: Final = (
+    "stop the run and correct the file of --columns, or the table; or let it go on: the day will be published, and "
+    "not be in the table"
+)
+
+
 class Conflict(NamedTuple):
     """A column that keeps a day out of a table: its type in the table, and in the day."""
 

@@ -139,6 +139,13 @@ class IcebergTable:
             self._check_partitions(table)
             return IcebergDay(self.name, table, day, self._clock, by_event=self._by_event)
 
+    def conflicts(self, columns: Mapping[str, str] | None) -> tuple[Conflict, ...]:
+        """Return the conflicts of columns with the table; see `DayTable`."""
+        with translated(f"loading {self.name}"):
+            if not self._catalog.table_exists(self._identifier):
+                return ()
+            return _conflicts(self._catalog.load_table(self._identifier), columns, by_event=self._by_event)
+
     def is_conditional(self) -> bool:
         """Return whether the catalog refuses a commit that is based on an older snapshot than its own."""
         return any(kind.__name__ in _CONDITIONAL for kind in type(self._catalog).__mro__)
@@ -229,9 +236,8 @@ class IcebergDay:
         self._day = day
         self._by_event = by_event
         self.table_uuid = str(table.metadata.table_uuid)
-        self._renamed = shape.renamed_sources(table)
         # Not a text filter: the column may have been renamed to something that its parser rejects.
-        arrival = Reference(self._renamed.get(shape.ARRIVAL, shape.ARRIVAL))
+        arrival = Reference(shape.renamed_sources(table).get(shape.ARRIVAL, shape.ARRIVAL))
         begin, end = (literal(f"{each}T00:00:00+00:00") for each in (day, day.shift(1)))
         of_day = And(GreaterThanOrEqual(term=arrival, value=begin), LessThan(term=arrival, value=end))
         planner, snapshot = DayPlanner(table.metadata, table.io, of_day), table.current_snapshot()
@@ -246,19 +252,10 @@ class IcebergDay:
             for task in tasks
         )
         self.recorded = _recorded(table, day)
-        self._names = FormerNames(table.name_mapping(), table.schema(), table.metadata.schemas)
 
     def conflicts(self, columns: Mapping[str, str] | None) -> tuple[Conflict, ...]:
         """Return the conflicts of a day with the table; see `PublishedView`."""
-        schema, renamed = self._table.schema(), self._renamed
-        conflicts = (
-            *(Conflict(was, f"a partition by the day of {name}", "timestamp") for was, name in renamed.items()),
-            *envelope_conflicts(schema, renamed),
-            *plan_evolution(schema, columns, self._names).conflicts,
-        )
-        if self._by_event and EVENT_TIME not in (columns or {}):
-            return (*conflicts, Conflict(EVENT_TIME, "a partition by its day", "no such column"))
-        return conflicts
+        return _conflicts(self._table, columns, by_event=self._by_event)
 
     def replace(
         self,
@@ -313,7 +310,7 @@ class IcebergDay:
 
     def _evolve(self, transaction: "Transaction", columns: Mapping[str, str] | None) -> None:
         """Add the columns to the schema, in the same commit as their files."""
-        steps = plan_evolution(self._table.schema(), columns, self._names).steps
+        steps = plan_evolution(self._table.schema(), columns, _former_names(self._table)).steps
         if not steps:
             return
         with transaction.update_schema() as update:
@@ -383,6 +380,22 @@ class IcebergDay:
         return (
             shape.partitioned_by(self._table, spec)[:1] == [shape.ARRIVAL] and file.partition[0] == self._day.number
         )
+
+
+def _conflicts(table: "Table", columns: Mapping[str, str] | None, *, by_event: bool) -> tuple[Conflict, ...]:
+    schema, renamed = table.schema(), shape.renamed_sources(table)
+    conflicts = (
+        *(Conflict(was, f"a partition by the day of {name}", "timestamp") for was, name in renamed.items()),
+        *envelope_conflicts(schema, renamed),
+        *plan_evolution(schema, columns, _former_names(table)).conflicts,
+    )
+    if by_event and EVENT_TIME not in (columns or {}):
+        return (*conflicts, Conflict(EVENT_TIME, "a partition by its day", "no such column"))
+    return conflicts
+
+
+def _former_names(table: "Table") -> FormerNames:
+    return FormerNames(table.name_mapping(), table.schema(), table.metadata.schemas)
 
 
 def _for_one_commit(metadata: "TableMetadata") -> "TableMetadata":

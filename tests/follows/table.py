@@ -128,6 +128,10 @@ class MemoryClient:
         view: MemoryView = self._send(lambda: MemoryView(self._table, day, self._send))
         return view
 
+    def conflicts(self, columns: Mapping[str, str] | None) -> Sequence[Conflict]:
+        """Return none."""
+        return self.look(Day(0)).conflicts(columns)
+
     def properties(self) -> Mapping[str, str]:
         """Return them."""
         properties: dict[str, str] = self._send(lambda: {**self._table.properties})

@@ -1,18 +1,23 @@
 """Days with typed columns in an Iceberg table whose schema they change."""
 
 import json
+from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
+from structlog.testing import capture_logs
 
 from compaction.night.rewrite import Compacted
 from compaction.publish.publisher import Publisher
 from compaction.report.page import render_page
 from compaction.report.screen import show_audit
 from compaction.tables.table import IcebergTable
+from compaction.tasks.task import Order, TaskResult
 from compaction.verdict.audit_document import Audit, decode_audit
+from minutebook.errors import StoreUnavailable
 from minutebook.format.day import Day
 from minutebook.format.minute import minute_of, minute_text
 from minutebook.published.generation import DayFolder
@@ -195,6 +200,29 @@ def test_a_column_of_another_type_holds_the_day_back_from_the_table(nights: Nigh
     assert again.table is not None
     assert (again.state, again.table.state) == ("already", "held")
     assert nights.stored(DAY) == done.result.audit
+
+
+def test_a_conflict_is_told_before_a_segment_is_read(nights: Nights, lake: Lake) -> None:
+    """A person can stop the run; nothing is told where the table takes the day, and no table is made for it."""
+    begun = list[int]()
+
+    def no_reading(orders: Sequence[Order]) -> list[TaskResult]:
+        begun.append(len(orders))
+        raise StoreUnavailable("the first segment was asked for")
+
+    def told_before(columns: dict[str, str]) -> list[Any]:
+        begun.clear()
+        with capture_logs() as logs, suppress(StoreUnavailable):
+            nights.compact(NEXT, columns, engine=no_reading)
+        assert begun
+        return [each["conflicts"] for each in logs if each["event"] == "table_conflict_ahead"]
+
+    assert told_before(FIRST) == []
+    with lake.catalog() as catalog:
+        assert not catalog.table_exists(lake.name)
+    nights.compact(DAY, FIRST)
+    assert told_before(FIRST) == []
+    assert told_before(FIRST | {"price": "string"}) == [["column price: the table has decimal(5, 2), the day string"]]
 
 
 def test_a_mended_file_goes_on_by_itself(nights: Nights) -> None:

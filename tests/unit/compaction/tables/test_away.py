@@ -84,6 +84,10 @@ class Table:
         live = tuple(LiveFile(uri, rows) for uri, rows in self.files.items())
         return TableView(self, self.snapshot, live, self.recorded)
 
+    def conflicts(self, columns: Mapping[str, str] | None) -> Sequence[Conflict]:
+        """Return none."""
+        return self.look(DAY).conflicts(columns)
+
     def replace(self, snapshot: int, change: Replacement, sizes: Mapping[str, int], said: Mapping[str, str]) -> bool:
         """Replace files if the snapshot is still the current one."""
         if self.before_commit is not None:
