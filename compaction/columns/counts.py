@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 from compaction.columns.event_time import Days, total_days
 from compaction.columns.misfits import LIST, Kind, Misfit
 from compaction.columns.types import ColumnType
+from compaction.columns.unknown_keys import SampledKeys, total_keys
 from minutebook.format.position import Position
 
 SAMPLES = 20
@@ -66,7 +67,7 @@ class TypedCounts(NamedTuple):
     """Rows and unfit rows of a file, and of each column.
 
     `firsts` holds each column's first value (None: no value); `events` counts rows by event day, with `--event-time`.
-    `leaves` are those within structs and lists.
+    `leaves` are those within structs and lists, `keys` what a sample shows that no column reads.
     """
 
     rows: int
@@ -76,12 +77,13 @@ class TypedCounts(NamedTuple):
     firsts: tuple[First | None, ...] = ()
     events: Days = ()
     leaves: tuple[LeafCount, ...] = ()
+    keys: SampledKeys = SampledKeys()
 
 
 class StatedCounts(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """`TypedCounts` in JSON: sequence numbers are text, because they exceed JSON readers' integers.
 
-    `values` are those of the samples; empty: as many as their rows. Versions before know neither it nor `leaves`.
+    `values` are those of the samples; empty: as many as their rows. Versions before know neither it nor what follows.
     """
 
     rows: int
@@ -92,6 +94,7 @@ class StatedCounts(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit
     events: Days = ()
     values: tuple[int, ...] = ()
     leaves: tuple[LeafCount, ...] = ()
+    keys: SampledKeys = SampledKeys()
 
     @classmethod
     def of(cls, counts: TypedCounts) -> "StatedCounts":
@@ -104,7 +107,8 @@ class StatedCounts(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit
         values = tuple(sample.values for sample in counts.samples)
         if values == tuple(sample.rows for sample in counts.samples):
             values = ()
-        return cls(counts.rows, counts.unfit, counts.columns, samples, firsts, counts.events, values, counts.leaves)
+        rest = (counts.events, values, counts.leaves, counts.keys)
+        return cls(counts.rows, counts.unfit, counts.columns, samples, firsts, *rest)
 
     def counts(self) -> TypedCounts:
         """Return the counts; raise FormatError for an invalid position."""
@@ -114,7 +118,7 @@ class StatedCounts(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit
             for (column, kind, rows, positions), values in zip(self.samples, numbers, strict=True)
         )
         firsts = tuple(None if at is None else First(*at[:2], Position.parse(at[2])) for at in self.firsts)
-        return TypedCounts(self.rows, self.unfit, self.columns, samples, firsts, self.events, self.leaves)
+        return TypedCounts(self.rows, self.unfit, self.columns, samples, firsts, self.events, self.leaves, self.keys)
 
 
 class Samples:
@@ -198,6 +202,7 @@ def total(parts: Sequence[TypedCounts]) -> TypedCounts:
         ),
         total_days(part.events for part in parts),
         total_leaves(parts),
+        total_keys(part.keys for part in parts),
     )
 
 

@@ -15,6 +15,7 @@ from compaction.columns.fitting import fit
 from compaction.columns.misfits import PAYLOAD, Misfit, reason
 from compaction.columns.native_columns import NativeColumns, new_native_columns, put
 from compaction.columns.paths import ValuePath
+from compaction.columns.unknown_keys import UnknownKeys
 
 _ROWS: Final = 4096
 _BYTES: Final = 1 << 20
@@ -48,6 +49,7 @@ class PayloadColumns:
         }
         self._window = None if columns.event is None else EventWindow(columns.event.window_days)
         self._firsts = FirstValues(len(columns.columns))
+        self._unknown = UnknownKeys(columns.columns)
 
     def columns_of(self, lines: pa.Table) -> list[pa.ChunkedArray]:
         """Return the columns for lines, `_unfit` last."""
@@ -70,10 +72,12 @@ class PayloadColumns:
             tuple(self._firsts.firsts),
             () if self._window is None else self._window.days(),
             tuple(self._leaves.values()),
+            self._unknown.sampled(),
         )
 
     def _typed(self, lines: pa.Table, data: pa.StringArray, begin: int, end: int) -> list[pa.Array]:
         arrays, reasons = self._read(data[begin:end])
+        self._unknown.look(data[begin:end])
         count = end - begin
         if self._window is not None:  # the last column is the event time
             arrivals = lines["arrival_time"].slice(begin, count).combine_chunks()

@@ -16,6 +16,7 @@ from typing import Final, NamedTuple
 from compaction.columns.columns import UNFIT, Columns
 from compaction.columns.counts import First, LeafCount, Sample, TypedCounts, total
 from compaction.columns.misfits import LIST, PAYLOAD
+from compaction.columns.unknown_keys import MOST_KEYS
 from compaction.verdict.audit_document import (
     AuditCheck,
     EventDay,
@@ -25,6 +26,8 @@ from compaction.verdict.audit_document import (
     Typed,
     TypedColumn,
     TypedLeaf,
+    UnknownKey,
+    UnknownKeys,
 )
 from compaction.verdict.findings import Code, Finding, finding
 from minutebook.format.day import Day
@@ -73,6 +76,12 @@ def _numbers(columns: Columns, counts: TypedCounts, rows: int, events: Events | 
         ),
         events=events,
         leaves=tuple(TypedLeaf(**leaf._asdict()) for leaf in counts.leaves),
+        unknown=UnknownKeys(
+            sample=counts.keys.payloads,
+            found=len(counts.keys.keys),
+            keys=tuple(UnknownKey(**key._asdict()) for key in counts.keys.keys[:MOST_KEYS]),
+            more=counts.keys.more,
+        ),
     )
 
 

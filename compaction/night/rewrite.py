@@ -710,7 +710,8 @@ class _Run:
             self._log.error("table_conflict_ahead", table=table.name, conflicts=texts, next_step=AHEAD_STEP)
 
     def _rewrite(self, view: _View, *, is_last: bool) -> tuple[Manifest, DayResult, Examined] | None:
-        self._tell_conflicts()
+        if view.objects.objects:
+            self._tell_conflicts()
         folder = self._folder.generation(view.generation)
         options, columns = self._options.audit, self.mapping.columns
         if columns is not None:  # each task gets a copy

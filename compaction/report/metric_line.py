@@ -19,6 +19,8 @@ METRICS: Final[Mapping[str, tuple[str, str]]] = {
     "DayWarnings": ("Count", "findings of severity warning"),
     "DayArrivalStepBack": ("Milliseconds", "the greatest step back of arrival times within a shard"),
     "DayRows": ("Count", "rows of the day: in Parquet, or unique lines where nothing was written"),
+    "DayUnfit": ("Count", "rows that do not fit their typed columns"),
+    "DayUnknownKeys": ("Count", "keys in a sample of payloads that no typed column reads"),
     "DaySeconds": ("Seconds", "from the day's beginning in this run to its verdict"),
 }
 """Name to unit and meaning. Unknown metrics of a day are omitted from its line."""
@@ -47,6 +49,8 @@ class DayMetrics(NamedTuple):
     state: str | None = None
     generation: str | None = None
     step_back_ms: int | None = None
+    unfit: int | None = None
+    unknown_keys: int | None = None
     due: Mapping[str, object] = MappingProxyType({})
 
 
@@ -73,6 +77,8 @@ class CloudWatchLines:
             "DayPublished": None if day.state is None else int(day.state != "held"),
             "DayArrivalStepBack": day.step_back_ms,
             "DayRows": day.rows,
+            "DayUnfit": day.unfit,
+            "DayUnknownKeys": day.unknown_keys,
             "DaySeconds": round(day.seconds, 3),
         }
         if day.findings is not None:

@@ -127,6 +127,9 @@ class Reporter(NamedTuple):
             rows = audit.equation.unique if day.rows is None else day.rows
             steps = [row.arrival_step_back_ms for row in audit.shards if row.arrival_step_back_ms is not None]
             day = day._replace(findings=findings, rows=rows, step_back_ms=max(steps, default=None))
+            if audit.typed is not None:
+                unknown = audit.typed.unknown
+                day = day._replace(unfit=audit.typed.unfit, unknown_keys=None if unknown is None else unknown.found)
         self.metrics.write(day)
 
     def measure_night(self, night: NightMetrics) -> None:

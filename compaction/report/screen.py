@@ -20,6 +20,7 @@ from minutebook.terminal import Table, TerminalConsole, shown
 from minutebook.wording import some_of
 
 _SHOWN: Final = 20
+_KEYS: Final = 10
 _SHARDS: Final = 3
 _TENTHS: Final = 10
 _LINE_SECONDS: Final = 60
@@ -141,6 +142,11 @@ def _show_typed(typed: Typed, console: TerminalConsole) -> None:
     for leaf in [leaf for leaf in typed.leaves if leaf.unfit][:_SHOWN]:
         console.print(
             f"  {leaf.name} of {leaf.values:,}: filled {leaf.filled:,}, empty {leaf.empty:,}, unfit {leaf.unfit:,}",
+        )
+    if typed.unknown is not None and typed.unknown.keys:
+        named = [f"{key.path} ({key.type}, {key.payloads:,})" for key in typed.unknown.keys]
+        console.print(
+            f"keys that no column reads, in {typed.unknown.sample:,} payloads: {some_of(named, _KEYS)}",
         )
 
 

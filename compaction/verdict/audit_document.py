@@ -86,6 +86,27 @@ class Misfits(msgspec.Struct, frozen=True, kw_only=True):
     values: int = 0
 
 
+class UnknownKey(msgspec.Struct, frozen=True, kw_only=True):
+    """A key of payloads that no column reads, the type of its first value, and in how many sampled payloads it is."""
+
+    path: str
+    type: str
+    payloads: int
+
+
+class UnknownKeys(msgspec.Struct, frozen=True, kw_only=True):
+    """Keys that no column reads, in a `sample` of so many payloads: at most 1,000 of each task.
+
+    `found` are different ones, of which `keys` are the most frequent; tasks with more than 50 count what they cannot
+    name as `more`.
+    """
+
+    sample: int
+    found: int
+    keys: tuple[UnknownKey, ...]
+    more: int = 0
+
+
 class EventDay(msgspec.Struct, frozen=True, kw_only=True):
     """Rows whose events are of one day."""
 
@@ -115,7 +136,8 @@ class Typed(msgspec.Struct, frozen=True, kw_only=True):
     """The payloads as columns: rows = fitted + unfit, the rows being those of the Parquet files.
 
     `digest` is that of the columns. A row that has several reasons counts for each in `misfits`. `events` is null
-    unless the time of events was asked for. `leaves` are those within structs and lists.
+    unless the time of events was asked for. `leaves` are those within structs and lists. `unknown` are keys that no
+    column reads, null in audits of earlier versions.
     """
 
     digest: str
@@ -127,6 +149,7 @@ class Typed(msgspec.Struct, frozen=True, kw_only=True):
     misfits: tuple[Misfits, ...]
     events: Events | None = None
     leaves: tuple[TypedLeaf, ...] = ()
+    unknown: UnknownKeys | None = None
 
 
 class Shard(msgspec.Struct, frozen=True, kw_only=True):

@@ -71,7 +71,7 @@ def _metrics(judged: DayMetrics) -> dict[str, object]:
 
 def test_a_day_is_one_line_of_metrics() -> None:
     """All of them, under application and command; the day and its verdict stand beside."""
-    line = _metrics(DayMetrics("2026-11-20", "unknown", 61.5, 700, (0, 2, 1), "published", "abc", 4000))
+    line = _metrics(DayMetrics("2026-11-20", "unknown", 61.5, 700, (0, 2, 1), "published", "abc", 4000, 12, 3))
     named = {name: line[name] for name in METRICS}
     assert named == {
         "DayClean": 0,
@@ -81,6 +81,8 @@ def test_a_day_is_one_line_of_metrics() -> None:
         "DayWarnings": 1,
         "DayArrivalStepBack": 4000,
         "DayRows": 700,
+        "DayUnfit": 12,
+        "DayUnknownKeys": 3,
         "DaySeconds": 61.5,
     }
     assert (line["day"], line["verdict"], line["Application"], line["Command"]) == (
@@ -96,7 +98,9 @@ def test_a_day_is_one_line_of_metrics() -> None:
 def test_what_a_run_does_not_know_is_no_metric() -> None:
     """A day that nobody read again has no findings of this run; 0 of them would be a claim."""
     line = _metrics(DayMetrics("2026-11-20", "clean", 1, 7, None, "already"))
-    assert not {"DayDefects", "DayUnknowns", "DayWarnings", "DayArrivalStepBack", "generation"} & line.keys()
+    assert (
+        not {"DayDefects", "DayUnknowns", "DayWarnings", "DayArrivalStepBack", "DayUnfit", "generation"} & line.keys()
+    )
     assert (line["DayClean"], line["DayPublished"]) == (1, 1)
     held = _metrics(DayMetrics("2026-11-20", "defects", 1, state="held"))
     assert (held["DayClean"], held["DayPublished"], "DayRows" in held) == (0, 0, False)
