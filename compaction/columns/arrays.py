@@ -283,6 +283,14 @@ def list_array(kind: ColumnType, elements: pa.Array, values: Values) -> pa.ListA
     return pa.ListArray.from_arrays(starts, elements, type=kind.arrow, mask=_mask(values))
 
 
+def map_array(kind: ColumnType, values_of_keys: pa.Array, values: Values) -> pa.MapArray:
+    """Join the values of keys to the objects that they came from (None: null)."""
+    keys = text_column([key for value in values if value is not None for key in value])
+    offsets = array("i", accumulate((len(value or ()) for value in values), initial=0))
+    starts = pa.Array.from_buffers(pa.int32(), len(offsets), [None, pa.py_buffer(offsets)])
+    return pa.MapArray.from_arrays(starts, keys, values_of_keys, type=kind.arrow, mask=_mask(values))
+
+
 def _mask(values: Values) -> pa.Array | None:
     return flag_column([value is None for value in values]) if None in values else None
 
@@ -297,6 +305,7 @@ _ALLOWED: Final[dict[str, frozenset[type]]] = {
     "decimal": frozenset({int, float, Decimal, str}),
     "json": frozenset({str, bool, int, float, Decimal, list, dict}),
     "struct": frozenset({dict}),
+    "map": frozenset({dict}),
     "list": frozenset({list}),
 }
 _BUILDERS: Final[dict[str, Callable[[ColumnType, Values, set[type]], pa.Array]]] = {

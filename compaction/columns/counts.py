@@ -222,6 +222,8 @@ def leaves_of(kind: ColumnType, array: pa.Array, left: int = 0) -> list[LeafCoun
         ]
     elif kind.name == "list":
         parts = [(LIST, leaves_of(kind.fields[0].type, array.flatten()))]
+    elif kind.name == "map":  # an empty array: the native codec reads no maps
+        parts = [(LIST, leaves_of(kind.fields[0].type, array.items))]
     else:
         return [LeafCount("", len(array) - left, len(array) - array.null_count, array.null_count - left, 0)]
     return [leaf._replace(name=step + leaf.name) for step, leaves in parts for leaf in leaves]

@@ -3,7 +3,8 @@
     a scalar                            null
     a field of a struct                 the field is null; the struct keeps the others
     an element of a list                the element is null; the list keeps its length
-    a struct or list of another type    null as a whole
+    the value of a map's key            the value is null; the map keeps the key
+    a struct, list or map of another    null as a whole, as a map with a key that is not valid Unicode
 
 `arrays.build` decides, on whole columns: four thousand good values cost one call. If it refuses a column, values of a
 wrong Python type are removed, then those that a check of their kind refuses. What still does not fit, such as a
@@ -30,6 +31,7 @@ from compaction.columns.arrays import (
     fits,
     is_rounded,
     list_array,
+    map_array,
     misformatted,
     struct_array,
 )
@@ -57,8 +59,8 @@ def fit(kind: ColumnType, values: Sequence[Any], lost: int = 0) -> Fitted:
     """
     if kind.name == "struct":
         return _fit_struct(kind, values, lost)
-    if kind.name == "list":
-        return _fit_list(kind, values)
+    if kind.name in {"list", "map"}:
+        return _fit_elements(kind, values)
     fitted, misfits = _fit_scalars(kind, values)
     filled = len(fitted) - fitted.null_count
     count = LeafCount("", len(values), filled, values.count(None) - lost, lost + len(misfits))
@@ -84,11 +86,16 @@ def _fit_struct(kind: ColumnType, values: Sequence[Any], lost: int) -> Fitted:
     return Fitted(struct_array(kind, arrays, values), misfits, leaves)
 
 
-def _fit_list(kind: ColumnType, values: Sequence[Any]) -> Fitted:
+def _fit_elements(kind: ColumnType, values: Sequence[Any]) -> Fitted:
+    """Fit the elements of lists, or the values of maps' keys in the order of the payload."""
     values, wrong = _of_right_types(kind, values)
+    is_map, element = kind.name == "map", kind.fields[0]
+    if is_map:
+        for row, value in enumerate(values):
+            if value is not None and not is_unicode("".join(value)):
+                values[row], wrong[row] = None, Misfit("invalid", "a key is not valid Unicode")
     misfits = defaultdict(list, {row: [misfit] for row, misfit in wrong.items()})
-    element = kind.fields[0]
-    flat = [each for value in values if value is not None for each in value]
+    flat = [each for value in values if value is not None for each in (value.values() if is_map else value)]
     missing = [number for number, each in enumerate(flat) if each is None] if element.required else ()
     fitted = fit(element.type, flat, len(missing))
     places = _places(values) if missing or fitted.misfits else ()
@@ -99,7 +106,8 @@ def _fit_list(kind: ColumnType, values: Sequence[Any]) -> Fitted:
         row, index = places[number]
         misfits[row] += [misfit.within(index) for misfit in found]
     leaves = [leaf._replace(name=LIST + leaf.name) for leaf in fitted.leaves]
-    return Fitted(list_array(kind, fitted.array, values), misfits, leaves)
+    join = map_array if is_map else list_array
+    return Fitted(join(kind, fitted.array, values), misfits, leaves)
 
 
 def _missing(inner: Sequence[Any], values: Sequence[Any]) -> list[int]:
@@ -110,7 +118,7 @@ def _missing(inner: Sequence[Any], values: Sequence[Any]) -> list[int]:
 
 
 def _places(lists: Sequence[Any]) -> list[tuple[int, int]]:
-    """Return the row and index of each element of lists."""
+    """Return the row and index of each element of lists, or of each key of maps."""
     return [(row, index) for row, each in enumerate(lists) if each is not None for index in range(len(each))]
 
 

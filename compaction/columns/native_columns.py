@@ -152,6 +152,8 @@ def _wanted(column: Column, names: tuple[str, ...]) -> WantedColumn | None:
 
 
 def _wanted_of(kind: ColumnType) -> Wanted | None:
+    if kind.name == "map":
+        return None
     inner = [_wanted_of(field.type) for field in kind.fields]
     known = [wanted for wanted in inner if wanted is not None]
     if len(known) < len(inner):

@@ -9,7 +9,7 @@ timestamp(%d/%m/%Y %H:%M:%S)                       a strptime format, in UTC
 timestamp in Europe/Berlin                         2026-11-20T10:00:00 there; also with a format
 timestamp in Europe/Berlin earlier                 and the first, or the `later`, of two such hours in autumn
 local_timestamp  and with the same                 2026-11-20T10:00:00, without a zone
-list<int64>     struct<name: string, n: int64 not null>
+list<int64>     struct<name: string, n: int64 not null>     map<string, int64>
 """
 
 import re
@@ -68,8 +68,9 @@ class ColumnType(NamedTuple):
         """The type in its syntax."""
         if self.name == "decimal":
             return f"decimal({self.precision},{self.scale})"
-        if self.name == "list":
-            return f"list<{self.fields[0].type.text}{_not_null(self.fields[0])}>"
+        if self.name in {"list", "map"}:
+            begin = "list<" if self.name == "list" else "map<string, "
+            return f"{begin}{self.fields[0].type.text}{_not_null(self.fields[0])}>"
         if self.name == "struct":
             return (
                 f"struct<{', '.join(f'{field.name}: {field.type.text}{_not_null(field)}' for field in self.fields)}>"
@@ -86,6 +87,8 @@ class ColumnType(NamedTuple):
             return pa.decimal128(self.precision, self.scale)
         if self.name == "list":
             return pa.list_(pa.field("element", self.fields[0].type.arrow))
+        if self.name == "map":
+            return pa.map_(pa.string(), self.fields[0].type.arrow)
         if self.name == "struct":
             return pa.struct([pa.field(field.name, field.type.arrow) for field in self.fields])
         return _ARROW[self.name]
@@ -94,6 +97,9 @@ class ColumnType(NamedTuple):
         """Yield the paths of the Parquet leaf columns below `path`, with their types."""
         if self.name == "list":
             yield from self.fields[0].type.leaves(f"{path}.list.element")
+        elif self.name == "map":
+            yield f"{path}.key_value.key", _KEY
+            yield from self.fields[0].type.leaves(f"{path}.key_value.value")
         elif self.name == "struct":
             for field in self.fields:
                 yield from field.type.leaves(f"{path}.{field.name}")
@@ -101,8 +107,14 @@ class ColumnType(NamedTuple):
             yield path, self
 
 
+_KEY: Final = ColumnType("string")
+
+
 class Field(NamedTuple):
-    """A field of a struct, or the element of a list. A `required` value must be present and not null."""
+    """A field of a struct, the element of a list, or the value of a map's key, which is a text.
+
+    A `required` value must be present and not null.
+    """
 
     name: str
     type: ColumnType
@@ -141,9 +153,12 @@ class _Parser:
             return self._decimal()
         if name in TIMES:
             return self._time(name)
-        if name in {"list", "struct"}:
+        if name in {"list", "struct", "map"}:
             self._symbol("<")
-            fields = self._fields(depth + 1) if name == "struct" else (self._field("element", depth + 1),)
+            if name == "map":
+                self._key()
+            single = "value" if name == "map" else "element"
+            fields = self._fields(depth + 1) if name == "struct" else (self._field(single, depth + 1),)
             self._symbol(">")
             return ColumnType(name, fields=fields)
         raise self._error(f"{name!r} is not a type")
@@ -151,6 +166,11 @@ class _Parser:
     def end(self) -> None:
         if self._text[self._at :].strip():
             raise self._error(f"{self._text[self._at :].strip()!r} is too much")
+
+    def _key(self) -> None:
+        if self._word("the type of a map's keys") != _KEY.name:
+            raise self._error("the keys of a map are texts, as in map<string, int64>")
+        self._symbol(",")
 
     def _decimal(self) -> ColumnType:
         precision, _, scale = (self._argument() or "").partition(",")

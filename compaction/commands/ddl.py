@@ -5,7 +5,7 @@ When days differ, a column takes the type that holds the values of both:
     int, bigint                          bigint
     decimal(5,2), decimal(12,2)          decimal(12,2)
     struct<a:int>, struct<b:string>      struct<a:int,b:string>: new fields come last
-    array<int>, array<bigint>            array<bigint>
+    array<int>, array<bigint>            array<bigint>; also the values of map<string,...>
     struct<a:int>, struct<A:int>         struct<a:int>: engines ignore case, in files too
     any other two                        none: engines would fail on the files of one of them
 
@@ -65,7 +65,7 @@ _TYPES: Final = {
 _INTEGERS: Final = ("tinyint", "smallint", "int", "bigint")
 _DECIMAL: Final = re.compile(r"decimal\((\d+),(\d+)\)")
 _FIELD: Final = re.compile(r"(?<=[<,])([^\W\d]\w*):")
-_NESTED: Final = re.compile(r"(array|struct)<(.*)>", re.DOTALL)
+_NESTED: Final = re.compile(r"(array<|struct<|map<string,)(.*)>", re.DOTALL)
 
 
 class CatalogColumn(NamedTuple):
@@ -89,8 +89,14 @@ def _hive_type(kind: pa.DataType, name: str) -> str:
         return f"decimal({kind.precision},{kind.scale})"
     if pa.types.is_dictionary(kind):
         return _hive_type(kind.value_type, name)
+    return _hive_container(kind, name)
+
+
+def _hive_container(kind: pa.DataType, name: str) -> str:
     if pa.types.is_list(kind):
         return f"array<{_hive_type(kind.value_type, name)}>"
+    if pa.types.is_map(kind):
+        return f"map<{_hive_type(kind.key_type, name)},{_hive_type(kind.item_type, name)}>"
     if pa.types.is_struct(kind):
         return "struct<" + ",".join(f"{part.name}:{_hive_type(part.type, name)}" for part in kind) + ">"
     raise SettingsError(
@@ -134,10 +140,10 @@ def wider(first: str, second: str) -> str | None:
     nested = _NESTED.fullmatch(first), _NESTED.fullmatch(second)
     if nested[0] is None or nested[1] is None or nested[0][1] != nested[1][1]:
         return None
-    if nested[0][1] == "array":
-        inner = wider(nested[0][2], nested[1][2])
-        return None if inner is None else f"array<{inner}>"
-    return _struct(nested[0][2], nested[1][2])
+    if nested[0][1] == "struct<":
+        return _struct(nested[0][2], nested[1][2])
+    inner = wider(nested[0][2], nested[1][2])
+    return None if inner is None else f"{nested[0][1]}{inner}>"
 
 
 def _struct(first: str, second: str) -> str | None:

@@ -9,7 +9,7 @@
     a column no longer       such a column            depends on the older files: `FormerNames`
     any other pair           (also decimal(10,4))     conflict: the day is not committed
 
-Structs and lists are compared recursively. A name that differs only in case is a conflict, because engines cannot
+Structs, lists and maps are compared recursively. A name that differs only in case is a conflict: engines cannot
 distinguish the two. So is a column of the envelope that somebody dropped, renamed, retyped or declared required.
 """
 
@@ -27,6 +27,7 @@ from pyiceberg.types import (
     IntegerType,
     ListType,
     LongType,
+    MapType,
     NestedField,
     StringType,
     StructType,
@@ -51,6 +52,7 @@ _SIMPLE: Final[dict[str, IcebergType]] = {
     "local_timestamp": TimestampType(),
 }
 _ELEMENT: Final = "element"
+_VALUE: Final = "value"
 Path = tuple[str, ...]
 
 
@@ -114,6 +116,8 @@ def holds(comes: IcebergType, was: IcebergType) -> bool:
         return all(field.name not in former or holds(field.field_type, former[field.name]) for field in comes.fields)
     if isinstance(comes, ListType) and isinstance(was, ListType):
         return holds(comes.element_type, was.element_type)
+    if isinstance(comes, MapType) and isinstance(was, MapType):
+        return holds(comes.value_type, was.value_type)
     return comes == was or is_wider(comes, was)
 
 
@@ -173,6 +177,8 @@ def _compare(path: Path, has: IcebergType, wanted: ColumnType, names: FormerName
         yield from _fields(path, has, {field.name: field.type for field in wanted.fields}, names)
     elif wanted.name == "list" and isinstance(has, ListType):
         yield from _compare((*path, _ELEMENT), has.element_type, wanted.fields[0].type, names)
+    elif wanted.name == "map" and isinstance(has, MapType) and has.key_type == StringType():
+        yield from _compare((*path, _VALUE), has.value_type, wanted.fields[0].type, names)
     else:
         comes = _type(wanted)
         if is_wider(comes, has):
@@ -187,6 +193,9 @@ def _type(kind: ColumnType) -> IcebergType:
         return DecimalType(kind.precision, kind.scale)
     if kind.name == "list":
         return ListType(element_id=1, element=_type(kind.fields[0].type), element_required=False)
+    if kind.name == "map":
+        value = _type(kind.fields[0].type)
+        return MapType(key_id=1, key_type=StringType(), value_id=2, value_type=value, value_required=False)
     if kind.name == "struct":
         fields = enumerate(kind.fields, start=1)
         return StructType(*(NestedField(number, field.name, _type(field.type)) for number, field in fields))

@@ -28,7 +28,14 @@ from tests.corpus.typed_day import payload_day
 from tests.fakes.typed_lines import mapping
 from tests.integration.lake import DAY, NEXT, Lake
 
-FIRST = {"n": "int32", "price": "decimal(5,2)", "who": "struct<a: int64>", "tags": "list<string>", "old": "string"}
+FIRST = {
+    "n": "int32",
+    "price": "decimal(5,2)",
+    "who": "struct<a: int64>",
+    "tags": "list<string>",
+    "old": "string",
+    "by": "map<string, int32>",
+}
 AGAIN: dict[str, object] = {"rewrite_columns": True, "is_confirmed": True}
 """The day is written by other columns, whatever they lose."""
 WIDER = {
@@ -37,6 +44,7 @@ WIDER = {
     "who": "struct<b: date, a: int64>",
     "tags": "list<string>",
     "new": "bool",
+    "by": "map<string, int64>",
 }
 
 
@@ -49,6 +57,7 @@ def payload(number: int) -> bytes:
         "tags": ["a", str(number)],
         "old": "x",
         "new": True,
+        "by": {"k": number, "none": None},
     }
     return json.dumps(fields | ({"n": "none"} if number % 6 == 0 else {})).encode()
 
@@ -131,12 +140,14 @@ def test_typed_columns_are_read_back(nights: Nights) -> None:
     assert [row["n"] for row in rows] == [number if number % 6 else None for number in range(36)]
     assert rows[0]["_unfit"] == 'n: "none" is not int32'
     assert (str(rows[7]["price"]), rows[7]["who"], rows[7]["tags"]) == ("7.25", {"a": 7}, ["a", "7"])
+    assert dict(nights.rows("by")[7]["by"]) == {"k": 7, "none": None}
 
 
 def test_a_day_with_wider_columns_widens_the_table(nights: Nights) -> None:
     """In the commit of its files. The other day's files stay, and are read as the wider types."""
     assert (nights.state(DAY, FIRST), nights.state(NEXT, WIDER)) == ("committed", "committed")
-    rows = nights.rows("n", "price", "who", "old", "new", "_unfit")
+    rows = nights.rows("n", "price", "who", "old", "new", "by", "_unfit")
+    assert [dict(row["by"])["k"] for row in rows] == [*range(36)] * 2
     assert [row["n"] for row in rows[:36]] == [row["n"] for row in rows[36:]]
     assert {str(row["price"]) for row in rows[:36]} == {f"{number}.25" for number in range(36)}
     assert (rows[7]["who"], rows[7]["old"], rows[7]["new"]) == ({"a": 7, "b": None}, "x", None)

@@ -215,12 +215,41 @@ def test_paths_find_values_in_objects() -> None:
             'x.a.b[]: "x" is not date (at [0])',
         ),
         ("struct<a: int64 not null>", "{}", {"a": None}, "x.a: missing or null, and required"),
+        (
+            "map<string, int64>",
+            '{"a":1,"b":"2","":null}',
+            [("a", 1), ("b", None), ("", None)],
+            'x[]: "2" is not int64 (at [1])',
+        ),
+        ("map<string, int64 not null>", '{"a":null}', [("a", None)], "x[]: null, and required (at [0])"),
+        ("map<string, struct<b: date>>", '{"a":{"b":"x"}}', [("a", {"b": None})], 'x[].b: "x" is not date (at [0])'),
+        ("map<string, int64>", "[1]", None, "x: a list of 1 is not map<string, int64>"),
+        ("map<string, int64>", '{"\\ud800":1}', None, "x: a key is not valid Unicode"),
     ],
 )
 def test_what_does_not_fit_within_a_value_is_null_alone(kind: str, text: str, value: object, reason: str) -> None:
     """Its place is named without the index, so that the rows of one leaf are found; the index is told beside."""
     assert typed(kind, text) == [(value, reason)]
     assert typed(kind, "null", text, "null", text) == [(None, None), (value, reason)] * 2
+
+
+def test_a_map_keeps_each_key_with_its_value() -> None:
+    """In the order of the payload; a key that is there twice has no value, and an object without keys is one."""
+    kind = "map<string, decimal(5,2)>"
+    assert typed(kind, "{}", "null", '{"z":1.5,"a":"2.25"}') == [
+        ([], None),
+        (None, None),
+        ([("z", Decimal("1.50")), ("a", Decimal("2.25"))], None),
+    ]
+    [(value, reason)] = typed(kind, '{"z":1,"y":2,"z":3}')
+    assert value == [("z", None), ("y", Decimal(2))]
+    assert reason is not None
+    assert "the key is there several times" in reason
+    rows, counts = widened({"x": kind}, [b'{"x":{"a":1,"b":null,"c":"no"}}', b'{"x":7}', b"{}"])
+    assert [row["_unfit"] is None for row in rows] == [False, False, True]
+    [column], [leaf] = counts.columns, counts.leaves
+    assert (column.filled, column.empty, column.unfit) == (1, 1, 1)
+    assert leaf == ("x[]", 3, 1, 1, 1)
 
 
 def test_each_leaf_is_named_and_five_are_told() -> None:

@@ -157,6 +157,11 @@ def test_a_folder_has_no_ddl(tmp_path: Path) -> None:
             "struct<a:bigint,c:decimal(5,2),b:array<struct<x:string>>>",
         ),
         ("struct<a:int>", "struct<a:string>", None),
+        ("map<string,int>", "map<string,bigint>", "map<string,bigint>"),
+        ("map<string,struct<a:int>>", "map<string,struct<b:int>>", "map<string,struct<a:int,b:int>>"),
+        ("struct<m:map<string,int>,b:int>", "struct<m:map<string,int>>", "struct<m:map<string,int>,b:int>"),
+        ("map<string,int>", "array<int>", None),
+        ("map<string,int>", "map<string,date>", None),
         ("struct<a:int>", "struct<A:string>", None),
     ],
 )
@@ -189,7 +194,8 @@ def test_a_type_without_a_name_in_hive_is_refused() -> None:
 def test_names_of_fields_are_quoted_at_every_level() -> None:
     """Hive's own parser refuses `struct<select:int>`, and takes backticks."""
     inner = pa.struct([("from", pa.decimal128(10, 2)), ("to", pa.list_(pa.string()))])
-    kind = pa.struct([("select", pa.int64()), ("items", pa.list_(inner))])
+    kind = pa.struct([("select", pa.int64()), ("items", pa.list_(inner)), ("by", pa.map_(pa.string(), inner))])
     (column,) = columns_of(pa.schema([("x", kind)]))
     text = athena_ddl("a.b", "s3://c/", [column], DAY)
-    assert "struct<`select`:bigint,`items`:array<struct<`from`:decimal(10,2),`to`:array<string>>>>" in text
+    fields = "struct<`from`:decimal(10,2),`to`:array<string>>"
+    assert f"struct<`select`:bigint,`items`:array<{fields}>,`by`:map<string,{fields}>>" in text

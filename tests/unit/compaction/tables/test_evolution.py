@@ -10,6 +10,7 @@ from pyiceberg.types import (
     IntegerType,
     ListType,
     LongType,
+    MapType,
     NestedField,
     StringType,
     StructType,
@@ -19,6 +20,9 @@ from compaction.tables.evolution import Evolution, FormerNames, Step, holds, pla
 from compaction.tables.plan import Conflict
 
 REASONS = NestedField(99, "_unfit", StringType())
+
+
+MAP = MapType(2, StringType(), 3, IntegerType())
 
 
 def evolved(has: IcebergType, wanted: str) -> Evolution:
@@ -55,7 +59,13 @@ def test_a_wider_type_widens_the_column(has: IcebergType, wanted: str, wider: Ic
 
 @pytest.mark.parametrize(
     ("has", "wanted"),
-    [(LongType(), "int32"), (DecimalType(10, 2), "decimal(5,2)"), (StringType(), "json"), (DoubleType(), "float64")],
+    [
+        (MAP, "map<string, int32>"),
+        (LongType(), "int32"),
+        (DecimalType(10, 2), "decimal(5,2)"),
+        (StringType(), "json"),
+        (DoubleType(), "float64"),
+    ],
 )
 def test_a_narrower_or_equal_type_changes_nothing(has: IcebergType, wanted: str) -> None:
     """The day's files are read as what the table has."""
@@ -72,6 +82,13 @@ def test_a_narrower_or_equal_type_changes_nothing(has: IcebergType, wanted: str)
         (LongType(), "list<int64>", "column x: the table has long, the day list<int64>"),
         (DecimalType(5, 2), "decimal(10,4)", "column x: the table has decimal(5, 2), the day decimal(10,4)"),
         (ListType(2, StringType()), "list<bool>", "column x.element: the table has string, the day bool"),
+        (MAP, "map<string, bool>", "column x.value: the table has int, the day bool"),
+        (MAP, "list<int32>", "column x: the table has map<string, int>, the day list<int32>"),
+        (
+            MapType(2, LongType(), 3, IntegerType()),
+            "map<string, int32>",
+            "column x: the table has map<long, int>, the day map<string, int32>",
+        ),
         (
             StructType(NestedField(2, "a", StructType(NestedField(3, "b", StringType())))),
             "struct<a: struct<b: date>>",
@@ -91,6 +108,11 @@ def test_fields_come_into_structs_and_lists() -> None:
     assert evolved(has, "list<struct<a: int64, b: string>>").steps == (
         Step(("x", "element", "a"), LongType(), is_new=False),
         Step(("x", "element", "b"), StringType(), is_new=True),
+    )
+    assert evolved(MAP, "map<string, int64>").steps == (Step(("x", "value"), LongType(), is_new=False),)
+    by_key = MapType(2, StringType(), 3, StructType(NestedField(4, "a", IntegerType())))
+    assert evolved(by_key, "map<string, struct<a: int32, b: string>>").steps == (
+        Step(("x", "value", "b"), StringType(), is_new=True),
     )
 
 
@@ -160,3 +182,5 @@ def test_what_is_nested_is_held_by_what_is_as_wide() -> None:
     assert holds(StructType(NestedField(7, "c", LongType())), was)
     assert not holds(StructType(NestedField(8, "b", ListType(9, DecimalType(7, 4)))), was)
     assert not holds(StringType(), was)
+    assert holds(MapType(7, StringType(), 8, LongType()), MAP)
+    assert not holds(MapType(7, StringType(), 8, StringType()), MAP)

@@ -32,6 +32,7 @@ def said(columns: Columns) -> dict[str, str]:
         "timestamp(ms)",
         "date(%d.%m.%Y)",
         "list<struct<a: int64 not null, b: list<decimal(5,2) not null>>>",
+        "map<string, map<string, struct<a: date> not null>>",
         "struct<a: timestamp(%d/%m/%Y %H:%M:%S), Ä_1: json>",
     ],
 )
@@ -53,6 +54,8 @@ def test_a_type_reads_as_it_is_written(text: str) -> None:
         ("list<int64", "'>' is missing at ''"),
         ("list<int64>>", "'>' is too much"),
         ("struct<>", "a field's name is missing"),
+        ("map<int64, string>", "the keys of a map are texts"),
+        ("map<string>", "',' is missing"),
         ("struct<a: int64, A: int64>", "'A' is there twice"),
         ("list<" * 30, "nested deeper than 20"),
     ],
