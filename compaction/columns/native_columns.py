@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from compaction.columns.arrays import EPOCH_UNITS, FIRST_DAY, LAST_DAY
+from compaction.columns.arrays import EPOCH_UNITS, FIRST_DAY, LAST_DAY, RANGES
 from compaction.columns.arrow_columns import column_of, flag_column, long_column, with_gaps
 from compaction.columns.columns import Column
 from compaction.columns.documents import is_exact, read_documents
@@ -167,13 +167,14 @@ def _wanted_of(kind: ColumnType) -> Wanted | None:
 
 
 def _values(kind: ColumnType) -> WantedValues | None:
-    if kind.zone or kind.is_from_text:
+    if kind.zone:
         return None
     if kind.how:
         return _units(kind)
     if kind.name == "decimal":
         return WantedValues(ValueKind.DECIMAL, 16, kind.precision, kind.scale)
-    return _KINDS.get(kind.name)
+    found = _KINDS.get(kind.name)
+    return found._replace(takes_text=True) if found is not None and kind.is_from_text else found
 
 
 def _units(kind: ColumnType) -> WantedValues | None:
@@ -181,9 +182,10 @@ def _units(kind: ColumnType) -> WantedValues | None:
     if kind.how == "days":
         return WantedValues(ValueKind.WHOLE, 4, low=FIRST_DAY, high=LAST_DAY)
     unit = EPOCH_UNITS.get(kind.how)
-    if unit is None or unit.parts != 1:
+    if unit is None:
         return None
-    return WantedValues(ValueKind.WHOLE, 8, low=unit.low, high=unit.high, factor=unit.us)
+    low, high = max(unit.low, RANGES["int64"][0]), min(unit.high, RANGES["int64"][1])
+    return WantedValues(ValueKind.WHOLE, 8, low=low, high=high, factor=unit.us, divisor=unit.parts, takes_text=True)
 
 
 _KINDS: Final = {

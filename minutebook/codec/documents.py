@@ -46,7 +46,8 @@ _TEXTS: Final = frozenset({ValueKind.TEXT, ValueKind.JSON})
 class WantedValues(NamedTuple):
     """The type of a column's values. `width` is in bytes, 0 for texts.
 
-    WHOLE: from `low` to `high`, multiplied by `factor`. DECIMAL: `precision` digits, `scale` of them after the point.
+    WHOLE: from `low` to `high`, divided by `divisor` towards the lower one and multiplied by `factor`. DECIMAL:
+    `precision` digits, `scale` of them after the point. `takes_text`: WHOLE and DOUBLE numbers may be texts.
     """
 
     kind: ValueKind
@@ -56,6 +57,8 @@ class WantedValues(NamedTuple):
     low: int = 0
     high: int = 0
     factor: int = 1
+    divisor: int = 1
+    takes_text: bool = False
 
 
 class WantedList(NamedTuple):
@@ -147,7 +150,7 @@ class _Values(ctypes.Structure):
 
     _fields_ = (
         *((name, ctypes.c_int32) for name in ("kind", "width", "precision", "scale")),
-        *((name, ctypes.c_int64) for name in ("low", "high", "factor")),
+        *((name, ctypes.c_int64) for name in ("low", "high", "factor", "divisor", "takes_text")),
         *((name, ctypes.c_void_p) for name in ("there", "numbers", "offsets", "bytes")),
         *((name, ctypes.c_int64) for name in ("count", "most")),
     )

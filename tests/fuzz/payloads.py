@@ -16,6 +16,10 @@ COLUMNS = {
     "time": {"type": "timestamp"},
     "local": {"type": "local_timestamp"},
     "since": {"type": "timestamp(ms)"},
+    "fine": {"type": "timestamp(ns)"},
+    "code": {"type": "int64 from text"},
+    "byte": {"type": "int32 from text"},
+    "ratio": {"type": "float64 from text"},
     "names": {"type": "list<string>"},
     "counts": {"type": "list<int64 not null>"},
     "rest": {"type": "json"},
@@ -51,6 +55,8 @@ NUMBERS = (
     *("2932896", "2932897", "-719162", "-719163", "253402300799999", "253402300800000", "-62135596800001"),
 )
 STRINGS = (
+    *("7", "-1", "007", "12.5", "-0", "-0.0", "1e5", "1.", "+1", " 7", "7 ", "0x10", "1e400", "9223372036854775808"),
+    *("9007199254740993", "2147483648", "253402300799999", "-62135596800001", "1" * 80, "0.30000000000000004"),
     *("", "a", "é", "日本", "\U0001f9ff", "\x7f", "x" * 15, "x" * 16, "x" * 17 + "é", "y" * 100, "a/b", "\u2028"),
     *(
         r"\"",

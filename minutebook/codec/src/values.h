@@ -12,8 +12,9 @@ enum kind { TEXT, TRUTH, WHOLE, DOUBLE, DECIMAL, DATE, ZONED_TIME, LOCAL_TIME, J
 #define MOST_EXACT (UINT64_C(1) << 53)
 
 /* Growing values of one kind. `there` has a byte per value, 0 for null. Texts and JSON lie in `bytes` by `offsets`, one
- * more than values; others in `numbers`, `width` bytes each. A WHOLE number lies in [low, high], and is multiplied by
- * `factor`. There is room for `most` values. */
+ * more than values; others in `numbers`, `width` bytes each. A WHOLE number lies in [low, high], is divided by `divisor`
+ * towards the lower one, and multiplied by `factor`. WHOLE and DOUBLE numbers may be texts if `takes_text`. There is
+ * room for `most` values. */
 struct values {
     int32_t kind;
     int32_t width;
@@ -22,6 +23,8 @@ struct values {
     int64_t low;
     int64_t high;
     int64_t factor;
+    int64_t divisor;
+    int64_t takes_text;
     uint8_t *there;
     uint8_t *numbers;
     int32_t *offsets;
@@ -78,7 +81,11 @@ static inline bool put_whole(struct values *values, const struct number *number)
         return false;
     }
     const int64_t found = number->is_negative ? -(int64_t)number->digits : (int64_t)number->digits;
-    return found >= values->low && found <= values->high && put_long(values, found * values->factor);
+    if (found < values->low || found > values->high) {
+        return false;
+    }
+    const int64_t lower = found / values->divisor - (found % values->divisor < 0);
+    return put_long(values, lower * values->factor);
 }
 
 /* The nearest double: both factors are exact, so it is rounded once (Clinger, 1990). */
@@ -133,6 +140,12 @@ static inline bool read_decimal(struct span text, struct number *number) {
         }
     }
     return document.reader.at == document.reader.end;
+}
+
+/* Parse the text of a JSON number. */
+static inline bool read_number(struct span text, struct number *number) {
+    struct document document = {.reader = {text.at, text.at + text.size}};
+    return pass_json_number(&document, number) && document.reader.at == document.reader.end;
 }
 
 /* Parse digits; -1 if one is not a digit. */
@@ -228,6 +241,10 @@ static inline bool pass_quoted_value(struct document *document, struct values *v
         return false;
     }
     switch (values->kind) {
+    case WHOLE:
+        return values->takes_text && read_decimal(text, &number) && number.behind == 0 && put_whole(values, &number);
+    case DOUBLE:
+        return values->takes_text && read_number(text, &number) && put_double(values, &number);
     case DECIMAL:
         return read_decimal(text, &number) && put_decimal(values, &number);
     case DATE:
