@@ -1,7 +1,7 @@
 """A published day keeps its columns: what comes late is read by them, whatever the file says by then."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,7 @@ import pytest
 from compaction.columns.columns import Columns
 from compaction.columns.event_time import with_event_time
 from compaction.columns.files.columns_file import read_columns
-from compaction.columns.pinned import decode_pinned
+from compaction.columns.pinned import decode_pinned, encode_pinned
 from compaction.commands.vacuum.day import RawDays, delete_leftovers, find_leftovers
 from compaction.job.context import AuditOptions
 from compaction.night.dry_run import plan_dry_run
@@ -20,7 +20,7 @@ from compaction.night.rewrite import Compacted, CompactOptions
 from compaction.verdict.audit_document import decode_audit
 from minutebook.errors import SafetyRefusal
 from minutebook.format.minute import MINUTE_MS
-from minutebook.published.generation import Manifest, columns_beside
+from minutebook.published.generation import Manifest, columns_beside, is_audit
 from minutebook.published.schema import SCHEMA
 from tests.corpus.desk import DAY, Desk, expire, no_engine
 from tests.corpus.typed_day import payload_day
@@ -246,17 +246,31 @@ def test_damaged_columns_are_no_columns(tmp_path: Path, body: bytes) -> None:
     assert _manifest(desk.compact(columns=mapping(A))).columns == mapping(A).types
 
 
-def test_columns_that_somebody_edited_are_not_believed(tmp_path: Path) -> None:
-    """The audit has the digest of those that were used."""
+def _replaced(desk: Desk) -> bytes:
+    """Return an object of other columns that is whole in itself."""
+    pointer = desk.publisher().current().pointer
+    assert pointer is not None
+    return encode_pinned(pointer.day, pointer.generation, mapping(B))
+
+
+def _edited(desk: Desk) -> bytes:
+    """Return the object with another path, and no audit that would tell."""
+    stored, folder = desk.storage.get(_columns_key(desk)), desk.publisher().folder
+    assert stored is not None
+    desk.storage.delete([row.key for row in desk.storage.list_objects(folder.manifests) if is_audit(row.key)])
+    return stored.body.replace(b"fare.price", b"fare.costs")
+
+
+@pytest.mark.parametrize("body", [_replaced, _edited])
+def test_columns_that_somebody_changed_are_not_believed(tmp_path: Path, body: Callable[[Desk], bytes]) -> None:
+    """The audit has the digest of those that were used, and the object its own."""
     desk = _desk(tmp_path)
     desk.compact(columns=mapping(A))
-    key = _columns_key(desk)
-    stored = desk.storage.get(key)
-    assert stored is not None
+    key, changed = _columns_key(desk), body(desk)
     desk.storage.delete([key])
-    desk.storage.put_if_absent(key, stored.body.replace(b"fare.price", b"fare.costs"), {}, "application/json")
+    desk.storage.put_if_absent(key, changed, {}, "application/json")
     desk.archive_more()
-    assert desk.compact(columns=mapping(B)).state == "held"
+    assert desk.compact(columns=mapping({**A, "more": "string"})).state == "held"
 
 
 def test_an_expired_day_is_not_rewritten(tmp_path: Path) -> None:
