@@ -43,10 +43,13 @@ class Compression(enum.StrEnum):
         return f"application/{self.value}"
 
 
+_BY_EXTENSION: Final = tuple((compression.extension, compression) for compression in Compression)
+
+
 def compression_of(key: str) -> Compression:
     """Return the compression by the extension of `key`; raises FormatError for any other extension."""
-    for compression in Compression:
-        if key.endswith(compression.extension):
+    for extension, compression in _BY_EXTENSION:
+        if key.endswith(extension):
             return compression
     raise FormatError(f"the name does not say how it is compressed: {key!r}")
 

@@ -8,13 +8,17 @@ No shard descends from itself. If the sources together say so, all relations of 
 parent would shift the begin of a shard's required time, a false child its end.
 """
 
+import functools
 from collections.abc import Iterable, Iterator, Mapping
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from minutebook.errors import FormatError
 from minutebook.format.aggregate import LAST_HASH_KEY, HashRange
 from minutebook.format.coverage_markers import FirstShards, OpenedMarker
 from minutebook.format.markers import EndMarker, StartMarker
+
+_CACHED: Final = 4096
+"""Ranges of hash keys that are kept parsed: those of a stream's shards are read at each look at its markers."""
 
 
 class ShardRow(NamedTuple):
@@ -147,6 +151,7 @@ def uncovered_ranges(whole: HashRange, parts: Iterable[HashRange]) -> Iterator[H
         yield HashRange(reached, whole.last)
 
 
+@functools.lru_cache(maxsize=_CACHED)
 def hash_range_of(starting_hash_key: str, ending_hash_key: str) -> HashRange | None:
     """Parse a range of ListShards; None for a marker without one. Raises FormatError."""
     if not starting_hash_key and not ending_hash_key:

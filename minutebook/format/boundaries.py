@@ -12,6 +12,7 @@ A boundary is written as `2026-11-21T1015Z`, because a colon is not safe in keys
 milliseconds of the service's clock in rows, which programs alone read, and ISO 8601 in the others.
 """
 
+import functools
 import hashlib
 import re
 from collections.abc import Callable, Iterable
@@ -31,6 +32,8 @@ COMPLETE: Final = "_complete/"
 SUCCESS: Final = "_SUCCESS"
 _HOUR_MS: Final = 60 * MINUTE_MS
 _SINCE: Final = "since.json"
+_LISTED: Final = 4096
+"""Keys that are kept parsed: each attempt to publish lists those of the last day."""
 _ROWS: Final = re.compile(
     r"(?P<boundary>[0-9T-]{15}Z)/(?P<run>[a-zA-Z0-9_.]{1,128})-(?P<ms>[0-9]{1,15})\.json", re.ASCII
 )
@@ -168,6 +171,7 @@ def rows_prefix(prefix: str, hour_ms: int) -> str:
     return f"{prefix}{UNTIL}{boundary_name(hour_ms)[:13]}"
 
 
+@functools.lru_cache(maxsize=_LISTED)
 def parse_rows_key(prefix: str, key: str) -> tuple[int, str, int] | None:
     """Return boundary, run and time of a key made by `rows_key`; None as `parse_marker_key`."""
     match = _ROWS.fullmatch(key.removeprefix(prefix + UNTIL)) if key.startswith(prefix + UNTIL) else None
@@ -204,6 +208,7 @@ def withdrawal_key(prefix: str, withdrawal: Withdrawal) -> str:
     return f"{prefix}{COMPLETE}{boundary_name(parse_iso_time(withdrawal.boundary))}-withdrawn-{identity}.json"
 
 
+@functools.lru_cache(maxsize=_LISTED)
 def parse_marker_key(prefix: str, key: str) -> MarkerKey | None:
     """Parse the key of a marker or a withdrawal; None for any other, also for one of a later version."""
     match = _MARKER.fullmatch(key.removeprefix(prefix + COMPLETE)) if key.startswith(prefix + COMPLETE) else None

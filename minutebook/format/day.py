@@ -1,5 +1,6 @@
 """UTC days of arrival, which one audit and one Parquet partition cover, and their hours."""
 
+import functools
 import re
 from collections.abc import Iterator
 from datetime import date, timedelta
@@ -58,7 +59,7 @@ class Day(NamedTuple):
         return isinstance(minute, int) and minute // MINUTES_A_DAY == self.number
 
     def __str__(self) -> str:
-        return self.date.isoformat()
+        return _text(self.number)
 
     def shift(self, days: int) -> "Day":
         """Return the day that lies `days` later."""
@@ -74,6 +75,12 @@ class Day(NamedTuple):
             f"{prefix}{minute_path(minute).removesuffix('00')}"
             for minute in range(self.first_minute, self.first_minute + MINUTES_A_DAY, MINUTES_AN_HOUR)
         ]
+
+
+@functools.lru_cache(maxsize=_LONGEST_RANGE)
+def _text(number: int) -> str:
+    """Return `yyyy-mm-dd`, which is a part of most keys."""
+    return Day(number).date.isoformat()
 
 
 class Hour(NamedTuple):

@@ -77,7 +77,8 @@ def parse_segment_key(prefix: str, key: str) -> SegmentKey:
     if match is None:
         raise FormatError(f"not a segment key: {key!r}")
     minute, shard_id, sequence, sub, extension = match.groups()
-    if _is_overpadded(sequence, SEQUENCE_DIGITS) or _is_overpadded(sub, SUB_DIGITS):
+    is_plain = len(sequence) == SEQUENCE_DIGITS and len(sub) == SUB_DIGITS
+    if not is_plain and (_is_overpadded(sequence, SEQUENCE_DIGITS) or _is_overpadded(sub, SUB_DIGITS)):
         raise FormatError(f"not a segment key: {key!r}", next_step="its numbers are padded differently from ours")
     first = Position(int(sequence), int(sub))
     return SegmentKey(parse_minute_path(minute), check_shard_id(shard_id), first, compression_of(extension))

@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta
 from minutebook.errors import FormatError, SettingsError
 
 MINUTE_MS = 60_000
-# An audit of a day parses each of its 1,440 minutes once per shard.
+# An audit of a day parses each of its 1,440 minutes once per shard, a marker's gaps are compared again and again.
 _CACHED = 4096
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _LAST_MINUTE = (datetime(9999, 12, 31, 23, 59, tzinfo=UTC) - _EPOCH) // timedelta(minutes=1)
@@ -57,6 +57,7 @@ def iso_time(epoch_ms: int) -> str:
     return datetime.fromtimestamp(epoch_ms / 1000, tz=UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
+@functools.lru_cache(maxsize=_CACHED)
 def parse_iso_time(text: str) -> int:
     """Parse an ISO time with a zone to epoch milliseconds; raises SettingsError."""
     try:

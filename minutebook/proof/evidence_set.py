@@ -59,6 +59,7 @@ class EvidenceSet:
         self._statements = statements
         self._open_until: dict[str, int] = defaultdict(int)
         self._archived_until: dict[str, int] = defaultdict(int)
+        self._topology: tuple[set[str], Topology] | None = None
         for marks in statements.marks.values():
             self.add_marks(marks)
         self._add_expired()
@@ -137,10 +138,17 @@ class EvidenceSet:
 
     def concerned(self) -> set[str]:
         """Return the shards that the scope may depend on: children of shards that are not known to be open, too."""
-        topology = Topology(sources_of(self._statements, self.known, self._query.stream))
+        topology = self._topology_now()
         shards = _descendants(topology, self)
         shards |= set(topology.opened) - _descendants(topology)
         return {shard_id for shard_id in shards if self._query.asks_of(shard_id) and not self._is_over(shard_id)}
+
+    def _topology_now(self) -> Topology:
+        """Return the topology of all shards that are known; it is made anew only when evidence has named another."""
+        known = self.known
+        if self._topology is None or self._topology[0] != known:
+            self._topology = known, Topology(sources_of(self._statements, known, self._query.stream))
+        return self._topology[1]
 
     def is_open(self, shard_id: str) -> bool:
         """Return whether the shard was known to be open at the scope's end."""

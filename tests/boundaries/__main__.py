@@ -9,6 +9,7 @@ from contextlib import nullcontext
 from tests.boundaries.history import ACTS, History
 from tests.boundaries.mutations import MUTATIONS, without
 from tests.boundaries.world import capture_logs
+from tests.seeds import collect_rarely
 
 
 def main(arguments: list[str]) -> int:
@@ -23,6 +24,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--without", choices=sorted(MUTATIONS), help="leave out a rule: this must be noticed")
     options = parser.parse_args(arguments)
     capture_logs()
+    collect_rarely()
     with nullcontext() if options.without is None else without(options.without):
         return live(options)
 

@@ -26,7 +26,7 @@ from minutebook.format.record import Record
 from minutebook.format.segment import SegmentWriter, read_records
 from tests.corpus.model import PREFIX
 from tests.fakes.archive_scene import end_marker
-from tests.lives.store import StampedDirectory
+from tests.lives.memory import MemoryDirectory
 from tests.lives.world import GZIP, HOUR
 
 Change = Callable[["Archive", Day], bool]
@@ -45,7 +45,7 @@ class Segment(NamedTuple):
 class Archive:
     """The objects of an archive, to be changed behind everybody's back."""
 
-    def __init__(self, store: StampedDirectory) -> None:
+    def __init__(self, store: MemoryDirectory) -> None:
         self.store = store
 
     def keys(self, folder: str) -> list[str]:

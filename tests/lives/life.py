@@ -11,11 +11,8 @@ for three nights is left alone.
 """
 
 import random
-import shutil
-import tempfile
 import traceback
 from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
 from typing import Final, NamedTuple, Protocol
 
 import pyarrow as pa
@@ -30,6 +27,7 @@ from minutebook.published.verdict import CLEAN
 from tests.corpus.model import PREFIX, parse_iso_ms
 from tests.fakes.failing_storage import Crash
 from tests.fakes.published_archive import expire_published_now
+from tests.lives.memory import in_one_thread
 from tests.lives.night import Night, Site
 from tests.lives.store import Interruptions
 from tests.lives.world import FIRST_DAY, HOUR, World
@@ -111,17 +109,17 @@ def acts_of(rng: random.Random, shape: Shape) -> list[Act]:
 class Life:
     """One life. `acts` replaces what the seed chooses: to find the shortest history."""
 
-    def __init__(self, seed: int, folder: Path, *, days: int = 20, acts: Sequence[Act] | None = None) -> None:
+    def __init__(self, seed: int, *, days: int = 20, acts: Sequence[Act] | None = None) -> None:
         rng = random.Random(seed)
         self.shape = Shape.of(rng, days)
         chosen = acts_of(rng, self.shape)
         self.acts = chosen if acts is None else list(acts)
         begin_ms = FIRST_DAY.begin_ms - rng.choice([0, HOUR, 30 * HOUR, -7 * HOUR])
-        self.world = World(folder / "raw", rng.randrange(1 << 30), begin_ms=begin_ms, shards=self.shape.shards)
+        self.world = World(None, rng.randrange(1 << 30), begin_ms=begin_ms, shards=self.shape.shards)
         self.world.events_a_day = rng.choice([2, 5, 9])
         self.world.has_ids, self.world.drops = self.shape.has_ids, self.shape.drops
         self.world.is_stepping = self.shape.is_stepping
-        self.site = Site(folder / "out", self.world, event_id="n" if self.shape.has_ids else None)
+        self.site = Site(None, self.world, event_id="n" if self.shape.has_ids else None)
         self.log: list[str] = []
         self.moved: list[str] = []
         self.counts = {"nights": 0, "clean": 0, "rows": 0}
@@ -209,10 +207,10 @@ class Life:
                 world.foreign(key)
                 world.at(undo_ms, lambda: self._remove(key))
             case "output":
-                files = sorted(path for path in self.site.out.root.rglob("*.parquet"))
+                files = [row.key for row in self.site.out.list_objects("") if row.key.endswith(".parquet")]
                 if files:
                     done = rng.choice(files)
-                    rng.choice(files).unlink()
+                    self.site.out.delete([rng.choice(files)])
             case "expire":
                 if not self.shape.has_ids:
                     done = expire_published_now(
@@ -241,7 +239,7 @@ class Life:
         if "so far" in acts:
             self._so_far(acts["so far"])
         begun_ms = world.clock.now_ms()
-        before = self._wrong_now()
+        before = self.world.wrong()
         world.touched.clear()
         between = self._interruptions(acts, rng)
         accept = {}
@@ -251,7 +249,7 @@ class Life:
             night = self.site.night(self.shape.window, between, accept=accept)
             self.note(f"night {self._told(night)}")
             if "twice" in acts:
-                before = self._wrong_now()
+                before = self.world.wrong()
                 world.touched.clear()
                 begun_ms = world.clock.now_ms()
                 night = self.site.night(self.shape.window)
@@ -312,12 +310,9 @@ class Life:
             day = Day(number)
             yield day, max(day.begin_ms, self.world.begin_ms), day.end_ms
 
-    def _wrong_now(self) -> dict[Day, set[Name]]:
-        return {day: self.world.wrong(begin, end) for day, begin, end in self._scopes()}
-
     def _check(self, night: Night, before: dict[Day, set[Name]], begun_ms: int) -> None:
         world = self.world
-        now_wrong = self._wrong_now()
+        now_wrong = self.world.wrong()
         expired = {
             Day.parse(row.key.rpartition("/")[2].removesuffix(".json"))
             for row in world.store.list_objects(f"{PREFIX}_expired/")
@@ -340,8 +335,8 @@ class Life:
             if damage := "" if self._is_output_damaged else publisher.damage(pointer, manifest):
                 raise Violation(f"{day} is clean, and {damage}")
             until = end if pointer.until is None else parse_iso_ms(pointer.until)
-            time = world.due(begin, until).keys()
-            seen = before.get(day, set()) & now_wrong.get(day, set()) & time
+            seen = before.get(day, set()) & now_wrong.get(day, set())
+            seen &= world.due(begin, until).keys() if seen else seen
             if seen and day not in expired:
                 raise Violation(f"{day} is clean, and {len(seen)} records are wrong: {sorted(seen)[:3]}")
             self._check_rows(day, manifest, begin, until)
@@ -416,17 +411,14 @@ class Life:
 
 def live(seed: int, *, days: int = 20, acts: Sequence[Act] | None = None) -> tuple[Life, str]:
     """Live a life; return it and what it violates, or nothing."""
-    base = "/dev/shm" if Path("/dev/shm").is_dir() else None  # noqa: S108 - a fast folder
-    folder = Path(tempfile.mkdtemp(prefix="life-", dir=base))
-    life = Life(seed, folder, days=days, acts=acts)
+    life = Life(seed, days=days, acts=acts)
     try:
-        life.run()
+        with in_one_thread():
+            life.run()
     except Violation as exc:
         return life, str(exc)
     except Exception as exc:  # noqa: BLE001 - a bug of the product is a violation
         return life, f"{exc!r}\n{traceback.format_exc()[-1500:]}"
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
     return life, ""
 
 

@@ -22,6 +22,7 @@ from minutebook.store.places import StorePrefix
 from minutebook.store.retrying import RetryingStorage
 from minutebook.store.storage import Address
 from tests.corpus.auditing import in_process, job_context, shuffle_in_process
+from tests.lives.memory import MemoryDirectory
 from tests.lives.store import InterruptedStorage, Interruptions, StampedDirectory
 from tests.lives.world import FIRST_DAY, World
 
@@ -64,14 +65,20 @@ class Night(NamedTuple):
 
 
 class Site:
-    """A world, and the output of its nights."""
+    """A world, and the output of its nights, in a folder or (None) in memory, where it may lie already."""
 
     def __init__(
-        self, folder: Path, world: World, *, event_id: str | None = None, table: DayTable | None = None
+        self,
+        folder: Path | None,
+        world: World,
+        *,
+        event_id: str | None = None,
+        table: DayTable | None = None,
+        out: MemoryDirectory | None = None,
     ) -> None:
         self.world = world
-        self.out = StampedDirectory(folder, world.clock)
-        self.place = StorePrefix(Address(None, str(folder)), OUT)
+        self.out = out or (MemoryDirectory(world.clock) if folder is None else StampedDirectory(folder, world.clock))
+        self.place = StorePrefix(Address(None, str(self.out.root)), OUT)
         self.table = table
         audit = AuditOptions(
             event_id=event_id, published=self.place, drop_producer_duplicates=event_id is not None, max_repeats=1.0
@@ -83,6 +90,7 @@ class Site:
         between = interruptions or Interruptions()
         world = self.world
         raw, out = InterruptedStorage(world.store, between), InterruptedStorage(self.out, between)
+        rng = random.Random(1)
 
         def engine(orders: Sequence[Order]) -> list[TaskResult]:
             results = between.send(lambda: in_process(orders))
@@ -97,9 +105,7 @@ class Site:
         context = job_context(world.store.root, clock=world.clock, engine=engine, shuffle=shuffle)
         return _HostContext(
             *context._replace(
-                archive=RetryingStorage(
-                    raw, lambda: Backoff(world.clock, random.Random(1), budget_seconds=10), _one_by_one
-                ),
+                archive=RetryingStorage(raw, lambda: Backoff(world.clock, rng, budget_seconds=10), _one_by_one),
                 new_id=_Ids(out),
                 checkpoints=lambda: world.checkpoints,
                 table=self.table,
@@ -108,6 +114,8 @@ class Site:
 
     def stamp_files(self) -> None:
         """Stamp what tasks wrote: they open the store themselves, by the machine's clock, which is in the past."""
+        if isinstance(self.out, MemoryDirectory):
+            return
         for path in self.out.root.rglob("*.parquet"):
             if path.stat().st_mtime_ns // 1_000_000 < FIRST_DAY.shift(-2).begin_ms:
                 self.out.stamp(path.relative_to(self.out.root).as_posix())

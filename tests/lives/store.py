@@ -10,6 +10,7 @@ from typing import TypeVar
 from minutebook.retry import Backoff
 from minutebook.store.directory_storage import DirectoryStorage, FileSink
 from minutebook.store.objects import ListedObject, Listing, ObjectHead, PutOutcome, StoredObject
+from minutebook.store.storage import Storage
 from tests.fakes.clock import ManualClock
 from tests.fakes.failing_storage import PassingStorage
 
@@ -147,7 +148,7 @@ class Interruptions:
 class InterruptedStorage(PassingStorage):
     """Another storage, by requests that `interruptions` may come between."""
 
-    def __init__(self, storage: StampedDirectory, interruptions: Interruptions) -> None:
+    def __init__(self, storage: Storage, interruptions: Interruptions) -> None:
         super().__init__(storage)
         self._interruptions = interruptions
 

@@ -1,8 +1,6 @@
 """The table of changes: of one change of an archive, whether the night sees it, and whether a fresh audit would."""
 
 import functools
-import shutil
-from pathlib import Path
 from typing import Final, NamedTuple
 
 from compaction.audit.audit import audit_day
@@ -13,6 +11,7 @@ from minutebook.format.minute import MINUTE_MS
 from tests.fakes.clock import ManualClock
 from tests.fakes.published_archive import expire_published_now
 from tests.lives.changes import Archive, Change
+from tests.lives.memory import MemoryDirectory
 from tests.lives.night import Site
 from tests.lives.store import Interruptions
 from tests.lives.world import FIRST_DAY, HOUR, World
@@ -42,10 +41,9 @@ NOTHING: Final = Outcome(False, "", False, ("none", ()), ("none", ()))
 class Stage:
     """A sound archive of a few days at the night after one of them: a quiet shard, a busy one, a reshard, drops."""
 
-    def __init__(self, folder: Path, *, until: int, event_id: str | None = None, expires: bool = False) -> None:
-        self.folder = folder
+    def __init__(self, *, until: int, event_id: str | None = None, expires: bool = False) -> None:
         self.event_id = event_id
-        self.world = World(folder / "raw", 11, begin_ms=FIRST_DAY.begin_ms, shards=3)
+        self.world = World(None, 11, begin_ms=FIRST_DAY.begin_ms, shards=3)
         self.world.drops = 0.3
         self.world.has_ids = event_id is not None
         self.world.readings["shardId-000000000001"].quiet_until = DAY.begin_ms
@@ -53,7 +51,7 @@ class Stage:
             self.world.plan_day(FIRST_DAY.shift(number))
         self.world.at(DAY.begin_ms + 10 * HOUR, lambda: self._quiet("shardId-000000000001"))
         self.world.at(DAY.begin_ms + 13 * HOUR + 5 * MINUTE_MS, self._reshard)
-        self.site = Site(folder / "out", self.world, event_id=event_id)
+        self.site = Site(None, self.world, event_id=event_id)
         for number in range(1, until + 1):
             self.world.live_until(FIRST_DAY.shift(number).begin_ms + 40 * MINUTE_MS)
             if number < until or expires:
@@ -75,22 +73,23 @@ class Stage:
         """Return what a fresh audit says of the day."""
         return told(audit_day(self.site.context(), DAY, self.site.options.audit).audit)
 
-    def copy(self, folder: Path) -> "Copy":
+    def copy(self) -> "Copy":
         """Return the same again, to be changed."""
-        shutil.copytree(self.folder, folder)
-        return Copy(self, folder)
+        return Copy(self)
 
 
 class Copy:
     """A copy of a stage: a night runs on it, and something changes before, while or after it runs."""
 
-    def __init__(self, stage: Stage, folder: Path) -> None:
+    def __init__(self, stage: Stage) -> None:
         self.world = World.__new__(World)
         self.world.__dict__ |= stage.world.__dict__
         clock = ManualClock(stage.world.clock.now_ms())
         self.world.clock = clock
-        self.world.store = type(stage.world.store)(folder / "raw", clock)
-        self.site = Site(folder / "out", self.world, event_id=stage.event_id)
+        raw, out = stage.world.store, stage.site.out
+        assert isinstance(raw, MemoryDirectory) and isinstance(out, MemoryDirectory)  # noqa: PT018 - for types alone
+        self.world.store = raw.copy(clock)
+        self.site = Site(None, self.world, event_id=stage.event_id, out=out.copy(clock))
         self.archive = Archive(self.world.store)
         self._stage_told = stage.told
 

@@ -8,7 +8,7 @@ import heapq
 import itertools
 import random
 from abc import ABC, abstractmethod
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -34,6 +34,7 @@ from tests.corpus.model import PREFIX, STREAM_ARN
 from tests.fakes.archive_scene import ArchiveScene, end_marker
 from tests.fakes.clock import ManualClock
 from tests.fakes.stream import DAY_MS
+from tests.lives.memory import MemoryDirectory
 from tests.lives.store import IndexedDirectory
 
 FIRST_DAY: Final = Day.parse("2027-01-04")
@@ -353,11 +354,13 @@ class ReadStream(ABC):
 
 
 class World(ReadStream):
-    """A stream whose archive lies in a folder."""
+    """A stream whose archive lies in a folder; None: in memory."""
 
-    def __init__(self, folder: Path, seed: int, *, begin_ms: int | None = None, shards: int = 2) -> None:
+    store: IndexedDirectory | MemoryDirectory
+
+    def __init__(self, folder: Path | None, seed: int, *, begin_ms: int | None = None, shards: int = 2) -> None:
         clock = ManualClock(FIRST_DAY.begin_ms - HOUR if begin_ms is None else begin_ms)
-        self.store = IndexedDirectory(folder, clock)
+        self.store = MemoryDirectory(clock) if folder is None else IndexedDirectory(folder, clock)
         self.archive: dict[str, Held] = {}
         self.dropped: dict[str, tuple[Sent, ...]] = {}
         """Records that are no rows because a segment's writer left them out, by the segment's key."""
@@ -468,17 +471,22 @@ class World(ReadStream):
             if from_ms <= sent.arrival_ms < until_ms
         }
 
-    def wrong(self, from_ms: int, until_ms: int) -> set[tuple[str, Position]]:
-        """Return the records of a time that are missing, doubled or unreadable in the archive, as far as it tells."""
+    def wrong(self) -> dict[Day, set[tuple[str, Position]]]:
+        """Return by day the records that are missing, doubled or unreadable in the archive, as far as it tells."""
         dropped = {
             (sent.shard, sent.position)
             for key, records in self.dropped.items()
             if self.archive[key].records
             for sent in records
         }
-        due = self.due(from_ms, until_ms).keys() - dropped - self.unseen
-        counts = Counter((sent.shard, sent.position) for held in self.archive.values() for sent in held.records or ())
-        return {record for record in due if counts[record] != 1}
+        counts = Counter([sent[:2] for held in self.archive.values() for sent in held.records or ()])
+        wrong: dict[Day, set[tuple[str, Position]]] = defaultdict(set)
+        for records in self.sent.values():
+            for sent in records:
+                name = sent[:2]
+                if counts[name] != 1 and name not in dropped and name not in self.unseen:
+                    wrong[day_of_ms(sent.arrival_ms)].add(name)
+        return wrong
 
     def rows(self, from_ms: int, until_ms: int) -> dict[tuple[str, Position], bytes]:
         """Return the rows that a whole day has."""

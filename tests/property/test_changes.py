@@ -1,12 +1,12 @@
 """One change of an archive at a time: a night looks at a day again whenever a fresh audit may say something else."""
 
-from collections.abc import Sequence
-from pathlib import Path
+from collections.abc import Iterator, Sequence
 from typing import Final, TypeVar
 
 import pytest
 
 from tests.lives.changes import CHANGES
+from tests.lives.memory import in_one_thread
 from tests.lives.table import DAY, Outcome, Stage
 from tests.searching import IS_DEEP
 
@@ -50,19 +50,26 @@ def in_turn(name: str, places: Sequence[T]) -> Sequence[T]:
     return places if IS_DEEP else [places[sorted(CHANGES).index(name) % len(places)]]
 
 
+@pytest.fixture(scope="module", autouse=True)
+def alone() -> Iterator[None]:
+    """Let nights work in memory, in one thread."""
+    with in_one_thread():
+        yield
+
+
 @pytest.fixture(scope="module")
-def judged(tmp_path_factory: pytest.TempPathFactory) -> Stage:
+def judged() -> Stage:
     """Return an archive whose day was judged nights ago."""
-    stage = Stage(tmp_path_factory.mktemp("judged") / "s", until=5)
+    stage = Stage(until=5)
     stage.world.clock.advance(60)
     stage.site.night(6)
     return stage
 
 
 @pytest.fixture(scope="module")
-def fresh(tmp_path_factory: pytest.TempPathFactory) -> Stage:
+def fresh() -> Stage:
     """Return an archive in the night behind the day, which was not published yet."""
-    return Stage(tmp_path_factory.mktemp("fresh") / "s", until=3)
+    return Stage(until=3)
 
 
 def is_missed(outcome: Outcome) -> bool:
@@ -71,10 +78,10 @@ def is_missed(outcome: Outcome) -> bool:
 
 
 @pytest.mark.parametrize("name", CHANGES)
-def test_a_change_after_the_night_is_seen_if_it_matters(judged: Stage, tmp_path: Path, name: str) -> None:
+def test_a_change_after_the_night_is_seen_if_it_matters(judged: Stage, name: str) -> None:
     """Whatever day it is about; what is looked at in vain is at rest in the night after."""
     for offset in days_of(name):
-        outcome = judged.copy(tmp_path / str(offset)).after(CHANGES[name], DAY.shift(offset))
+        outcome = judged.copy().after(CHANGES[name], DAY.shift(offset))
         assert not is_missed(outcome), (offset, outcome)
         if outcome.why and not outcome.differs:
             assert name in HARMLESS, (offset, outcome)
@@ -82,18 +89,16 @@ def test_a_change_after_the_night_is_seen_if_it_matters(judged: Stage, tmp_path:
 
 
 @pytest.mark.parametrize("name", NIGHTLY)
-def test_what_changed_before_the_night_is_in_its_verdict(fresh: Stage, tmp_path: Path, name: str) -> None:
+def test_what_changed_before_the_night_is_in_its_verdict(fresh: Stage, name: str) -> None:
     """The pointer says what a fresh audit says, and rests."""
     for offset in in_turn(name, DAYS[:3]):
-        outcome = fresh.copy(tmp_path / str(offset)).before(CHANGES[name], DAY.shift(offset))
+        outcome = fresh.copy().before(CHANGES[name], DAY.shift(offset))
         assert not is_missed(outcome), (offset, outcome)
 
 
 @pytest.mark.parametrize("name", NIGHTLY)
-def test_a_change_during_the_night_is_in_its_verdict_or_seen_by_the_next(
-    fresh: Stage, tmp_path: Path, name: str
-) -> None:
+def test_a_change_during_the_night_is_in_its_verdict_or_seen_by_the_next(fresh: Stage, name: str) -> None:
     """At whatever request it comes."""
     for at, offset in in_turn(name, ((4, 0), (30, 1), (90, 0))):
-        outcome = fresh.copy(tmp_path / str(at)).during(CHANGES[name], DAY.shift(offset), at)
+        outcome = fresh.copy().during(CHANGES[name], DAY.shift(offset), at)
         assert not is_missed(outcome), (at, outcome)

@@ -4,7 +4,6 @@ None of it changes what a day's verdict rests on: from its third night on each d
 """
 
 from collections import defaultdict
-from pathlib import Path
 from typing import Final
 
 from minutebook.format.coverage_markers import UndeliveredRecord, encode_coverage_marker, undelivered_key
@@ -12,6 +11,7 @@ from minutebook.format.day import Day
 from minutebook.format.minute import MINUTE_MS
 from tests.corpus.model import PREFIX
 from tests.fakes.published_archive import expire_published_now
+from tests.lives.memory import in_one_thread
 from tests.lives.night import Site
 from tests.lives.world import FIRST_DAY, HOUR, World
 
@@ -35,11 +35,12 @@ def refuse(world: World, day: Day) -> None:
     world.store.put_if_absent(key, encode_coverage_marker(record), {}, "application/json")
 
 
-def test_a_sound_day_is_left_alone_from_its_third_night_on(tmp_path: Path) -> None:
+@in_one_thread()
+def test_a_sound_day_is_left_alone_from_its_third_night_on() -> None:
     """Every day of a window of fourteen is clean or expired in each night, and its row says that nothing was done."""
-    world = World(tmp_path / "raw", 7, begin_ms=FIRST_DAY.begin_ms, shards=2)
+    world = World(None, 7, begin_ms=FIRST_DAY.begin_ms, shards=2)
     world.events_a_day = 2
-    site = Site(tmp_path / "out", world)
+    site = Site(None, world)
     resharded: list[bool] = []
     for number in range(NIGHTS + 1):
         day = FIRST_DAY.shift(number)

@@ -38,6 +38,7 @@ from tests.fakes.clock import ManualClock
 from tests.fakes.failing_storage import PassingStorage
 from tests.lives import table
 from tests.lives.changes import CHANGES
+from tests.lives.memory import in_one_thread
 from tests.lives.night import Site
 from tests.lives.table import Stage
 from tests.lives.world import FIRST_DAY, HOUR, World
@@ -439,13 +440,14 @@ def test_a_day_that_was_held_and_is_repaired_is_counted_as_published(desk: Desk)
     assert due(desk) == DueDay(DAY, "clean")
 
 
-def test_a_damaged_mark_concerns_its_day_and_the_one_before(tmp_path: Path) -> None:
+@in_one_thread()
+def test_a_damaged_mark_concerns_its_day_and_the_one_before() -> None:
     """A night reads the marks of several days at once, a judgement does not: no day is judged again for ever."""
-    stage = Stage(tmp_path / "stage", until=5)
+    stage = Stage(until=5)
     stage.world.clock.advance(60)
     stage.site.night(6)
     for offset in (-1, 0, 1, 2):
-        copy = stage.copy(tmp_path / str(offset))
+        copy = stage.copy()
         CHANGES["foreign mark added"](copy.archive, table.DAY.shift(offset))
         assert bool(copy.why()) == (offset in {0, 1}), offset
 
