@@ -10,10 +10,13 @@ that one. Any other begins a new interval, and the time between the two is not p
     HEAD, as start.json says ......... as above; `from` is the application's start, or `birth`
     GOES_BACK ........................ claim `proven`, `from` behind what it reaches  begins at its `from`: UNPROVEN
     HEAD, GOES_BACK, RESTARTS ........ claim `unproven` or `lost` ................. begins: UNPROVEN, LOST
+    RESTARTS, as start.json says ..... whatever it claims ......................... begins: UNPROVEN, torn
     anything else .................... whatever it claims ......................... begins: BROKEN_CHAIN, NOT_SEEN
 
 In the row of GOES_BACK alone, a reader whose checkpoint was older than the archive has continued from a read mark,
-because the records after its checkpoint were trimmed.
+because the records after its checkpoint were trimmed. In the row of start.json behind RESTARTS, KCL had skipped the
+shard's first records, and they were archived later, in segments that end before the recorded beginning. That none is
+missing between the two, no object says, so not even a comparison with the stream covers both sides.
 """
 
 import enum
@@ -216,17 +219,23 @@ class Chain:
         begins_ms = max(link.begins_ms, reached_ms)
         if link.kind is Kind.SEGMENT:
             self.doubts.append(Doubt(reason, Interval(reached_ms, begins_ms), link.first))
-        is_torn = reason in {Reason.BROKEN_CHAIN, Reason.NOT_SEEN}
+        is_torn = reason in {Reason.BROKEN_CHAIN, Reason.NOT_SEEN} or self._is_begun_before(joint, link)
         return Node(link, begins_ms, begins_ms, link.begins_ms, link.begins_ms if is_torn else torn_ms)
 
     def _is_start(self, link: EvidenceLink) -> bool:
         return isinstance(link.after, ChainStart) and link.first == self._view.begun_at
+
+    def _is_begun_before(self, joint: Joint, link: EvidenceLink) -> bool:
+        """Return whether a link is the recorded beginning, and others were archived before it, later."""
+        return joint is Joint.RESTARTS and self._is_start(link)
 
     def _tear(self, before: Node | None, link: EvidenceLink, joint: Joint) -> Reason:
         """Return the reason for a link that does not follow; a doubtful one itself says that none is missing."""
         is_doubtful = link.is_doubtful or link.kind is Kind.EXPIRED
         if joint in {Joint.HEAD, Joint.GOES_BACK, Joint.RESTARTS} and is_doubtful:
             return Reason.LOST if link.claim is Continuity.LOST else Reason.UNPROVEN
+        if self._is_begun_before(joint, link):
+            return Reason.UNPROVEN
         is_searched = joint is not Joint.ORPHAN or self._view.to_the_beginning
         between = Interval(before.until_ms if before else _ALWAYS, link.begins_ms)
         is_searched &= not any(times.overlaps(between) for times in self._view.unread)

@@ -23,7 +23,8 @@ How coverage, the audit and restore judge each joint:
 
 Two segments with the same `after` are the audit's forked_chain, and positions that are stored twice (`first` <=
 before's last) its overlapping_segments, for any joint. RESTARTS breaks no chain if the segment itself states that
-records may be missing before it (`is_doubtful`); coverage and restore accept GOES_BACK then, too.
+records may be missing before it (`is_doubtful`); coverage and restore accept GOES_BACK then, too. Nor does RESTARTS
+of the segment that start.json names: KCL had skipped what lies before it, and it was archived later (unproven).
 """
 
 import enum

@@ -7,6 +7,7 @@ after does. `minutebook.coverage.joints` says how two are joined; of that the au
     HEAD ................................ fine, if start.json says the same; else missing_start
     FOLLOWS ............................. fine
     RESTARTS, continuity unproven ....... fine                   (adopted gap: coverage says what it leaves open)
+    RESTARTS, as start.json says ........ fine                   (what lies before was archived later: coverage again)
     after == another segment's after .... forked_chain
     after == an earlier segment's last .. fine                   (what lies between is reported where it forks)
     anything else ....................... broken_chain           (a segment between the two is missing), unless the
@@ -197,6 +198,8 @@ class _Check:
             self._start = self._start or "link"
         elif joint is Joint.RESTARTS and link.metadata.is_doubtful:
             pass  # an adopted gap: coverage says so
+        elif joint is Joint.RESTARTS and self._is_recorded_start(link):
+            pass  # KCL had skipped what lies before, and it was archived later: coverage calls that unproven
         elif joint is not Joint.ORPHAN and self._claims[link.metadata.after] > 1:
             self._fork(link)
         elif joint is Joint.ORPHAN or link.metadata.after not in self._ends:
@@ -213,7 +216,7 @@ class _Check:
             if "start.json" not in self._context.markers.unreadable:
                 self._add(Code.MISSING_START, "start.json is missing", link, [link.metadata.first])
             return
-        if (marker.first_position(), marker.chain_start()) == (link.metadata.first, after):
+        if self._is_recorded_start(link):
             self._start = "start.json"
             self._torn.pop()
         elif not link.metadata.is_doubtful:
@@ -224,6 +227,12 @@ class _Check:
                 link,
                 [link.metadata.first],
             )
+
+    def _is_recorded_start(self, link: ChainLink) -> bool:
+        """Return whether start.json names the segment."""
+        marker = self._context.markers.start
+        begun = None if marker is None else (marker.first_position(), marker.chain_start())
+        return begun == (link.metadata.first, link.metadata.after)
 
     def _missing(self, before: ChainLink | None, link: ChainLink) -> None:
         """Judge a segment that comes after a position at which no known one ends."""

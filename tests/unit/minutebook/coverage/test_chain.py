@@ -6,7 +6,7 @@ from typing import NamedTuple
 import pytest
 
 from minutebook.coverage.chain import Chain, ChainView, Reason
-from minutebook.coverage.evidence import EvidenceLink, Kind, expired_link
+from minutebook.coverage.evidence import Evidence, EvidenceLink, Kind, expired_link
 from minutebook.coverage.intervals import Interval
 from minutebook.coverage.joints import Joint, joint_of
 from minutebook.format.metadata import ChainStart, Continuity, Predecessor
@@ -268,6 +268,18 @@ def test_a_comparison_with_the_stream_covers_over_a_doubt() -> None:
     assert coverage(first(1), link(2, 5, claim=UNPROVEN), pieces=(mark,)).covered == (Interval(BIRTH, at(9)),)
     torn = coverage(first(1), link(2, 5, after=0), pieces=(mark,))
     assert torn.covered == (Interval(BIRTH, at(0, 59)), Interval(at(5, 2), at(9)))
+
+
+@pytest.mark.parametrize("pieces", [(), (piece(at(0), at(9), 6, kind=Kind.STREAM),)])
+def test_what_was_archived_before_the_recorded_beginning_is_unproven(pieces: tuple[Evidence, ...]) -> None:
+    """KCL had skipped it once. A segment between the two may be gone, and a comparison may be older than that."""
+    links = (link(1, 1, claim=UNPROVEN), link(2, 2), link(5, 3, after=START, claim=PROVEN, since=BIRTH), link(6, 4))
+    found = coverage(*links, pieces=pieces, begun=5)
+    assert {doubt.reason for doubt in found.doubts} == {Reason.UNPROVEN}
+    assert not found.is_covered(at(2), at(3))
+    assert found.is_covered(at(3, 2), at(3, 59))
+    (two_beginnings,) = [doubt for doubt in coverage(*links, begun=4).doubts if doubt.position == Position(5)]
+    assert two_beginnings.reason is Reason.BROKEN_CHAIN
 
 
 def test_a_record_at_the_very_end_of_a_comparison_lies_behind_it() -> None:

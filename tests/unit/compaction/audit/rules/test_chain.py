@@ -1,5 +1,7 @@
 """What is said about the end of a shard's chain: where it stands, and what names more."""
 
+import random
+
 import msgspec
 import pytest
 
@@ -7,12 +9,26 @@ from compaction.audit.rules.chain import JudgedMinutes, ShardContext, check_chai
 from compaction.inventory.neighbours import ChainLink, SearchReach
 from compaction.inventory.shard_markers import ShardMarkers
 from compaction.inventory.tombstones import ExpiredSpan
+from minutebook.coverage.chain import Reason
+from minutebook.coverage.intervals import Interval
+from minutebook.coverage.verdict import State
+from minutebook.format.day import day_of_ms
 from minutebook.format.document import FORMAT
-from minutebook.format.markers import EndMarker
+from minutebook.format.keys import start_marker_key
+from minutebook.format.markers import EndMarker, StartMarker, decode_marker
 from minutebook.format.metadata import ChainStart, SegmentMetadata
 from minutebook.format.position import Position
+from minutebook.proof.evidence_set import ProofQuery
+from minutebook.proof.reading import judge_archive
+from minutebook.retry import Backoff
+from minutebook.store.retrying import RetryingStore
+from tests.fakes.archive_scene import PREFIX
+from tests.fakes.clock import START_MS
+from tests.fakes.memory_store import MemoryStore
+from tests.fakes.shard import SHARD
+from tests.fakes.world import World
+from tests.witness.readback import read_shard
 
-SHARD = "shardId-000000000000"
 LAST, BEYOND = Position(20, 1), Position(30)
 TAIL = ChainLink(
     "the tail",
@@ -169,3 +185,38 @@ def test_expired_runs_stand_for_their_segments_on_both_sides(
     context = ShardContext(SHARD, ShardMarkers(), None, EVERYTHING, expired=(run(1, 10, 0, -3), *runs))
     span = JudgedMinutes(TAIL.metadata.minute // 1440 * 1440, (TAIL.metadata.minute // 1440 + 1) * 1440)
     assert [found.code for found in check_chain(span, links, context).findings] == codes
+
+
+def test_records_that_kcl_skipped_at_the_beginning_and_brought_later_are_no_defect() -> None:
+    """Nothing is missing: no segment is a fork or a break, and the day is unknown. Another beginning is a fork."""
+    world = World()
+    world.put(2)
+    world.clock.advance(600)
+    world.put(2)
+    skipper = world.started()
+    skipper.daemon.redeliver(world.shard.everything[2:4])
+    skipper.daemon.request_shutdown()
+    world.lease.checkpoint = world.lease.start
+    world.clock.advance(600)
+    world.put(2)
+    world.archive_all()
+    store = MemoryStore(world.bucket)
+    stored = store.get(start_marker_key(PREFIX, SHARD))
+    assert stored is not None
+    marker = decode_marker(stored.body, StartMarker, "start.json")
+    links = [ChainLink(segment.key, segment.metadata) for segment in read_shard(store, PREFIX, SHARD)]
+    firsts = [link.metadata.first for link in links]
+    assert firsts.index(marker.first_position()) == 1
+
+    def found(start: StartMarker) -> list[str]:
+        day = day_of_ms(world.clock.now_ms())
+        span = JudgedMinutes(day.first_minute, day.shift(1).first_minute)
+        context = ShardContext(SHARD, ShardMarkers(start=start), None, EVERYTHING)
+        return [each.code for each in check_chain(span, links, context).findings]
+
+    assert found(marker) == []
+    assert found(msgspec.structs.replace(marker, first=str(firsts[0]))) == ["forked_chain"]
+    query = ProofQuery(Interval(START_MS, world.clock.now_ms()), START_MS, world.clock.now_ms())
+    retrying = RetryingStore(store, lambda: Backoff(world.clock, random.Random(1), budget_seconds=1))
+    judged = judge_archive(retrying, PREFIX, query)
+    assert (judged.verdict.state, Reason.BROKEN_CHAIN in judged.verdict.reasons) == (State.UNKNOWN, False)
