@@ -134,7 +134,7 @@ PUBLISHING: Final = (
         Change("compaction.night.rewrite:compact_day", "max(until_ms, published_ms)", "until_ms"),
         tests=(
             "test_a_run_that_loses_judges_what_reaches_further",
-            "test_hosts_that_are_killed_each_hour_publish_a_day_that_grows",
+            "test_whatever_the_next_run_reaches_it_withdraws",
         ),
     ),
     Mutation(
