@@ -14,7 +14,8 @@ from typing import Final, Protocol
 
 from minutebook.clock import Clock
 
-Job = Callable[[], None]
+Job = Callable[[], bool | None]
+"""Returns True if it has more to do, and waits for its next turn behind the other jobs."""
 _TICK_SECONDS: Final = 1.0
 _JOIN_SECONDS: Final = 2.0
 
@@ -23,7 +24,7 @@ class Due(Protocol):
     """Somebody with things to do now and then, such as the boundaries of a stream."""
 
     def jobs(self) -> Mapping[str, Job]:
-        """Return what is due by name; asks no service. A job raises nothing, and ends soon after `is_stopping`."""
+        """Return what is due by name; asks no service. A job raises nothing."""
         ...
 
 
@@ -100,10 +101,13 @@ class JobPool:
     def _work(self) -> None:
         while (given := self._queue.get()) is not None:
             member, name, job = given
+            goes_on = False
             try:
-                if not member.is_over:
-                    member.context.copy().run(job)
+                goes_on = not member.is_over and bool(member.context.copy().run(job)) and not member.is_over
             finally:
-                with self._changed:
-                    member.names.discard(name)
-                    self._changed.notify_all()
+                if goes_on:
+                    self._queue.put(given)
+                else:
+                    with self._changed:
+                        member.names.discard(name)
+                        self._changed.notify_all()

@@ -239,17 +239,18 @@ class Boundaries:
             service_ms = self._stream.service_ms()
         return self._clock.now_ms() if service_ms is None else service_ms
 
-    def _look_on(self) -> None:
-        """Look at one shard after the other that is due; the next second goes on."""
+    def _look_on(self) -> bool:
+        """Look at one shard after the other that is due, for a turn; return whether more are."""
         until = self._clock.monotonic() + _TURN_SECONDS
         while self._clock.monotonic() < until:
             with self._handing_out:
                 if not self._due:
-                    return
+                    return False
                 shard = self._due.popleft()
                 self._in_flight.add(shard.shard_id)
             self._guarded("looks", partial(self.look, shard))
             self._in_flight.discard(shard.shard_id)
+        return True
 
     def _guarded(self, what: str, act: Callable[[], object]) -> None:
         """Do something that must not end the thread; log its failure."""

@@ -55,6 +55,32 @@ def test_a_stream_that_hangs_holds_one_thread(pool: JobPool) -> None:
         wait_until(lambda: hanging.begun > 1, "and is served again")
 
 
+def test_a_job_that_goes_on_has_its_turns_at_once(pool: JobPool) -> None:
+    """Behind the others, and without waiting for the next second: a stream may have a thousand shards to look at."""
+    turns: list[str] = []
+
+    class Long:
+        """A stream whose job is due once, and takes three turns."""
+
+        def __init__(self, name: str) -> None:
+            self.name = name
+            self._due: dict[str, Job] = {"look": self._look}
+
+        def jobs(self) -> Mapping[str, Job]:
+            """Return it, once."""
+            due, self._due = self._due, {}
+            return due
+
+        def _look(self) -> bool:
+            turns.append(self.name)
+            return turns.count(self.name) < 3
+
+    with pool.serving(Long("a")), pool.serving(Long("b")):
+        pool.tick()
+        wait_until(lambda: len(turns) >= 6, "all turns")
+    assert sorted(turns) == ["a"] * 3 + ["b"] * 3
+
+
 def test_a_jobs_lines_are_its_streams(pool: JobPool) -> None:
     """The thread is anybody's."""
     stream = _Stream()
