@@ -16,7 +16,7 @@ from compaction.columns.pinned import decode_pinned, encode_pinned
 from compaction.commands.vacuum.day import RawDays, delete_leftovers, find_leftovers
 from compaction.job.context import AuditOptions
 from compaction.night.dry_run import plan_dry_run
-from compaction.night.rewrite import Compacted, CompactOptions
+from compaction.night.rewrite import Compacted, CompactOptions, settle_day
 from compaction.verdict.audit_document import decode_audit
 from minutebook.errors import SafetyRefusal
 from minutebook.format.minute import MINUTE_MS
@@ -189,6 +189,17 @@ def test_a_day_of_an_earlier_release_takes_the_file_that_agrees(tmp_path: Path) 
     desk.archive_more()
     assert _manifest(desk.compact(columns=mapping(B))).columns == mapping(A).types
     assert _stored(desk) == mapping(A)
+
+
+def test_a_night_with_nothing_due_stores_the_columns_of_a_clean_day(tmp_path: Path) -> None:
+    """So an upgrade reaches all days of the window before somebody edits the file."""
+    desk = _desk(tmp_path)
+    desk.compact(columns=mapping(A))
+    desk.storage.delete([_columns_key(desk)])
+    for given, stored in ((B, None), (A, mapping(A)), (B, mapping(A))):
+        options = CompactOptions(AuditOptions(), desk.out, columns=mapping(given))
+        done = settle_day(desk.context(), desk.publisher().storage, DAY, options, is_expired=False)
+        assert (done.state, _stored(desk)) == ("already", stored)
 
 
 @pytest.mark.parametrize("given", [B, None])
