@@ -23,6 +23,21 @@ PUBLISHING: Final = (
         ),
     ),
     Mutation(
+        "read what comes late by the file of today",
+        Change("compaction.night.mapping:mapping_of", "published._replace(rules=RULES)", "given or published"),
+        tests=("test_what_comes_late_is_read_by_the_columns_of_then",),
+    ),
+    Mutation(
+        "publish a day whose columns nobody knows",
+        Change("compaction.night.rewrite:_Run.attempt", "not self.mapping.is_known", "self.mapping is None"),
+        tests=("test_without_its_columns_a_day_stays_as_it_is",),
+    ),
+    Mutation(
+        "compare columns, and not the leaves within them",
+        Change("compaction.night.columns_again:_values", "{leaf.name: leaf for leaf in typed.leaves}", "{}"),
+        tests=("test_a_leaf_with_fewer_values_is_named",),
+    ),
+    Mutation(
         "call a generation whole without looking for its files",
         Change("minutebook.published.reading:PublishedReader.damage", "self._missing(manifest, facts, rows)", "''"),
         tests=(
