@@ -18,7 +18,7 @@ from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from benchmarks.figures import Column, publish
 from benchmarks.processes import cpu_by_kind, memory_by_kind
@@ -45,7 +45,8 @@ _COLUMNS: Final = (
     Column("first start, s", "first_start", ".1f"),
     Column("second start, s", "second_start", ".1f"),
     Column("stop, s", "stop", ".1f"),
-    Column("CPU s of a start", "start_cpu"),
+    Column("CPU s until all Schedulers are told to start", "begin_cpu"),
+    Column("CPU s until all shards are open", "start_cpu"),
     *(Column(f"MB, {kind}", f"{kind}_mb", ".0f") for kind in _KINDS),
     *(Column(f"cores, {kind}", f"{kind}_cores", ".3f") for kind in _KINDS),
     Column("threads of the JVM", "java_threads"),
@@ -63,6 +64,14 @@ _COUNTED: Final = (
 _SETTLE_SECONDS: Final = 90
 
 
+class _Start(NamedTuple):
+    """Seconds; for each step those of the first and last stream; CPU seconds until all are told to start."""
+
+    seconds: float
+    steps: dict[str, list[float]]
+    begin_cpu: dict[str, float]
+
+
 def run(
     aws: EmbeddedAws, folder: Path, *, streams: int, settle: float, seconds: float, kills: bool
 ) -> dict[str, Any]:
@@ -72,10 +81,10 @@ def run(
     site.write(**_PRESET)
     row: dict[str, Any] = {"streams": streams}
     with site.consume() as worker:
-        row["first_start"], row["first_steps"] = _await_all(worker, names)
+        row["first_start"], row["first_steps"], _ = _await_all(worker, names)
         row["first_stop"] = _stop(worker)
     with site.consume() as worker:
-        row["second_start"], row["second_steps"] = _await_all(worker, names)
+        row["second_start"], row["second_steps"], row["begin_cpu"] = _await_all(worker, names)
         row["start_cpu"] = {kind: round(seconds, 1) for kind, seconds in cpu_by_kind(worker.pid).items()}
         _CLOCK.sleep(settle)
         before = cpu_by_kind(worker.pid)
@@ -115,16 +124,21 @@ def count(aws: EmbeddedAws, folder: Path, *, streams: int, seconds: float, worke
     return {"streams": streams, "workers": workers, "a_minute": found, "together": sum(found.values())}
 
 
-def _await_all(worker: Worker, names: Iterable[str], since: int = 0) -> tuple[float, dict[str, list[float]]]:
-    """Wait for the shard of each stream; return the seconds, and for each step those of the first and last stream."""
+def _await_all(worker: Worker, names: Iterable[str], since: int = 0) -> _Start:
+    """Wait for the shard of each stream."""
     begun, begun_ms = _CLOCK.monotonic(), _CLOCK.now_ms()
+    for name in names:
+        worker.events.wait("stream_started", seconds=_PATIENCE_SECONDS, since=since, properties=name)
+    cpu = {kind: round(seconds, 1) for kind, seconds in cpu_by_kind(worker.pid).items()}
     for name in names:
         worker.events.wait("shard_opened", seconds=_PATIENCE_SECONDS, since=since, properties=name)
     took = _CLOCK.monotonic() - begun
     steps = {
         step: [_at(event) - begun_ms / 1000 for event in worker.events.all(step, since=since)] for step in _STEPS
     }
-    return took, {step: [round(min(each), 1), round(max(each), 1)] for step, each in steps.items() if each}
+    return _Start(
+        took, {step: [round(min(each), 1), round(max(each), 1)] for step, each in steps.items() if each}, cpu
+    )
 
 
 def _at(event: Event) -> float:

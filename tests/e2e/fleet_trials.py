@@ -1,9 +1,9 @@
 """Longer trials of a fleet on the real parts: `python -m tests.e2e.fleet_trials kills|scan|move`.
 
-kills   20 SIGKILLs of processors, five of each of four streams, a poison aggregate before each (at the sixth in a
-        row a stream gives up for ten minutes, as a worker of its own would); beside them a bucket that answers 403, a
-        stream that is deleted and made again, and quiet streams with a record a second; then SIGKILL of the JVM,
-        of the fork server and of the supervisor
+kills   20 SIGKILLs of processors, three of each of seven streams, a poison aggregate before each (at the sixth
+        failure in a row, those of the JVM included, a stream gives up for ten minutes, as a worker of its own would);
+        beside them a bucket that answers 403, a stream that is deleted and made again, and quiet streams with a
+        record a second; then SIGKILL of the JVM, of the fork server and of the supervisor
 scan    the lease table of one stream answers no Scan any more; another stream is split
 move    a worker of one stream under load is frozen until a fleet reads the stream, thawed and stopped; then a worker
         of its own takes the stream back. `dedupe = claims`, producers repeat events, and another stream has events of
@@ -83,7 +83,7 @@ class Load(threading.Thread):
 def kills(aws: EmbeddedAws, folder: Path) -> list[Check]:  # noqa: C901, PLR0915 - one story
     """Play the first trial."""
     quiet = tuple(f"quiet{number}" for number in range(4))
-    victims = tuple(f"victim{number}" for number in range(4))
+    victims = tuple(f"victim{number}" for number in range(7))
     site = FleetSite(aws, folder, (*victims, "again", *quiet), flushSeconds=2, checkpointIntervalSeconds=1)
     site.write()
     with _forbidden() as endpoint:
@@ -115,7 +115,6 @@ def kills(aws: EmbeddedAws, folder: Path) -> list[Check]:  # noqa: C901, PLR0915
                 seconds.append(_kill_child(worker, name))
                 if number == _KILLS // 4:
                     _make_again(site.apps["again"])
-            refused = worker.events.wait("gave_up", properties="again")
             for name in victims:
                 site.apps[name].producer.put_numbered(10)
                 await_checkpoint(worker, name, site.apps[name])
@@ -127,6 +126,7 @@ def kills(aws: EmbeddedAws, folder: Path) -> list[Check]:  # noqa: C901, PLR0915
                 for name in (*victims, *quiet):
                     site.apps[name].producer.put_numbered(5)
                     await_checkpoint(worker, name, site.apps[name])
+            refused = worker.events.wait("gave_up", properties="again")
             os.kill(worker.pid, signal.SIGKILL)
             worker.wait()
         with site.consume() as worker:
@@ -305,6 +305,8 @@ def _make_again(app: Application) -> None:
     wait_until(app.is_gone, "the stream is deleted")
     app.kinesis.create_stream(StreamName=app.name, ShardCount=1)
     app.await_stream()
+    for number in range(5):
+        app.put_raw("k", b"of another stream %d" % number)
 
 
 def _kill_child(worker: Worker, name: str) -> float:
