@@ -182,7 +182,7 @@ class FleetStream:
             fleetwide = Fleetwide(
                 bound=self._shards.bound,
                 handed=self._shared.handed,
-                before_start=self._count_again,
+                before_start=self.count_again,
                 worker=self.worker,
             )
             with self._shared.opening:
@@ -195,8 +195,7 @@ class FleetStream:
                 error = "its checks have failed: see the lines before this one"
                 self._log.error("stream_not_opened", error=error, next_step=_AFTER_CHECKS, exit_code=opened)
                 return opened
-            self._shards.count(self.name, opened.stream)
-            self._is_counted = True
+            self.count_opened(opened.stream)
             self._times_away = 0
             self.opened = opened
         self.is_opened_or_refused.set()
@@ -206,7 +205,12 @@ class FleetStream:
             stack.enter_context(self._shared.pool.serving(self.opened.boundaries))
             return self._supervise(self.opened)
 
-    def _count_again(self, stream: KinesisStream) -> None:
+    def count_opened(self, stream: KinesisStream) -> None:
+        """Count its shards when it is opened."""
+        self._shards.count(self.name, stream)
+        self._is_counted = True
+
+    def count_again(self, stream: KinesisStream) -> None:
         """Count its shards before a start, but for the first one: they were counted when it was opened."""
         if not self._is_counted:
             self._shards.count(self.name, stream)

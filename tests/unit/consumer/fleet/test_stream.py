@@ -21,6 +21,7 @@ from tests.fakes.clock import ManualClock
 if TYPE_CHECKING:
     from consumer.daemon.opened import OpenedStream
     from consumer.daemon.process import Child
+    from consumer.stream.kinesis import KinesisStream
 
 
 class _Opened:
@@ -69,6 +70,27 @@ def test_an_error_of_ours_leaves_no_scheduler_behind() -> None:
     with pytest.raises(RuntimeError, match="a defect"):
         stream._run_once(run, cast("OpenedStream", _Opened()))
     assert (host.ends, host.session.code) == (1, 0)
+
+
+def test_shards_are_listed_once_for_the_first_start() -> None:
+    """When the stream is opened; before each later start they are counted again."""
+
+    class Kinesis:
+        """Counts its lists."""
+
+        lists = 0
+
+        def all_shards(self) -> dict[str, object]:
+            """Return no shards."""
+            self.lists += 1
+            return {}
+
+    kinesis, stream = Kinesis(), _stream(_Host())
+    asked = []
+    for step in (stream.count_opened, stream.count_again, stream.count_again):
+        step(cast("KinesisStream", kinesis))
+        asked.append(kinesis.lists)
+    assert asked == [1, 1, 2]
 
 
 def test_a_service_that_did_not_answer_is_asked_again_soon() -> None:
