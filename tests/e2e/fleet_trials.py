@@ -122,19 +122,20 @@ def kills(aws: EmbeddedAws, folder: Path) -> list[Check]:  # noqa: C901, PLR0915
             threads_after, same = _threads(java.pid), [each.pid for each in worker.daemons()] == [java.pid]
             opened = {name: len(worker.events.all("shard_opened", properties=name)) for name in quiet}
             for processes in (worker.daemons, worker.fork_servers):
+                mark = worker.events.mark()
                 kill(processes()[0], signal.SIGKILL)
-                for name in (*victims, *quiet):
+                for name in victims:
                     site.apps[name].producer.put_numbered(5)
-                    await_checkpoint(worker, name, site.apps[name])
+                for name in (*victims, *quiet):
+                    worker.events.wait("shard_opened", properties=name, since=mark)
+                    worker.events.wait("segment_committed", properties=name, since=mark)
             refused = worker.events.wait("gave_up", properties="again")
             os.kill(worker.pid, signal.SIGKILL)
             worker.wait()
+        load.stop()
         with site.consume() as worker:
             for name in (*victims, *quiet):
                 site.apps[name].producer.put_numbered(5)
-                await_checkpoint(worker, name, site.apps[name])
-            load.stop()
-            for name in quiet:
                 await_checkpoint(worker, name, site.apps[name])
             worker.terminate()
             worker.wait()
