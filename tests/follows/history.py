@@ -10,10 +10,7 @@ and in the end, when everybody has done their work undisturbed once more: each d
 """
 
 import random
-import shutil
-import tempfile
 from collections.abc import Callable
-from pathlib import Path
 from typing import Final, NamedTuple
 
 from compaction.follow.follower import Follower
@@ -27,6 +24,7 @@ from minutebook.published.live import live_pointer_key
 from tests.fakes.failing_storage import Crash
 from tests.follows.house import Between, follow_ports
 from tests.follows.table import MemoryTable, Row, Snapshot
+from tests.lives.memory import in_one_thread
 from tests.lives.night import OUT, Site
 from tests.lives.store import Interruptions
 from tests.lives.world import FIRST_DAY, HOUR, World
@@ -53,15 +51,15 @@ class Outcome(NamedTuple):
 class History:
     """One history."""
 
-    def __init__(self, seed: int, folder: Path, *, steps: int = 40, events_a_day: int = 30) -> None:
+    def __init__(self, seed: int, *, steps: int = 40, events_a_day: int = 30) -> None:
         self.rng = random.Random(seed)
         self.steps = steps
-        self.world = World(folder / "raw", self.rng.randrange(1 << 30), begin_ms=FIRST_DAY.begin_ms, shards=2)
+        self.world = World(None, self.rng.randrange(1 << 30), begin_ms=FIRST_DAY.begin_ms, shards=2)
         self.world.events_a_day = events_a_day
         for number in range(3):
             self.world.plan_day(FIRST_DAY.shift(number))
         self.table = MemoryTable(self.world.clock, self._committed)
-        self.site = Site(folder / "out", self.world)
+        self.site = Site(None, self.world)
         self.site.table = self.table.client(lambda request: request())
         self.wrong: list[str] = []
         self.log: list[str] = []
@@ -235,9 +233,6 @@ def _die() -> None:
 
 
 def run_history(seed: int, *, steps: int = 40) -> Outcome:
-    """Run one history in a folder of its own."""
-    folder = Path(tempfile.mkdtemp(prefix="follow"))
-    try:
-        return History(seed, folder, steps=steps).run()
-    finally:
-        shutil.rmtree(folder)
+    """Run one history."""
+    with in_one_thread():
+        return History(seed, steps=steps).run()

@@ -2,9 +2,9 @@
 
 import itertools
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 
 from compaction.tables.commit import DAY_PROPERTY, GENERATION_PROPERTY, MANIFEST_PROPERTY, ROWS_PROPERTY
@@ -13,6 +13,7 @@ from compaction.tables.plan import Conflict, LiveFile, Recorded, Replacement
 from minutebook.clock import Clock
 from minutebook.errors import OutcomeUnknown
 from minutebook.format.day import Day
+from tests.lives.memory import read_address
 
 Row = tuple[str, int, int]
 """Shard, sequence number, sub-sequence number."""
@@ -94,9 +95,9 @@ class MemoryTable:
 
     def _read(self, uri: str) -> tuple[Row, ...]:
         if uri not in self._known:
-            path = Path(uri.removeprefix("file://"))
-            table = pq.read_table(
-                path, columns=["shard_id", "sequence_number", "sub_sequence_number"], partitioning=None
+            body = read_address(uri.removeprefix("file://"))
+            table = pq.ParquetFile(pa.BufferReader(body)).read(
+                columns=["shard_id", "sequence_number", "sub_sequence_number"]
             )
             columns = (column.to_pylist() for column in table.columns)
             self._known[uri] = tuple((shard, int(number), sub) for shard, number, sub in zip(*columns, strict=True))

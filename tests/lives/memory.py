@@ -239,6 +239,15 @@ def _open_retrying(address: Address, budget_seconds: float) -> RetryingStorage:
     return RetryingStorage(in_memory, backoff_within(budget_seconds))
 
 
+def read_address(address: str) -> bytes:
+    """Return the object at an address of a directory that lives."""
+    root, _, key = address.removeprefix("/memory/").partition("/")
+    stored = _OPENED[f"/memory/{root}"].get(key)
+    if stored is None:
+        raise FileNotFoundError(address)
+    return stored.body
+
+
 @contextmanager
 def in_one_thread() -> Iterator[None]:
     """Let tasks find directories in memory, and let no request of the nightly job be sent by another thread."""

@@ -1,13 +1,13 @@
 """Archives that are followed into a table, and their nights, from seeds; see `tests.follows.history`."""
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import Final
 
 import pytest
 
 from minutebook.format.minute import MINUTE_MS
 from tests.follows.history import History, run_history
+from tests.lives.memory import in_one_thread
 from tests.lives.store import Interruptions
 from tests.lives.world import FIRST_DAY, HOUR
 from tests.searching import IS_DEEP
@@ -25,9 +25,9 @@ def test_at_each_snapshot_rows_are_positions_and_none_disappears(seed: int) -> N
     assert outcome.commits
 
 
-def _begun(folder: Path) -> History:
+def _begun() -> History:
     """Return a history of a morning that was followed until six, and has later segments."""
-    history = History(1, folder, events_a_day=200)
+    history = History(1, events_a_day=200)
     history.world.live_until(FIRST_DAY.begin_ms + 6 * HOUR)
     history.act("tick")
     history.world.live_until(FIRST_DAY.begin_ms + 6 * HOUR + 45 * MINUTE_MS)
@@ -36,9 +36,10 @@ def _begun(folder: Path) -> History:
 
 @pytest.mark.parametrize("number", _REQUESTS)
 @pytest.mark.parametrize("other", ["other tick", "so far"])
-def test_what_another_process_does_at_a_request_of_a_tick_is_kept(tmp_path: Path, number: int, other: str) -> None:
+@in_one_thread()
+def test_what_another_process_does_at_a_request_of_a_tick_is_kept(number: int, other: str) -> None:
     """It follows, or publishes the part of the day until the last hour: no row is doubled, none disappears."""
-    history = _begun(tmp_path)
+    history = _begun()
     happened = list[str]()
 
     def meanwhile() -> None:
