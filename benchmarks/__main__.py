@@ -5,6 +5,7 @@ import sys
 
 NAMES = (
     "boundaries",
+    "changed_hour",
     "claims",
     "compaction",
     "compression",

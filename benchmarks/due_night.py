@@ -57,7 +57,7 @@ from tests.fakes.clock import ManualClock
 
 _MIB: Final = 1 << 20
 _NAMES_A_LIST: Final = 1_000
-_NOW_MS: Final = DAY.end_ms + SETTLED_MS
+NOW_MS: Final = DAY.end_ms + SETTLED_MS
 _CHANGED: Final = 30 * 60 + 7
 """The minute, after the first day's midnight, one of whose objects is another one: in hour 6 of the second day."""
 _COLUMNS: Final = (
@@ -94,16 +94,16 @@ class Shape(NamedTuple):
 
 
 class CountedStore(ComputedStore):
-    """Many computed days, up to `_NOW_MS`. A request is a line of the log: its kind, and for how many it counts."""
+    """Many computed days, up to `NOW_MS`. A request is a line of the log: its kind, and for how many it counts."""
 
     def __init__(self, shape: Shape) -> None:
         super().__init__(DAY, shape.shards, days=shape.days)
-        self._shape = shape
+        self.shape = shape
         self._log = os.open(shape.log, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
 
     def list_level(self, folder: str) -> Listing:
         """List the hours of a day."""
-        self._count("LIST", 1)
+        self.count("LIST", 1)
         if folder.startswith(f"{PREFIX}_"):
             return Listing((), ())
         minutes = self._minutes(folder.removeprefix(PREFIX))
@@ -113,37 +113,43 @@ class CountedStore(ComputedStore):
         """List a day, an hour or a minute; the first rows of all; or the markers."""
         path, rows = prefix.removeprefix(PREFIX), 0
         try:
-            for row in super().list_objects(prefix) if path.startswith("_") else self._rows(path):
+            for row in super().list_objects(prefix) if path.startswith("_") else self.rows(path):
                 rows += 1
                 yield row
         finally:
-            self._count("LIST", max(1, -(-rows // _NAMES_A_LIST)))
+            self.count("LIST", max(1, -(-rows // _NAMES_A_LIST)))
 
     def head(self, key: str) -> ObjectHead | None:
         """Answer a HEAD."""
-        self._count("segment" if key.startswith(f"{PREFIX}2") else "HEAD", 1)
+        self.count("segment" if key.startswith(f"{PREFIX}2") else "HEAD", 1)
         return super().head(key)
 
     def get(self, key: str) -> StoredObject | None:
         """Return a marker."""
-        self._count("segment" if key.startswith(f"{PREFIX}2") else "GET", 1)
+        self.count("segment" if key.startswith(f"{PREFIX}2") else "GET", 1)
         return super().get(key)
 
-    def _count(self, what: str, count: int) -> None:
+    def count(self, what: str, count: int) -> None:
+        """Log some requests of a kind."""
         os.write(self._log, f"{what} {count}\n".encode())
 
-    def _rows(self, path: str) -> Iterator[ListedObject]:
+    def rows(self, path: str) -> Iterator[ListedObject]:
+        """List what lies below a day, an hour or a minute."""
         for minute in self._minutes(path):
-            for number in range(self._shape.shards):
-                etag = hashlib.md5(f"{minute} {number}".encode(), usedforsecurity=False).hexdigest()
-                if self._shape.is_changed and number == 0 and minute == self._shape.first_minute + _CHANGED:
-                    etag = etag[::-1]
-                row = self._row(key_of(DAY, number, minute), number, minute)
-                yield row._replace(etag=f'"{etag}"')
+            for number in range(self.shape.shards):
+                row = self.row(number, minute)
+                if self.shape.is_changed and number == 0 and minute == self.shape.first_minute + _CHANGED:
+                    row = row._replace(etag=row.etag[::-1])
+                yield row
+
+    def row(self, number: int, minute: int) -> ListedObject:
+        """Return an object as LIST gives it."""
+        etag = hashlib.md5(f"{minute} {number}".encode(), usedforsecurity=False).hexdigest()
+        return self._row(key_of(DAY, number, minute), number, minute)._replace(etag=f'"{etag}"')
 
     def _minutes(self, path: str) -> range:
         """Return the minutes of `yyyy/MM/dd/`, with an hour, and a minute; of less all that there are."""
-        first, end = self._shape.first_minute, _NOW_MS // MINUTE_MS
+        first, end = self.shape.first_minute, NOW_MS // MINUTE_MS
         parts = path.rstrip("/").split("/")
         if len(parts) < len("ymd"):
             return range(first, end)
@@ -169,7 +175,8 @@ def _arrived(root: str) -> Address:
     return CountedAddress("bench", root)
 
 
-def _address(shape: Shape) -> Address:
+def address_of(shape: Shape) -> Address:
+    """Return the address of a computed archive."""
     return CountedAddress("bench", msgspec.json.encode((*shape[:2], str(shape.log), shape.is_changed)).decode())
 
 
@@ -180,7 +187,7 @@ def _open(shape: Shape) -> RetryingStorage:
 def publish_day(out: Path, shape: Shape, day: Day) -> int:
     """Publish a day as if it had been judged clean; returns how many objects it has."""
     storage = _open(shape)
-    listing = DayListing(storage, _address(shape), LocalGroupSource(lambda _: []), ShardGrouping())
+    listing = DayListing(storage, address_of(shape), LocalGroupSource(lambda _: []), ShardGrouping())
     objects = list_objects(listing, day, PREFIX)
     generation = objects.digest()[:16]
     publisher = Publisher(RetryingStorage(open_storage(Address(None, str(out))), waits), DayFolder("tables/", day))
@@ -190,7 +197,7 @@ def publish_day(out: Path, shape: Shape, day: Day) -> int:
     audit = Audit(
         schema=SCHEMA,
         version="bench",
-        audited_at=iso_time(_NOW_MS),
+        audited_at=iso_time(NOW_MS),
         level="keys",
         verdict=CLEAN,
         scope=Scope(
@@ -213,7 +220,7 @@ def publish_day(out: Path, shape: Shape, day: Day) -> int:
             storage,
             shape,
             day,
-            Basis(judged_from=iso_time(_NOW_MS), generation=generation, settings="", folders=objects.folders),
+            Basis(judged_from=iso_time(NOW_MS), generation=generation, settings="", folders=objects.folders),
         ),
     )
     manifest = Manifest(
@@ -227,7 +234,7 @@ def publish_day(out: Path, shape: Shape, day: Day) -> int:
         audit=folder.audit(generation, "0" * 16),
         ends={},
         writer=f"bench{day.number}",
-        written_at=iso_time(_NOW_MS),
+        written_at=iso_time(NOW_MS),
         rules=RULES,
     )
     publisher.put_inventory(folder.manifest(generation, manifest.writer), objects.spool.chunks())
@@ -242,7 +249,7 @@ def _basis(storage: RetryingStorage, shape: Shape, day: Day, basis: Basis) -> Ba
     """Return the basis with what lies around the day: each shard's segments of the minutes beside it."""
     markers = read_markers(storage, PREFIX, [day])
     scope = Interval(day.begin_ms, day.end_ms)
-    query = OutsideQuery.of(PREFIX, scope, _NOW_MS, markers.statements.tombstones)
+    query = OutsideQuery.of(PREFIX, scope, NOW_MS, markers.statements.tombstones)
 
     def shard(number: int) -> ShardBasis:
         minutes = [minute for minute in (query.begin_minute - 1, query.end_minute) if minute >= shape.first_minute]
@@ -264,8 +271,8 @@ def check(out: Path, shape: Shape) -> dict[str, Any]:
     with SparkEngine("local[2]") as engine:
         context = JobContext(
             archive=_open(shape),
-            place=StorePrefix(_address(shape), PREFIX),
-            clock=ManualClock(_NOW_MS),
+            place=StorePrefix(address_of(shape), PREFIX),
+            clock=ManualClock(NOW_MS),
             new_id=new_id,
             engine=engine,
             checkpoints=lambda: Checkpoints({}),

@@ -145,9 +145,14 @@ def keep_facts(out: RetryingStorage, folder: str, task: Task, finished: Finished
     """Store the facts of a task, in one PUT, after its part exists; return their key."""
     name = fingerprint(task)
     body = encode_facts(name, task.objects, finished)
-    key = f"{folder}{FACTS_FOLDER}{name}-{_digest(body)}.parquet"
+    key = facts_key(folder, name, body)
     out.put_if_absent(key, body, content_type=PARQUET_TYPE)
     return key
+
+
+def facts_key(folder: str, name: str, body: bytes) -> str:
+    """Return the key of a file of facts in a generation's folder: its fingerprint, and the digest of its bytes."""
+    return f"{folder}{FACTS_FOLDER}{name}-{_digest(body)}.parquet"
 
 
 def reuse(
