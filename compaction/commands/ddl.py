@@ -26,6 +26,7 @@ from typing import Final, NamedTuple
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from compaction.commands.latest import latest_view
 from compaction.job.request import DdlRequest
 from compaction.job.settings import load_job_settings
 from compaction.parquet.rows import read_footer
@@ -65,6 +66,7 @@ _TYPES: Final = {
 _INTEGERS: Final = ("tinyint", "smallint", "int", "bigint")
 _DECIMAL: Final = re.compile(r"decimal\((\d+),(\d+)\)")
 _FIELD: Final = re.compile(r"(?<=[<,])([^\W\d]\w*):")
+_STRUCT: Final = re.compile(r"struct<(.*)>", re.DOTALL)
 _NESTED: Final = re.compile(r"(array<|struct<|map<string,)(.*)>", re.DOTALL)
 
 
@@ -168,6 +170,15 @@ def _fields(text: str) -> Iterator[tuple[str, str]]:
             begin = at + 1
 
 
+def paths_of(columns: Iterable[CatalogColumn], before: str = "") -> Iterator[str]:
+    """Yield the names of columns, and the paths of fields within structs, as in `dynamodb.Keys.id`."""
+    for name, kind in columns:
+        yield before + name
+        struct = _STRUCT.fullmatch(kind)
+        if struct is not None:
+            yield from paths_of((CatalogColumn(*field) for field in _fields(struct[1])), f"{before}{name}.")
+
+
 def athena_ddl(name: str, location: str, columns: Sequence[CatalogColumn], first: Day) -> str:
     """Return Athena's DDL of a table with projected partitions from `first` to today; unpublished days are empty."""
     width = max(len(column.name) for column in columns) + 2
@@ -202,7 +213,12 @@ def _text(value: str) -> str:
 
 
 def print_ddl(request: DdlRequest, environ: Mapping[str, str]) -> int:
-    """Print the DDL: its columns are those of all published days, and its partitions begin with the oldest day."""
+    """Print the DDL: its columns are those of all published days, and its partitions begin with the oldest day.
+
+    With `latest_by` it is that of a view beside the table.
+    """
+    if request.ordered_by is not None and request.latest_by is None:
+        raise SettingsError("--ordered-by needs --latest-by", next_step="write it as in --latest-by id")
     if _TABLE.fullmatch(request.table) is None:
         raise SettingsError(
             f"{request.table!r} is not a table of the catalog",
@@ -215,6 +231,11 @@ def print_ddl(request: DdlRequest, environ: Mapping[str, str]) -> int:
             f"the catalog cannot name {place.address.root}", next_step="publish to S3: --out s3://bucket/folder"
         )
     storage = open_retrying(place.address, _BUDGET_SECONDS)
+    if request.latest_by is not None:
+        united = published_table(storage, place, published_days(storage, place.prefix))
+        paths = [*paths_of(united.columns)]
+        sys.stdout.write(latest_view(request.table, paths, request.latest_by, request.ordered_by))
+        return 0
     sys.stdout.write(ddl_of(storage, place, request.table, day_of_ms(SystemClock().now_ms())))
     return 0
 
@@ -226,6 +247,22 @@ def ddl_of(storage: RetryingStorage, place: StorePrefix, name: str, today: Day) 
     fail when they read it there.
     """
     days = published_days(storage, place.prefix)
+    table = published_table(storage, place, days)
+    symlinks = storage.uri(DayFolder(place.prefix, today).symlinks)
+    location = symlinks.removesuffix(f"dt={today}/manifest")
+    text = athena_ddl(name, location, table.columns, days[0] if days else today)
+    return "".join(table.notes) + text
+
+
+class PublishedTable(NamedTuple):
+    """The columns of all published days, and a comment for each that does not fit in one of them."""
+
+    columns: tuple[CatalogColumn, ...]
+    notes: tuple[str, ...]
+
+
+def published_table(storage: RetryingStorage, place: StorePrefix, days: Sequence[Day]) -> PublishedTable:
+    """Return the columns of the published days; without any, those of every day."""
     columns: tuple[CatalogColumn, ...] | None = None
     notes = []
     for day in _last_of_each_kind(storage, place.prefix, days):
@@ -236,10 +273,7 @@ def ddl_of(storage: RetryingStorage, place: StorePrefix, name: str, today: Day) 
                 f"-- column {column} is {has} here, and {comes} on {day}: leave it out there\n"
                 for column, has, comes in conflicts
             ]
-    symlinks = storage.uri(DayFolder(place.prefix, today).symlinks)
-    location = symlinks.removesuffix(f"dt={today}/manifest")
-    text = athena_ddl(name, location, columns or columns_of(SCHEMA), days[0] if days else today)
-    return "".join(notes) + text
+    return PublishedTable(columns or columns_of(SCHEMA), tuple(notes))
 
 
 def _last_of_each_kind(storage: RetryingStorage, root: str, days: Sequence[Day]) -> list[Day]:

@@ -276,3 +276,13 @@ class DdlRequest(NamedTuple):
     table: Annotated[str, typer.Option(metavar="DB.TABLE", help="The table's name in the DDL.")]
     file: PropertiesFile = None
     out: PublishedAt = None
+    latest_by: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COLUMN[,COLUMN]", help="Print a view instead: the latest row of each key, without deleted ones."
+        ),
+    ] = None
+    ordered_by: Annotated[
+        str | None,
+        typer.Option(metavar="COLUMN[,COLUMN]", help="The columns by which a row is later; then its position."),
+    ] = None

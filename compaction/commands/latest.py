@@ -1,0 +1,98 @@
+"""`minutebook ddl --latest-by`: a view with the latest row of each key, for tables of changes. Pure.
+
+    row of a key        key columns that are all there: a payload whose key does not fit belongs to no key
+    the latest          by the columns of --ordered-by, nulls first and so never before a value; then by position
+    left out            where the latest row is a delete: op = 'd' (Debezium), eventName = 'REMOVE' (DynamoDB)
+
+A sequence number has up to 56 digits, more than any integer of an engine: it is ordered by its length, then as text.
+The text is plain SQL for Athena, Trino, DuckDB and Spark: a subquery, because not all know QUALIFY, and names
+without quotes, because they do not agree on these.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from minutebook.errors import SettingsError
+
+_POSITION: Final = ("length(sequence_number)", "sequence_number", "sub_sequence_number")
+_INDEX: Final = "event_index"
+_DELETES: Final = {"op": "d", "eventname": "REMOVE"}
+"""The columns that mark a delete, in small letters, and the mark."""
+_CREATED: Final = ("ApproximateCreationDateTime", "dynamodb.ApproximateCreationDateTime")
+_RANK: Final = "latest_rank"
+_RESERVED: Final = frozenset(
+    """
+    all alter analyse analyze and any array as asc asymmetric between both by case cast check collate
+    column constraint create cross cube current_catalog current_date current_path current_role
+    current_schema current_time current_timestamp current_user deallocate default deferrable delete desc
+    describe distinct do drop else end escape except execute exists extract false fetch for foreign from
+    full group grouping having in initially inner insert intersect into is join lambda lateral leading
+    left like limit listagg localtime localtimestamp natural normalize not null offset on only or order
+    outer pivot placing prepare primary qualify recursive references returning right rollup select show
+    skip some summarize symmetric table then to trailing trim true uescape union unique unnest unpivot
+    using values variadic when where window with
+    """.split()  # noqa: SIM905 - a list of texts would take a page
+)
+"""What Athena, Trino or DuckDB take for no name."""
+_PLAIN: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
+def latest_view(name: str, paths: Sequence[str], latest_by: str, ordered_by: str | None) -> str:
+    """Return the DDL of a view beside a table; raise SettingsError for a column that the table does not have.
+
+    `paths` are the table's columns and the fields within its structs, as in `dynamodb.Keys.id`; `latest_by` and
+    `ordered_by` are such paths with commas between.
+    """
+    known = {path.lower(): path for path in paths}
+    keys = _named("--latest-by", latest_by, known)
+    notes, order = list[str](), list[str]()
+    if ordered_by is not None:
+        order = _named("--ordered-by", ordered_by, known)
+    elif "eventname" in known:
+        created = next((known[path.lower()] for path in _CREATED if path.lower() in known), None)
+        order = [] if created is None else [created]
+        notes += [] if order else ["-- records of DynamoDB may come out of order: name their time with --ordered-by"]
+    deletes = [f"{_quoted(known[mark])} = '{value}'" for mark, value in _DELETES.items() if mark in known]
+    notes += [] if deletes else ["-- no column op or eventName: rows of deleted keys stay"]
+    notes.append(
+        f"-- rows without a whole key are left out: where {' or '.join(f'{_quoted(k)} is null' for k in keys)}"
+    )
+    names = [_quoted(path) for path in paths if "." not in path]
+    if any('"' in part for part in (*names, *map(_quoted, (*keys, *order)))):
+        notes.append('-- write quoted names between ` ` in Spark, which takes "..." for a text')
+    indexes = [_INDEX] if _INDEX in known else []
+    ranked = [f"{each} DESC NULLS LAST" for each in (*map(_quoted, order), *_POSITION, *indexes)]
+    stays = "".join(f"\n  AND NOT coalesce({delete}, false)" for delete in deletes)
+    return "\n".join(
+        [
+            *notes,
+            f"CREATE OR REPLACE VIEW {name}_latest AS",
+            f"SELECT {', '.join(names)}",
+            "FROM (",
+            f"  SELECT *, row_number() OVER (PARTITION BY {', '.join(map(_quoted, keys))}",
+            f"    ORDER BY {', '.join(ranked)}) AS {_RANK}",
+            f"  FROM {name}",
+            f"  WHERE {' AND '.join(f'{_quoted(key)} IS NOT NULL' for key in keys)}",
+            ") ranked",
+            f"WHERE {_RANK} = 1{stays};\n",
+        ]
+    )
+
+
+def _named(option: str, text: str, known: Mapping[str, str]) -> list[str]:
+    names = [name.strip() for name in text.split(",")]
+    if unknown := [name for name in names if name.lower() not in known]:
+        raise SettingsError(
+            f"{option}: the published days have no column {unknown[0]!r}",
+            next_step="name typed columns, as in --latest-by id; a column may take its value from either side of a "
+            'change: path = "after.id || before.id"',
+        )
+    return [known[name.lower()] for name in names]
+
+
+def _quoted(path: str) -> str:
+    """Return a name or path, with quotes where it could not stand without."""
+    return ".".join(
+        part if _PLAIN.fullmatch(part) and part.lower() not in _RESERVED else f'"{part}"' for part in path.split(".")
+    )
