@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from benchmarks.figures import median
 from compaction.columns.columns import Columns
-from compaction.columns.payload_columns import PayloadColumns
+from compaction.columns.decode.decoder import new_payload_columns
 from tests.fakes.typed_lines import lines_of, mapping
 
 _ROW: Final = "struct<id: int64, customer: string, price: decimal(10,2), quantity: int32, paid: bool, at: timestamp>"
@@ -58,7 +58,7 @@ def change(number: int, tenths: int) -> bytes:
 def seconds(columns: Columns, lines: pa.Table) -> float:
     """Return the CPU seconds that the columns of lines take."""
     begin = time.process_time()
-    payload_columns = PayloadColumns(columns)
+    payload_columns = new_payload_columns(columns)
     payload_columns.columns_of(lines)
     return time.process_time() - begin
 

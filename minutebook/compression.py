@@ -103,15 +103,19 @@ class _Zstd:
         return self._compressor.compress(piece, self._compressor.FLUSH_FRAME)
 
 
-def decompress(compression: Compression, chunks: Iterable[bytes], block_bytes: int) -> Iterator[bytes]:
+def decompress(
+    compression: Compression, chunks: Iterable[bytes], block_bytes: int, *, may_lack_checksum: bool = False
+) -> Iterator[bytes]:
     """Yield the content of a body that arrives in chunks, in blocks of at most `block_bytes`.
 
     Accepts several gzip members or zstd frames, as other writers make them. Raises FormatError for a body that is
-    damaged, cut short or followed by other bytes, and for a zstd frame without a checksum or with a window above
-    8 MiB.
+    damaged, cut short or followed by other bytes, and for a zstd frame with a window above 8 MiB or, except with
+    `may_lack_checksum`, without a checksum.
     """
     pieces = _pieces(chunks)
-    return _zstd_blocks(pieces, block_bytes) if compression is Compression.ZSTD else _gzip_blocks(pieces, block_bytes)
+    if compression is Compression.GZIP:
+        return _gzip_blocks(pieces, block_bytes)
+    return _zstd_blocks(pieces, block_bytes, may_lack_checksum=may_lack_checksum)
 
 
 def _pieces(chunks: Iterable[bytes]) -> Iterator[bytes]:
@@ -138,7 +142,7 @@ def _gzip_blocks(pieces: Iterable[bytes], block_bytes: int) -> Iterator[bytes]:
         raise FormatError("the gzip stream is cut short")
 
 
-def _zstd_blocks(pieces: Iterable[bytes], block_bytes: int) -> Iterator[bytes]:
+def _zstd_blocks(pieces: Iterable[bytes], block_bytes: int, *, may_lack_checksum: bool) -> Iterator[bytes]:
     from backports import zstd  # noqa: PLC0415 - as above
 
     options: dict[int, int] = {zstd.DecompressionParameter.window_log_max: _ZSTD_WINDOW_LOG_MAX}
@@ -149,7 +153,7 @@ def _zstd_blocks(pieces: Iterable[bytes], block_bytes: int) -> Iterator[bytes]:
             rest += piece
             while rest:
                 if decoder is None:
-                    if not _begins_frame(rest):
+                    if not _begins_frame(rest, may_lack_checksum=may_lack_checksum):
                         is_whole = False
                         break
                     decoder = zstd.ZstdDecompressor(options=options)
@@ -166,12 +170,15 @@ def _zstd_blocks(pieces: Iterable[bytes], block_bytes: int) -> Iterator[bytes]:
         raise FormatError("the zstd stream is cut short")
 
 
-def _begins_frame(data: bytes) -> bool:
-    """Return whether a frame with a checksum begins here; False while `data` is too short, FormatError if not."""
+def _begins_frame(data: bytes, *, may_lack_checksum: bool) -> bool:
+    """Return whether a frame begins here; False while `data` is too short.
+
+    Raises FormatError if none does, or one without a checksum that it may not lack.
+    """
     if not _ZSTD_MAGIC.startswith(data[: len(_ZSTD_MAGIC)]):
         raise FormatError("damaged zstd stream: no frame begins here")
     if len(data) <= len(_ZSTD_MAGIC):
         return False
-    if not data[len(_ZSTD_MAGIC)] & _ZSTD_CHECKSUM_BIT:
+    if not (may_lack_checksum or data[len(_ZSTD_MAGIC)] & _ZSTD_CHECKSUM_BIT):
         raise FormatError("a zstd frame has no checksum: nothing would show that it is damaged")
     return True

@@ -144,11 +144,12 @@ def conclude(
     compacted: int | None,
     further: Sequence[Finding] = (),
     further_checks: Sequence[AuditCheck] = (),
+    records: int | None = None,
 ) -> Audit:
-    """Write the verdict down; `further` findings are the caller's."""
+    """Write the verdict down; `further` findings are the caller's, `records` those of the compacted rows."""
     inventory = examined.inventory
     all_findings = [*_findings(examined), *further]
-    rows = Rows(compacted, examined.producers.removed, examined.restored)
+    rows = Rows(compacted, examined.producers.removed, examined.restored, records)
     equation = balance(examined.judgement.counts, sum(repeat.surplus for repeat in examined.repeats), rows)
     now_ms = context.clock.now_ms()
     checks = _checks(examined, all_findings, equation, further_checks)
@@ -183,8 +184,9 @@ def conclude_rewrite(
     rows = sum(part.rows for part in examined.parts)
     if columns is None:
         return conclude(context, examined, options, rows, further)
-    typed = judge_columns(columns, [part.typed for part in examined.parts], rows, examined.inventory.day)
-    audit = conclude(context, examined, options, rows, [*further, *typed.findings], typed.checks)
+    records = sum(part.records for part in examined.parts) if columns.multiplies else None
+    typed = judge_columns(columns, [part.typed for part in examined.parts], rows, examined.inventory.day, records)
+    audit = conclude(context, examined, options, rows, [*further, *typed.findings], typed.checks, records)
     return msgspec.structs.replace(audit, typed=typed.numbers)
 
 

@@ -58,6 +58,13 @@ def long_column(values: Iterable[int]) -> pa.Int64Array:
     return pa.Array.from_buffers(pa.int64(), len(numbers), [None, pa.py_buffer(numbers)])
 
 
+def whole_column(values: Sequence[int | None]) -> pa.Int32Array:
+    """Return a column of 32-bit integers (None: null)."""
+    numbers = array("i", [value or 0 for value in values])
+    column = pa.Array.from_buffers(pa.int32(), len(numbers), [None, pa.py_buffer(numbers)])
+    return with_gaps(column, [value is not None for value in values])
+
+
 def flag_column(flags: Sequence[int]) -> pa.BooleanArray:
     """Return a column of booleans, given as bytes of 0 and 1 or as bools."""
     return pa.Array.from_buffers(pa.uint8(), len(flags), [None, pa.py_buffer(bytes(flags))]).cast(pa.bool_())

@@ -8,12 +8,15 @@ from typing import Final, NamedTuple
 import jmespath
 import pyarrow as pa
 
+from compaction.columns.steps import Steps, canonical, multiply
 from compaction.columns.types import ColumnType, is_name
 from minutebook.errors import SettingsError
 from minutebook.wording import ITEM
 
 EVENT_TIME: Final = "event_time"
 """The column of `--event-time`, the last one before `_unfit`."""
+EVENT_INDEX: Final = "event_index"
+"""The first typed column where a record may hold several events: which of them a row is; null: it holds none."""
 UNFIT: Final = "_unfit"
 """The column with the reason why a payload does not fit; null where it does."""
 RULES: Final = "typed-4"
@@ -47,6 +50,7 @@ class EventTime(NamedTuple):
 class Columns(NamedTuple):
     """The columns of a file, in its order. With `event` the last one is `event_time`, which is not in the file.
 
+    `decode` are the steps that turn a payload into the JSON text that the columns are read from.
     `schemas` are the files that they were made of where these are no mappings, (name, content): they are kept with a
     published day, and change no row.
     """
@@ -55,6 +59,7 @@ class Columns(NamedTuple):
     event: EventTime | None = None
     rules: str = RULES
     schemas: tuple[tuple[str, str], ...] = ()
+    decode: Steps = ()
 
     @property
     def earlier(self) -> "tuple[Columns, ...]":
@@ -70,7 +75,19 @@ class Columns(NamedTuple):
         ]
         if self.event is not None:
             parts.append(f"event time within {self.event.window_days} days")
+        if self.decode:
+            parts.append(f"decode {canonical(self.decode)}")
         return hashlib.sha256("\n".join(parts).encode()).hexdigest()
+
+    @property
+    def multiplies(self) -> bool:
+        """Whether a record may be several rows; then the first column is `event_index`."""
+        return multiply(self.decode)
+
+    def decoded_by(self, steps: Steps) -> "Columns":
+        """Return the columns of payloads that steps decode."""
+        index = [Column(EVENT_INDEX, quoted(EVENT_INDEX), ColumnType("int32"))] if multiply(steps) else []
+        return self._replace(columns=(*index, *self.columns), decode=steps)
 
     @property
     def types(self) -> dict[str, str]:

@@ -67,7 +67,8 @@ class TypedCounts(NamedTuple):
     """Rows and unfit rows of a file, and of each column.
 
     `firsts` holds each column's first value (None: no value); `events` counts rows by event day, with `--event-time`.
-    `leaves` are those within structs and lists, `keys` what a sample shows that no column reads.
+    `leaves` are those within structs and lists, `keys` what a sample shows that no column reads. `records` counts the
+    rows that are the first of their record; None: each row is a record.
     """
 
     rows: int
@@ -78,6 +79,7 @@ class TypedCounts(NamedTuple):
     events: Days = ()
     leaves: tuple[LeafCount, ...] = ()
     keys: SampledKeys = SampledKeys()
+    records: int | None = None
 
 
 class StatedCounts(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -95,6 +97,7 @@ class StatedCounts(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit
     values: tuple[int, ...] = ()
     leaves: tuple[LeafCount, ...] = ()
     keys: SampledKeys = SampledKeys()
+    records: int | None = None
 
     @classmethod
     def of(cls, counts: TypedCounts) -> "StatedCounts":
@@ -107,7 +110,7 @@ class StatedCounts(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit
         values = tuple(sample.values for sample in counts.samples)
         if values == tuple(sample.rows for sample in counts.samples):
             values = ()
-        rest = (counts.events, values, counts.leaves, counts.keys)
+        rest = (counts.events, values, counts.leaves, counts.keys, counts.records)
         return cls(counts.rows, counts.unfit, counts.columns, samples, firsts, *rest)
 
     def counts(self) -> TypedCounts:
@@ -118,7 +121,8 @@ class StatedCounts(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit
             for (column, kind, rows, positions), values in zip(self.samples, numbers, strict=True)
         )
         firsts = tuple(None if at is None else First(*at[:2], Position.parse(at[2])) for at in self.firsts)
-        return TypedCounts(self.rows, self.unfit, self.columns, samples, firsts, self.events, self.leaves, self.keys)
+        rest = (self.events, self.leaves, self.keys, self.records)
+        return TypedCounts(self.rows, self.unfit, self.columns, samples, firsts, *rest)
 
 
 class Samples:
@@ -203,6 +207,7 @@ def total(parts: Sequence[TypedCounts]) -> TypedCounts:
         total_days(part.events for part in parts),
         total_leaves(parts),
         total_keys(part.keys for part in parts),
+        None if None in (records := [part.records for part in parts]) else sum(filter(None, records)),
     )
 
 

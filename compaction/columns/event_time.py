@@ -47,9 +47,9 @@ def with_event_time(columns: Columns | None, option: str, window_days: int, enve
             next_step="give the column of the file another name; --event-time takes that name in place of a path",
         )
     column = Column(EVENT_TIME, *_place(option, others))
-    schemas = () if columns is None else columns.schemas
-    return checked([*others, column], envelope, "--event-time")._replace(
-        event=EventTime(window_days), schemas=schemas
+    of_file = Columns(()) if columns is None else columns
+    return of_file._replace(
+        columns=checked([*others, column], envelope, "--event-time").columns, event=EventTime(window_days)
     )
 
 

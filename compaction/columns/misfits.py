@@ -6,6 +6,7 @@ from decimal import Decimal
 from typing import Final, Literal, NamedTuple
 
 Kind = Literal[
+    "undecoded",
     "not_utf8",
     "not_json",
     "not_an_object",
@@ -31,6 +32,8 @@ _MOST: Final = 5
 
 class Misfit(NamedTuple):
     """One value that does not fit; `path` is its leaf within the column, as in `.zip` or `[].price`.
+
+    For a payload it is the step that fails, as in ` (gzip)`.
 
     `indexes` are those of the elements on the way to it, one for each `[]`.
     """

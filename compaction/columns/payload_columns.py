@@ -1,13 +1,17 @@
-"""Add the typed columns of payloads to lines, and count values and misfits."""
+"""Add the typed columns of payloads to lines, and count values and misfits.
+
+With `decode` the columns are those of a decoded copy of each payload; one that is not decoded has none.
+"""
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
-from typing import Final
+from typing import Final, NamedTuple, Protocol
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from compaction.columns.arrow_columns import long_column, text_column, with_gaps
-from compaction.columns.columns import EVENT_TIME, Columns
+from compaction.columns.arrow_columns import long_column, text_column, whole_column, with_gaps
+from compaction.columns.columns import EVENT_INDEX, EVENT_TIME, Columns
 from compaction.columns.counts import ColumnCount, FirstValues, LeafCount, Samples, TypedCounts, leaves_of
 from compaction.columns.documents import Documents, is_exact, read_documents
 from compaction.columns.event_time import EventWindow
@@ -20,17 +24,47 @@ from compaction.columns.unknown_keys import UnknownKeys
 _ROWS: Final = 4096
 _BYTES: Final = 1 << 20
 """Limits of a block: decoded JSON takes up to twenty times the bytes of its text."""
+_RAW: Final = frozenset({"data", "data_bytes"})
 _Reasons = defaultdict[int, list[tuple[str, Misfit]]]
 """Row -> (column, misfit) pairs."""
 
 
+class DecodedBlock(NamedTuple):
+    """The texts of the rows [begin, end): null where a payload is not decoded, whose reason is in `misfits`.
+
+    Rows of `misfits` count from `begin`. Where a record may hold several events, `events` says of each text the row
+    of its record, and which of the events it is (None: the record has none, or is not decoded).
+    """
+
+    begin: int
+    end: int
+    texts: pa.StringArray
+    misfits: dict[int, Misfit]
+    events: tuple[list[int], list[int | None]] = ([], [])
+
+
+class PayloadDecoder(Protocol):
+    """Decodes the payloads of lines."""
+
+    def blocks(self, lines: pa.Table, rows: int, text_bytes: int) -> Iterator[DecodedBlock]:
+        """Yield the payloads of lines, decoded: at most `rows` a block, which ends behind `text_bytes`."""
+
+
 class PayloadColumns:
-    """Makes the columns of payloads for tables of lines, and counts."""
+    """Makes the columns of payloads for tables of lines, and counts. `decoder`: for columns with steps."""
 
     def __init__(
-        self, columns: Columns, new_native: Callable[..., NativeColumns | None] = new_native_columns
+        self,
+        columns: Columns,
+        decoder: PayloadDecoder | None = None,
+        new_native: Callable[..., NativeColumns | None] = new_native_columns,
     ) -> None:
-        self._columns = columns
+        if bool(columns.decode) is not (decoder is not None):
+            raise ValueError("columns with steps are read with their decoder, others without")
+        self._fields = columns.fields
+        self._index = _EventIndex() if columns.multiplies else None
+        self._columns = columns = columns._replace(columns=columns.columns[1 if columns.multiplies else 0 :])
+        self._decoder = decoder
         self._paths = [ValuePath(column.path) for column in columns.columns]
         names = [path.names for path in self._paths if path.names is not None]
         is_names = len(names) == len(self._paths)
@@ -52,19 +86,31 @@ class PayloadColumns:
         self._unknown = UnknownKeys(columns.columns)
 
     def columns_of(self, lines: pa.Table) -> list[pa.ChunkedArray]:
-        """Return the columns for lines, `_unfit` last."""
-        data = lines["data"].combine_chunks()
-        slices = [self._typed(lines, data, begin, end) for begin, end in _slices(data)]
+        """Return the columns for lines, `_unfit` last. Not where a record may hold several events."""
+        blocks = _blocks(lines) if self._decoder is None else self._decoder.blocks(lines, _ROWS, _BYTES)
+        slices = [self._typed(lines, block) for block in blocks]
         return [
             pa.chunked_array([part[index] for part in slices], type=field.type)
-            for index, field in enumerate(self._columns.fields)
+            for index, field in enumerate(self._fields)
         ]
+
+    def tables_of(self, lines: pa.Table) -> Iterator[pa.Table]:
+        """Yield lines with their columns. Where a record may hold several events, each is a row."""
+        schema = pa.schema([*lines.schema, *self._fields])
+        if self._index is None or self._decoder is None:
+            yield pa.Table.from_arrays([*lines.columns, *self.columns_of(lines)], schema=schema)
+            return
+        for block in self._decoder.blocks(lines, _ROWS, _BYTES):
+            rows = _rows_of_events(lines, block)
+            index = self._index.add(rows, block.events[1])
+            typed = self._typed(rows, block._replace(begin=0, end=len(block.texts)))
+            yield pa.Table.from_arrays([*rows.columns, index, *typed], schema=schema)
 
     def counts(self) -> TypedCounts:
         """Return the counts so far."""
         names = [column.name for column in self._columns.columns]
         numbers = zip(names, self._filled, self._empty, self._misfits, strict=True)
-        return TypedCounts(
+        counts = TypedCounts(
             self._rows,
             self._unfit,
             tuple(ColumnCount(*column) for column in numbers),
@@ -74,11 +120,14 @@ class PayloadColumns:
             tuple(self._leaves.values()),
             self._unknown.sampled(),
         )
+        return counts if self._index is None else self._index.added(counts)
 
-    def _typed(self, lines: pa.Table, data: pa.StringArray, begin: int, end: int) -> list[pa.Array]:
-        arrays, reasons = self._read(data[begin:end])
-        self._unknown.look(data[begin:end])
-        count = end - begin
+    def _typed(self, lines: pa.Table, block: DecodedBlock) -> list[pa.Array]:
+        arrays, reasons = self._read(block.texts)
+        self._unknown.look(block.texts)
+        for row, misfit in block.misfits.items():  # it was read as null
+            reasons[row] = [(PAYLOAD, misfit)]
+        begin, count = block.begin, block.end - block.begin
         if self._window is not None:  # the last column is the event time
             arrivals = lines["arrival_time"].slice(begin, count).combine_chunks()
             arrays[-1], misfits = self._window.bound(arrays[-1], arrivals)
@@ -154,12 +203,46 @@ class PayloadColumns:
             self._leaves[name] = self._leaves[name].plus(leaf)
 
 
-def _slices(data: pa.StringArray) -> Iterator[tuple[int, int]]:
-    """Yield blocks of rows [begin, end) that are decoded together."""
-    begin = 0
+class _EventIndex:
+    """The column `event_index`, and its counts."""
+
+    def __init__(self) -> None:
+        self._filled = self._empty = self._records = 0
+        self._firsts = FirstValues(1)
+
+    def add(self, rows: pa.Table, indexes: Sequence[int | None]) -> pa.Array:
+        """Return the column of some rows."""
+        array = whole_column(indexes)
+        self._filled += len(array) - array.null_count
+        self._empty += array.null_count
+        self._records += array.null_count + (pc.sum(pc.equal(array, 0)).as_py() or 0)
+        self._firsts.add(rows, 0, [array])
+        return array
+
+    def added(self, counts: TypedCounts) -> TypedCounts:
+        """Return the counts of the other columns with those of this one."""
+        return counts._replace(
+            columns=(ColumnCount(EVENT_INDEX, self._filled, self._empty, 0), *counts.columns),
+            firsts=(*self._firsts.firsts, *counts.firsts),
+            records=self._records,
+        )
+
+
+def _rows_of_events(lines: pa.Table, block: DecodedBlock) -> pa.Table:
+    """Return the line of each event; the payload as it came stands in the first row of its record alone."""
+    records, indexes = block.events
+    every = long_column(records)
+    first = with_gaps(every, [not index for index in indexes])
+    columns = [lines[name].take(first if name in _RAW else every) for name in lines.schema.names]
+    return pa.Table.from_arrays(columns, schema=lines.schema)
+
+
+def _blocks(lines: pa.Table) -> Iterator[DecodedBlock]:
+    """Yield payloads as they came, in blocks that are read together."""
+    data, begin = lines["data"].combine_chunks(), 0
     while begin < len(data):
         end = min(begin + _ROWS, len(data))
         while end - begin > 1 and data[begin:end].nbytes > _BYTES:
             end = (begin + end) // 2
-        yield begin, end
+        yield DecodedBlock(begin, end, data[begin:end], {})
         begin = end

@@ -7,11 +7,13 @@ were, so the day keeps its own mapping (docs/decisions/0054-a-day-keeps-its-colu
 because earlier versions reject unknown fields in manifests; and `--columns` takes it as a file.
 """
 
-from typing import Final
+import json
+from typing import Any, Final
 
 import msgspec
 
 from compaction.columns.columns import Column, Columns, EventTime
+from compaction.columns.steps import canonical, parse_steps
 from compaction.columns.types import parse_type
 from minutebook.errors import FormatError, SettingsError
 from minutebook.format.document import FORMAT, decode_document, encode_document
@@ -37,8 +39,8 @@ class _EventTime(msgspec.Struct, frozen=True, kw_only=True):
 class PinnedColumns(msgspec.Struct, frozen=True, kw_only=True):
     """The object. `digest` is that of all of it but `schemas`, which are the files that the columns were made of.
 
-    `decode` is the place of steps before the columns; this version has none. Unknown fields are ignored: what changes
-    rows changes the digest, too.
+    `decode` are the steps before the columns, with the schemas that they name. Unknown fields are ignored: what
+    changes rows changes the digest, too.
     """
 
     format: int
@@ -48,13 +50,13 @@ class PinnedColumns(msgspec.Struct, frozen=True, kw_only=True):
     digest: str
     columns: dict[str, _Column]
     event_time: _EventTime | None = None
-    decode: tuple[str | dict[str, str], ...] = ()
+    decode: list[Any] = []
     schemas: dict[str, str] = {}
 
 
 def encode_pinned(day: str, generation: str, columns: Columns) -> bytes:
     """Return the body of the object."""
-    named = columns.columns if columns.event is None else columns.columns[:-1]
+    named = columns.columns[1 if columns.multiplies else 0 : None if columns.event is None else -1]
     last, event = columns.columns[-1], columns.event
     return encode_document(
         PinnedColumns(
@@ -69,6 +71,7 @@ def encode_pinned(day: str, generation: str, columns: Columns) -> bytes:
             event_time=None
             if event is None
             else _EventTime(name=last.name, path=last.path, type=last.type.text, window_days=event.window_days),
+            decode=json.loads(canonical(columns.decode)),
             schemas=dict(columns.schemas),
         )
     )
@@ -79,13 +82,11 @@ def decode_pinned(body: bytes, key: str, day: str, generation: str) -> Columns:
     pinned = decode_document(body, PinnedColumns, key, next_step=_NEXT_STEP)
     if (pinned.day, pinned.generation) != (day, generation):
         raise FormatError(f"{key} is of {pinned.day}, {pinned.generation}", next_step=_NEXT_STEP)
-    if pinned.decode:
-        raise FormatError(f"{key} has steps that this version does not know", next_step="upgrade Minutebook")
     try:
         columns = [
             Column(name, each.path, parse_type(each.type), each.required) for name, each in pinned.columns.items()
         ]
-        event = pinned.event_time
+        steps, event = parse_steps(pinned.decode), pinned.event_time
         if event is not None:
             columns.append(Column(event.name, event.path, parse_type(event.type)))
     except SettingsError as exc:
@@ -95,7 +96,7 @@ def decode_pinned(body: bytes, key: str, day: str, generation: str) -> Columns:
         None if event is None else EventTime(event.window_days),
         pinned.rules,
         tuple(pinned.schemas.items()),
-    )
+    ).decoded_by(steps)
     if not columns or found.digest != pinned.digest:
         raise FormatError(f"{key} is not what was written: its digest is another one", next_step=_NEXT_STEP)
     return found

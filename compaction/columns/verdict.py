@@ -5,6 +5,7 @@
     elements = filled + empty + unfit                   of each leaf within a list, as counted in the payloads
     rows = on_time + late + early + without             with `--event-time`: the first three by event day
     without = empty + unfit                             of the column `event_time`
+    records = rows that are the first of their record   where a record may hold several events
 
 The terms of each equation are counted independently. If they do not balance, the day is held: a row could lie in a
 wrong partition. Misfits are no defect of the archive but warnings, and do not change the verdict.
@@ -12,6 +13,8 @@ wrong partition. Misfits are no defect of the archive but warnings, and do not c
 
 from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
+
+import msgspec
 
 from compaction.columns.columns import UNFIT, Columns
 from compaction.columns.counts import First, LeafCount, Sample, TypedCounts, total
@@ -35,6 +38,7 @@ from minutebook.format.minute import minute_of, minute_text
 
 CHECK: Final = "typed_columns"
 _EVENT_CHECK: Final = "event_time"
+_RECORDS_CHECK: Final = "events_of_records"
 
 
 class TypedResult(NamedTuple):
@@ -45,12 +49,17 @@ class TypedResult(NamedTuple):
     findings: tuple[Finding, ...]
 
 
-def judge_columns(columns: Columns, counted: Sequence[TypedCounts | None], rows: int, day: Day) -> TypedResult:
-    """Sum the counts of a day's files, which hold `rows` rows."""
+def judge_columns(
+    columns: Columns, counted: Sequence[TypedCounts | None], rows: int, day: Day, records: int | None = None
+) -> TypedResult:
+    """Sum the counts of a day's files, which hold `rows` rows of `records` records (None: as many)."""
     known = [counts for counts in counted if counts is not None]
     counts = total(known) if known else TypedCounts(0, 0, ())
     numbers = _numbers(columns, counts, rows, _events(columns, counts, day))
-    further = () if numbers.events is None else (_event_check(numbers.events),)
+    further = [] if numbers.events is None else [_event_check(numbers.events)]
+    if records is not None:
+        further.append(_records_check(counts.records or 0, records, rows))
+        numbers = msgspec.structs.replace(numbers, balanced=numbers.balanced and (counts.records or 0) == records)
     return TypedResult(numbers, (_check(numbers), *further), tuple(map(_finding, counts.samples)))
 
 
@@ -137,8 +146,16 @@ def _check(typed: Typed) -> AuditCheck:
     return AuditCheck(id=CHECK, status="pass" if typed.balanced else "fail", message=message)
 
 
+def _records_check(first: int, records: int, rows: int) -> AuditCheck:
+    """Compare the records that were written with the rows that are the first of theirs."""
+    message = f"{rows} rows of {records} records, {first} of them the first of a record"
+    return AuditCheck(id=_RECORDS_CHECK, status="pass" if first == records else "fail", message=message)
+
+
 def _finding(sample: Sample) -> Finding:
-    where = "payloads" if sample.column == PAYLOAD else f"values of column {sample.column}"
+    where = f"values of column {sample.column}"
+    if sample.column == PAYLOAD or sample.column.startswith(f"{PAYLOAD} ("):
+        where = f"payloads{sample.column.removeprefix(PAYLOAD)}"
     whose = "their rows say" if sample.rows == sample.values else f"their {sample.rows:,} rows say"
     shards = {shard for shard, _ in sample.positions}
     return finding(

@@ -139,7 +139,7 @@ def run_compact(request: CompactRequest, environ: Mapping[str, str]) -> int:
         audit_options = _audit_options(request, settings, out, event_id, so_far_ms)._replace(
             drop_producer_duplicates=request.drop_producer_duplicates, max_repeats=request.max_repeats
         )
-        columns = checks.columns_of_request(settings, request.columns, request.event_time, request.event_window)
+        columns = checks.columns_of_compact(settings, request)
         options = rewrite.CompactOptions(
             audit_options, out, reason, request.zstd_level, columns, rewrites, request.yes
         )

@@ -7,13 +7,15 @@ from typing import Final
 
 import pyarrow as pa
 
-from compaction.columns.columns import Columns
+from compaction.columns.columns import EVENT_INDEX, Columns
 from compaction.columns.counts import TypedCounts
+from compaction.columns.decode.decoder import Decoder, new_payload_columns
+from compaction.columns.decode.finding import Sniffed, sniff
 from compaction.columns.documents import read_documents
 from compaction.columns.files.columns_file import parse_columns, read_columns
 from compaction.columns.files.proposing import propose
-from compaction.columns.files.sniffing import kind_of, told
-from compaction.columns.payload_columns import PayloadColumns
+from compaction.columns.files.sniffing import is_decodable, kind_of, told
+from compaction.columns.steps import multiply
 from compaction.commands.compare_columns import CHANGED, NO_TABLE, TableConflicts, compare
 from compaction.inventory.segments import make_row
 from compaction.job import checks
@@ -38,6 +40,11 @@ from minutebook.terminal import TerminalConsole
 _BUDGET_SECONDS: Final = 60
 _OBJECTS: Final = 100
 """Segments of a day that are read, spread over its shards and minutes."""
+_SNIFF: Final = "minutebook columns --sniff looks for steps that decode them"
+_OBJECTS_ALONE: Final = "columns need a JSON object a payload; others are published whole, in data or data_bytes"
+_MOST_EVENTS: Final = 1_000_000
+_DECODED_BYTES: Final = 256 << 20
+"""Decoded payloads that are held at once."""
 
 
 def propose_columns(request: ColumnsRequest, environ: Mapping[str, str]) -> int:
@@ -45,6 +52,8 @@ def propose_columns(request: ColumnsRequest, environ: Mapping[str, str]) -> int:
 
     With `since` or `iceberg` print how a file differs from what is published, and return 4 where that changes.
     """
+    if request.sniff and request.columns is not None:
+        raise SettingsError("--sniff proposes a file, and --columns tries one", next_step="drop one of them")
     if request.since is not None or request.iceberg is not None or request.iceberg_catalog is not None:
         return _compare(request, environ)
     day = parse_day(request.date, day_of_ms(SystemClock().now_ms()))
@@ -60,10 +69,11 @@ def propose_columns(request: ColumnsRequest, environ: Mapping[str, str]) -> int:
         raise SettingsError(f"{day} holds no line", next_step="name a day of the archive that holds records")
     table = pa.concat_tables(lines)
     if columns is None:
-        text, columns = proposed(table)
+        text, columns = proposed(table, is_sniffed=request.sniff)
         sys.stdout.write(text)
-    payload_columns = PayloadColumns(columns)
-    payload_columns.columns_of(table)
+    payload_columns = new_payload_columns(columns)
+    for _ in payload_columns.tables_of(table):
+        pass  # what is counted is shown
     _show(columns, payload_columns.counts())
     return 0
 
@@ -108,23 +118,34 @@ def _sample(storage: RetryingStorage, objects: list[RawObject], count: int) -> I
                 yield part
 
 
-def proposed(table: pa.Table) -> tuple[str, Columns]:
-    """Return a file of columns for lines, and its columns; raise SettingsError, which says why, if there are none."""
-    documents = read_documents(table["data"].combine_chunks(), exact=False)
+def proposed(table: pa.Table, *, is_sniffed: bool = False) -> tuple[str, Columns]:
+    """Return a file of columns for lines, and its columns; raise SettingsError, which says why, if there are none.
+
+    `is_sniffed`: also look for the steps that decode them.
+    """
+    sniffed = sniff([_payload(table, number) for number in range(table.num_rows)]) if is_sniffed else Sniffed((), ())
+    block = next(Decoder(sniffed.steps).blocks(table, _MOST_EVENTS, _DECODED_BYTES))
+    documents = read_documents(block.texts, exact=False)
     payloads = len(documents.rows)
     rows = [row for number, row in enumerate(documents.rows) if number not in documents.unread]
-    others = told(
-        (kind_of(_payload(table, number), documents.problems[number][-1]) for number in sorted(documents.unread)),
-        payloads,
-    )
-    proposal = propose(rows, SCHEMA.names, payloads)
+    kinds = [
+        kind_of(_payload(table, block.events[0][number]), block.misfits.get(number) or documents.problems[number][-1])
+        for number in sorted(documents.unread)
+    ]
+    others = told(kinds, payloads)
+    if block.end < table.num_rows:
+        others.append(f"{table.num_rows - block.end:,} further payloads are not looked at: these are large enough")
+    help_there = [_SNIFF] if not is_sniffed and any(map(is_decodable, kinds)) else []
+    reserved = [*SCHEMA.names, EVENT_INDEX] if multiply(sniffed.steps) else SCHEMA.names
+    proposal = propose(rows, reserved, payloads)
+    notes = (*sniffed.reasons, *others, *help_there, *proposal.notes)
     if not proposal.proposed:
         empty = [f"{len(rows):,} of {payloads:,} payloads are objects without a value"] if rows else []
         raise SettingsError(
-            f"no column can be proposed: {'; '.join([*others, *empty, *proposal.notes])}",
-            next_step="columns need a JSON object a payload; others are published whole, in data or data_bytes",
+            f"no column can be proposed: {'; '.join([*sniffed.reasons, *others, *empty, *proposal.notes])}",
+            next_step="; ".join([*help_there, _OBJECTS_ALONE]),
         )
-    text = proposal._replace(notes=(*others, *proposal.notes)).toml()
+    text = proposal._replace(notes=notes, decode=sniffed.steps).toml()
     return text, parse_columns(text.encode(), "the proposal", SCHEMA.names, is_toml=True)
 
 

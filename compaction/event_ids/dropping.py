@@ -16,6 +16,7 @@ from hashlib import blake2b
 from typing import Final, NamedTuple
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from compaction.event_ids.copies import EventCopies, IdConflict, Layout, LineRef, Tallies, find_copies
@@ -186,9 +187,13 @@ class LineFilter:
 
 
 def read_published_ids(storage: RetryingStorage, keys: Sequence[str], ids: IdCollector) -> None:
-    """Collect the ids of a day whose raw objects have expired, from its Parquet files. Memory is one row group."""
+    """Collect the ids of a day whose raw objects have expired, from its Parquet files. Memory is one row group.
+
+    Of a record that is several rows, the first holds the payload.
+    """
     for key in keys:
         with local_copy(storage, key) as file:
-            for batch in pq.ParquetFile(file).iter_batches(_ROWS, columns=["data", "data_bytes", "arrival_time"]):
+            for rows in pq.ParquetFile(file).iter_batches(_ROWS, columns=["data", "data_bytes", "arrival_time"]):
+                batch = rows.filter(pc.or_(pc.is_valid(rows["data"]), pc.is_valid(rows["data_bytes"])))
                 arrivals_ms = batch["arrival_time"].cast(pa.timestamp("ms", "UTC")).cast(pa.int64()).to_pylist()
                 ids.add(payloads(batch), arrivals_ms, key)

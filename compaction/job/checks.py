@@ -163,6 +163,17 @@ def event_id_path(expression: str | None, *, is_needed: bool = False) -> str | N
     return expression
 
 
+def columns_of_compact(settings: JobSettings, request: CompactRequest) -> Columns | None:
+    """Return the payloads' columns of a run; raise SettingsError, too, if it drops copies of several events."""
+    columns = columns_of_request(settings, request.columns, request.event_time, request.event_window)
+    if request.drop_producer_duplicates and columns is not None and columns.multiplies:
+        raise SettingsError(
+            "--drop-producer-duplicates drops whole records, and the `decode` of these columns finds several events",
+            next_step="drop the option, or documents, each and cloudwatch-logs; in a query, group by the event's id",
+        )
+    return columns
+
+
 def columns_of_request(
     settings: JobSettings, path: Path | None, event_time: str | None, event_window: int | None
 ) -> Columns | None:

@@ -241,6 +241,9 @@ class ColumnsRequest(NamedTuple):
     columns: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Try this file on them, and propose nothing.")
     ] = None
+    sniff: Annotated[
+        bool, typer.Option("--sniff", help="Look for steps that decode them (gzip, base64, ...), and say why.")
+    ] = False
     since: Annotated[
         str | None,
         typer.Option(metavar="DAY", help="Compare the file with the days published since then; 4 if it changes any."),

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 from compaction.columns.arrow_columns import constant_column
 from compaction.columns.columns import UNFIT, Columns
 from compaction.columns.counts import TypedCounts
-from compaction.columns.payload_columns import PayloadColumns
+from compaction.columns.decode.decoder import new_payload_columns
 from compaction.parquet.line_tables import LINE_SCHEMA
 from minutebook.published.schema import SCHEMA
 from minutebook.store.retrying import RetryingStorage
@@ -92,6 +92,7 @@ class HashedSink:
 class ParquetPart:
     """A Parquet file that grows by tables of lines; memory is one row group.
 
+    `records` counts lines; `rows` are those of the file, which are more where a record may hold several events.
     `columns` are typed columns of the payloads. `is_sorted` False: the file declares no sort order.
     """
 
@@ -105,7 +106,7 @@ class ParquetPart:
         row_group_bytes: int = ROW_GROUP_BYTES,
     ) -> None:
         self._sink = HashedSink(sink)
-        self._payload_columns = None if columns is None else PayloadColumns(columns)
+        self._payload_columns = None if columns is None else new_payload_columns(columns)
         self._schema = SCHEMA if columns is None else pa.schema([*SCHEMA, *columns.fields], CALENDAR)
         self._typed = [] if columns is None else [*(path for path, _ in columns.leaves), UNFIT]
         self._zstd_level = zstd_level
@@ -116,14 +117,14 @@ class ParquetPart:
         self._pending: list[pa.Table] = []
         self._segments: list[pa.StringArray] = []
         self._pending_bytes = 0
-        self.rows = 0
+        self.records = self.rows = 0
 
     def add(self, lines: pa.Table, segment: str | pa.StringArray) -> None:
         """Append lines of one segment, or of the one each row names; raise NotSorted if a declared order breaks."""
         self._pending.append(lines)
         self._segments.append(constant_column(segment, lines.num_rows) if isinstance(segment, str) else segment)
         self._pending_bytes += lines.nbytes
-        self.rows += lines.num_rows
+        self.records += lines.num_rows
         if self._pending_bytes >= self._row_group_bytes:
             self._write()
 
@@ -161,10 +162,22 @@ class ParquetPart:
         self._pending.clear()
         self._segments.clear()
         self._pending_bytes = 0
-        if self._payload_columns is not None:
-            table = pa.Table.from_arrays(
-                [*table.columns, *self._payload_columns.columns_of(table)], schema=self._schema
-            )
+        if self._payload_columns is None:
+            self._write_group(table)
+            return
+        group, size = [self._schema.empty_table()], 0
+        for part in self._payload_columns.tables_of(table):
+            group.append(part)
+            size += part.nbytes
+            if size >= self._row_group_bytes:
+                self._write_group(pa.concat_tables(group))
+                group, size = [], 0
+        if group:
+            self._write_group(pa.concat_tables(group))
+
+    def _write_group(self, table: pa.Table) -> None:
+        """Write rows as a row group; where records are several rows, the lines of one may make several groups."""
+        self.rows += table.num_rows
         in_order = self._is_sorted and self._ascends(table)
         if self._writer is None:
             self._is_sorted = in_order

@@ -91,7 +91,8 @@ def show_audit(audit: Audit, console: TerminalConsole, retention_ms: int | None 
             console.print(f"a sample: {check.message}")
         elif check.id == "lease_table":
             console.print(check.message)
-    rows = "" if equation.compacted is None else f", {equation.compacted:,} rows in Parquet"
+    of_records = "" if equation.records is None else f" of {equation.records:,} records"
+    rows = "" if equation.compacted is None else f", {equation.compacted:,} rows{of_records} in Parquet"
     if equation.restored:
         rows += f", {equation.restored:,} of them brought back"
     removed = f" + producer duplicates left out {equation.removed:,}" if equation.removed else ""

@@ -12,7 +12,7 @@ facts by fingerprint, reuses whole parts and reads the rest. All of this must ho
                                                 known of the object's first content
     they left out the lines to be left out .... producer copies, by their digest; mostly none
     the part that they name ................... lies in the generation's folder, has the stated size, ETag and rows,
-                                                and as many rows as its objects have lines
+                                                and as many records as its objects have lines
 
 Functions that call the store raise StoreUnavailable or StoreRefused.
 """
@@ -66,7 +66,8 @@ _SCHEMA: Final = pa.schema([*((name, pa.string()) for name in _TEXTS), *((name, 
 class Part(NamedTuple):
     """A Parquet file that exists. `segments`: number of objects in it; `typed`: counts of its typed columns.
 
-    `digest` is the SHA-256 of its bytes in hex; empty: not known.
+    `digest` is the SHA-256 of its bytes in hex; empty: not known. `several`: the number of records, where one may be
+    several rows.
     """
 
     key: str
@@ -76,6 +77,12 @@ class Part(NamedTuple):
     typed: TypedCounts | None = None
     etag: str = ""
     digest: str = ""
+    several: int | None = None
+
+    @property
+    def records(self) -> int:
+        """The number of its records."""
+        return self.rows if self.several is None else self.several
 
 
 class FinishedTask(NamedTuple):
@@ -119,6 +126,7 @@ class _Footer(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defa
     left_out: str = ""
     is_later: bool = False
     digest: str = ""
+    several: int | None = None
 
 
 def fingerprint(task: Task) -> str:
@@ -181,6 +189,7 @@ def reuse(
             None if footer.typed is None else footer.typed.counts(),
             footer.etag,
             footer.digest,
+            footer.several,
         )
         is_same = all(
             not read.problem and _is_as_judged(read, each.history)
@@ -208,7 +217,7 @@ def _is_whole(out: RetryingStorage, folder: str, part: Part, facts: Sequence[Seg
     name = part.key.removeprefix(folder)
     is_ours = part.key.startswith(folder) and "/" not in name and name.startswith("part-")
     lines = sum(read.lines for read in facts)
-    if not is_ours or (part.rows > lines if left_out else part.rows != lines):
+    if not is_ours or (part.records > lines if left_out else part.records != lines):
         return False
     head = out.head(part.key)
     if head is None or (head.size, head.etag) != (part.size, part.etag):
@@ -261,6 +270,7 @@ def encode_facts(name: str, objects: Sequence[RawObject], finished: FinishedTask
         finished.left_out,
         finished.is_later,
         part.digest,
+        part.several,
     )
     rows = [_row(raw_object, read) for raw_object, read in zip(objects, finished.facts, strict=True)]
     columns = [_texts([row[field] for row in rows]) for field in _TEXTS]

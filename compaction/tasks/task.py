@@ -146,7 +146,10 @@ def _write(order: Order, storage: RetryingStorage, out: RetryingStorage, ids: Id
     except BaseException:  # also KeyboardInterrupt: an upload must not be left behind
         part.abort()
         raise
-    written = Part(key, part.rows, part.size, len(order.task.objects), part.typed, digest=part.digest)
+    several = part.records if order.columns is not None and order.columns.multiplies else None
+    written = Part(
+        key, part.rows, part.size, len(order.task.objects), part.typed, digest=part.digest, several=several
+    )
     written = written._replace(etag=check_footer(out, written))
     if order.keeps:
         _keep_facts(order, out, FinishedTask(written, result.facts, order.dropped.digest))

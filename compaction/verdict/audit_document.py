@@ -25,7 +25,8 @@ class Equation(msgspec.Struct, frozen=True, kw_only=True):
     `rejected` are lines in objects that cannot be believed (unreadable, foreign, without metadata). `compacted`
     are the rows of the Parquet files, null without a rewrite; `removed` the producer duplicates left out of them, and
     `restored` the rows that are in no segment: lines that were dropped as copies of what is not archived. At level
-    inventory the numbers are those of the metadata.
+    inventory the numbers are those of the metadata. `records` is null where each row is a record; where one may be
+    several rows, it takes the place of `compacted`: records = unique + restored, and typed.rows = compacted.
     """
 
     raw: int
@@ -36,6 +37,7 @@ class Equation(msgspec.Struct, frozen=True, kw_only=True):
     removed: int
     balanced: bool
     restored: int = 0
+    records: int | None = None
 
 
 class FirstValue(msgspec.Struct, frozen=True, kw_only=True):

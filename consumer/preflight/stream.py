@@ -11,12 +11,15 @@ from consumer.preflight.probe import PATIENCE_SECONDS, Probe
 from consumer.settings.settings import LoadedSettings
 from minutebook.aws.clients import client_config, error_code, is_retryable, make_dynamodb_client
 from minutebook.errors import StreamRefused
+from minutebook.format.payload import PayloadPath
 from minutebook.owner import check_stream as check_same_stream
 from minutebook.owner import read_application
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
+_AGGREGATE: Final = b"\xf3\x89\x9a\xc2"
+_COMPRESSED: Final = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
 _ACTIONS: Final = "table actions"
 _GRANT: Final = "grant the task's role the DynamoDB actions of `minutebook docs operations permissions`: {}"
 
@@ -89,7 +92,25 @@ def check_reading(probe: Probe) -> Check:
     for record in answer["Records"]:
         arrival_ms = int(record["ApproximateArrivalTimestamp"].timestamp() * 1000)
         probe.stream.describe().check_arrival(f"the oldest record of {shard}", arrival_ms)
+        if (unread := unread_id(probe.settings.event_id, record["Data"])) is not None:
+            return Check.warn(
+                "stream",
+                f"{shard} can be read, but its oldest record has no event id at {probe.settings.event_id}: {unread}",
+                next_step="correct minutebook.eventId, or let producers send JSON: ids are read from payloads as "
+                "they come, before any step of `decode`; a record without one is never dropped as a duplicate",
+            )
     return Check.ok("stream", f"{shard} can be read")
+
+
+def unread_id(path: str | None, payload: bytes) -> str | None:
+    """Return what a payload is that holds no event id at a path; None if it holds one, or none is wanted.
+
+    The records within an aggregate of the KPL are not looked at.
+    """
+    if path is None or payload.startswith(_AGGREGATE) or PayloadPath(path).text(payload) is not None:
+        return None
+    kinds = (name for magic, name in _COMPRESSED.items() if payload.startswith(magic))
+    return f"it is {next(kinds, 'no JSON with a text or an integer there')}"
 
 
 def check_owner(probe: Probe) -> Check:

@@ -8,8 +8,8 @@ import pyarrow as pa
 
 from compaction.columns.columns import Columns
 from compaction.columns.counts import TypedCounts
+from compaction.columns.decode.decoder import new_payload_columns
 from compaction.columns.files.columns_file import parse_columns
-from compaction.columns.payload_columns import PayloadColumns
 from compaction.parquet.line_tables import table_of_records
 from minutebook.format.record import Record
 from minutebook.published.schema import SCHEMA
@@ -23,15 +23,18 @@ def lines_of(payloads: Sequence[bytes]) -> pa.Table:
     return table_of_records([("s", record) for record in records])
 
 
-def mapping(columns: Mapping[str, Any]) -> Columns:
+def mapping(columns: Mapping[str, Any], decode: Sequence[Any] = ()) -> Columns:
     """Return the columns of a mapping: name -> type, or name -> {path, type, required}."""
-    return parse_columns(json.dumps({"columns": columns}).encode(), "columns.json", SCHEMA.names, is_toml=False)
+    document = {"decode": [*decode], "columns": columns}
+    return parse_columns(json.dumps(document).encode(), "columns.json", SCHEMA.names, is_toml=False)
 
 
-def widened(columns: Mapping[str, Any], payloads: Sequence[bytes]) -> tuple[list[dict[str, Any]], TypedCounts]:
+def widened(
+    columns: Mapping[str, Any], payloads: Sequence[bytes], decode: Sequence[Any] = ()
+) -> tuple[list[dict[str, Any]], TypedCounts]:
     """Return the typed part of the rows, and what was counted."""
-    wanted = mapping(columns)
-    payload_columns = PayloadColumns(wanted)
+    wanted = mapping(columns, decode)
+    payload_columns = new_payload_columns(wanted)
     arrays = payload_columns.columns_of(lines_of(payloads))
     table = pa.Table.from_arrays(arrays, schema=pa.schema(wanted.fields))
     return table.to_pylist(), payload_columns.counts()

@@ -38,15 +38,15 @@ def offered(columns: Columns, one_in: int = 0) -> NativeColumns | None:
         readers.append(new_native_columns(*words, library=compiled_codec, one_in=one_in))
         return readers[0]
 
-    PayloadColumns(columns, new_native)
+    PayloadColumns(columns, new_native=new_native)
     return readers[0] if readers else None
 
 
 def both(columns: Columns, texts: list[bytes]) -> tuple[list[pa.Table], list[TypedCounts], int]:
     """Return the columns and the counts with the codec and without, and how many rows it took."""
     lines = lines_of(texts)
-    native = PayloadColumns(columns, partial(new_native_columns, library=compiled_codec, one_in=0))
-    twin = PayloadColumns(columns, lambda *_: None)
+    native = PayloadColumns(columns, new_native=partial(new_native_columns, library=compiled_codec, one_in=0))
+    twin = PayloadColumns(columns, new_native=lambda *_: None)
     found = native_of(columns).read(lines["data"].combine_chunks())
     names = [field.name for field in columns.fields]
     tables = [pa.table(one.columns_of(lines), names=names) for one in (native, twin)]

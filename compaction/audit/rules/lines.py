@@ -181,11 +181,15 @@ def _inside(metadata: SegmentMetadata, read: SegmentFacts) -> bool:
 
 
 class Rows(NamedTuple):
-    """What a rewrite wrote: `compacted` rows, `removed` producer duplicates less, `restored` rows more."""
+    """What a rewrite wrote: `compacted` rows, `removed` producer duplicates less, `restored` rows more.
+
+    `records`: those of the rows, where one may be several; None: each row is one.
+    """
 
     compacted: int | None = None
     removed: int = 0
     restored: int = 0
+    records: int | None = None
 
 
 class Counts(NamedTuple):
@@ -230,6 +234,7 @@ def balance(counts: Counts, repeated: int, rows: Rows) -> Equation:
         compacted=rows.compacted,
         removed=rows.removed,
         balanced=counts.raw == unique + counts.copied + repeated + rows.removed + counts.rejected
-        and rows.compacted in {None, unique + rows.restored},
+        and (rows.compacted if rows.records is None else rows.records) in {None, unique + rows.restored},
         restored=rows.restored,
+        records=rows.records,
     )

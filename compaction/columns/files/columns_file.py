@@ -3,6 +3,8 @@
 *.toml, *.json     {"columns": {"price": {"path": "order.price", "type": "decimal(10,2)", "required": true}}}
 *.json             a JSON Schema: "properties" of an object
 *.avsc, *.json     an Avro schema: "type": "record"
+
+Each may hold `decode` beside that, a list of steps (`compaction.columns.steps`).
 """
 
 import tomllib
@@ -12,9 +14,10 @@ from typing import Any, Final
 
 import msgspec
 
-from compaction.columns.columns import Column, Columns, checked, quoted
+from compaction.columns.columns import EVENT_INDEX, Column, Columns, checked, quoted
 from compaction.columns.files.avro import columns_of_record
 from compaction.columns.files.json_schema import columns_of_schema
+from compaction.columns.steps import multiply, parse_steps
 from compaction.columns.types import parse_type
 from minutebook.errors import SettingsError
 
@@ -32,26 +35,31 @@ def read_columns(path: Path, envelope: Sequence[str]) -> Columns:
         raise SettingsError(
             f"{source} cannot be read: {exc.strerror}", next_step="name a file that is there"
         ) from exc
-    columns = parse_columns(body, source, envelope, is_toml=path.suffix.lower() == ".toml")
-    if path.suffix.lower() == ".toml" or _is_mapping(msgspec.json.decode(body)):
+    is_toml = path.suffix.lower() == ".toml"
+    columns = parse_columns(body, source, envelope, is_toml=is_toml, folder=path.parent)
+    if is_toml or _is_mapping(msgspec.json.decode(body)):
         return columns
     return columns._replace(schemas=((path.name, body.decode()),))
 
 
-def parse_columns(body: bytes, source: str, envelope: Sequence[str], *, is_toml: bool) -> Columns:
-    """Read the content of a file, which errors call `source`. Raises as `read_columns`."""
+def parse_columns(
+    body: bytes, source: str, envelope: Sequence[str], *, is_toml: bool, folder: Path | None = None
+) -> Columns:
+    """Read the content of a file in `folder`, which errors call `source`. Raises as `read_columns`."""
     if len(body) > MAX_FILE_BYTES:
         raise SettingsError(
             f"{source} has {len(body)} bytes; at most {MAX_FILE_BYTES} are read", next_step=_NEXT_STEP
         )
     document = _document(body, source, is_toml=is_toml)
     try:
+        decode = parse_steps(document.get("decode", []), folder)
         columns = _columns(document)
     except SettingsError as exc:
         raise SettingsError(f"{source}: {exc}", next_step=exc.next_step or _NEXT_STEP) from exc
     except RecursionError as exc:
         raise SettingsError(f"{source} is nested too deeply", next_step=_NEXT_STEP) from exc
-    return checked(columns, envelope, source)
+    reserved = [*envelope, EVENT_INDEX] if multiply(decode) else envelope
+    return checked(columns, reserved, source).decoded_by(decode)
 
 
 def _document(body: bytes, source: str, *, is_toml: bool) -> Mapping[str, Any]:

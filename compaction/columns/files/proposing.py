@@ -17,6 +17,7 @@ import msgspec
 from compaction.columns.arrays import EPOCH_UNITS, build, fits
 from compaction.columns.columns import MAX_COLUMNS, Column, quoted
 from compaction.columns.misfits import Ambiguous, NotANumber
+from compaction.columns.steps import Steps, written
 from compaction.columns.types import ColumnType, Field, is_name
 
 _TEXTS: Final = ("date", "timestamp", "local_timestamp", "string")
@@ -47,12 +48,13 @@ class ProposedColumn(NamedTuple):
 
 
 class Proposal(NamedTuple):
-    """Columns for the `rows` objects of a sample of `payloads`. `notes` say what was left out."""
+    """Columns for the `rows` objects of a sample of `payloads`, decoded by steps. `notes` say what was left out."""
 
     rows: int
     payloads: int
     proposed: tuple[ProposedColumn, ...]
     notes: tuple[str, ...] = ()
+    decode: Steps = ()
 
     @property
     def columns(self) -> tuple[Column, ...]:
@@ -64,6 +66,7 @@ class Proposal(NamedTuple):
         lines = [
             f"# Proposed from {self.rows:,} of {self.payloads:,} payloads. {_WARNING}",
             *(f"# {_line(note)}" for note in self.notes),
+            *([written(self.decode).rstrip()] if self.decode else []),
         ]
         for column, values, notes in self.proposed:
             name = column.name if column.name.isascii() else json.dumps(column.name, ensure_ascii=False)

@@ -32,6 +32,8 @@ _SEVERAL: Final = "several JSON documents"
 
 def kind_of(payload: bytes, misfit: Misfit) -> str:
     """Return what a payload is, to follow "5 of 5 payloads are"; `misfit` says why it is no object."""
+    if misfit.path:
+        return f"not decoded by{misfit.path}: {misfit.what}"
     for magic, kind in _MAGIC.items():
         if payload.startswith(magic):
             return kind
@@ -40,6 +42,11 @@ def kind_of(payload: bytes, misfit: Misfit) -> str:
     if misfit.kind == "not_json" and _BASE64.fullmatch(payload) is not None:
         return "base64"
     return _KINDS.get(misfit.kind) or _WORDS.get(misfit.what.partition(",")[0]) or "text that is no JSON"
+
+
+def is_decodable(kind: str) -> bool:
+    """Return whether there is a step for payloads of a kind."""
+    return kind in {"gzip", "zstd", "behind a byte order mark", "base64", "strings"}
 
 
 def told(kinds: Iterable[str], payloads: int) -> list[str]:

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from compaction.columns.columns import EVENT_TIME
+from compaction.columns.columns import EVENT_INDEX, EVENT_TIME
 from compaction.columns.event_time import day_numbers
 from compaction.parquet.fetching import local_copy
 from compaction.parquet.rows import CALENDAR, PARQUET_TYPE, ROW_GROUP_BYTES, ZSTD_LEVEL
@@ -70,13 +70,17 @@ def write_sorted(storage: RetryingStorage, folder: str, day: int | None, tables:
 
 
 def _sorted(rows: pa.Table) -> pa.Table:
-    """Sort by event, shard and position, sequence numbers as numbers: a shorter one is less."""
+    """Sort by event, shard and position, sequence numbers as numbers: a shorter one is less.
+
+    Events of one record that have the same time stay in their order.
+    """
     keys = {
         "event": rows[EVENT_TIME],
         "shard": rows["shard_id"],
         "digits": pc.binary_length(rows["sequence_number"]),
         "sequence": rows["sequence_number"],
         "sub": rows["sub_sequence_number"],
+        **({"index": rows[EVENT_INDEX]} if EVENT_INDEX in rows.schema.names else {}),
     }
     order = pc.sort_indices(pa.table(keys), sort_keys=[(name, "ascending") for name in keys])
     return rows.take(order)

@@ -55,6 +55,7 @@ ORDER: Final = {
         "tasks",
         "event_ids",
         "columns.files parquet tables",
+        "columns.decode",
         "columns inventory",
         "publish shard_groups stream verdict",
     ),

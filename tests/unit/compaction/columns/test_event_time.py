@@ -10,8 +10,8 @@ import pytest
 
 from compaction.columns.columns import Columns
 from compaction.columns.counts import StatedCounts
+from compaction.columns.decode.decoder import new_payload_columns
 from compaction.columns.event_time import EventWindow, day_numbers, with_event_time
-from compaction.columns.payload_columns import PayloadColumns
 from compaction.report.page import render_page
 from compaction.report.screen import show_audit
 from minutebook.errors import SettingsError
@@ -147,7 +147,7 @@ def test_counts_by_event_survive_in_a_document() -> None:
     """A night that goes on after a kill takes them from there."""
     lines = lines_of([b'{"ts":"2026-11-19T00:00:00Z"}', b"{}"])
     arrivals = pa.array([DAY.begin_ms * 1000] * 2, pa.int64()).cast(pa.timestamp("us", "UTC"))
-    payload_columns = PayloadColumns(asked("ts"))
+    payload_columns = new_payload_columns(asked("ts"))
     payload_columns.columns_of(lines.append_column("arrival_time", arrivals))
     counts = payload_columns.counts()
     assert counts.events == ((None, 1), (Day.parse("2026-11-19").number, 1))
@@ -175,5 +175,5 @@ def test_numbers_that_do_not_add_up_hold_the_day_back(tmp_path: Path) -> None:
 def test_events_are_read_by_the_clocks_of_columns(text: str, payload: bytes) -> None:
     """Nanoseconds, seven digits and local times, to the microsecond."""
     columns = asked(text)._replace(event=None)
-    times, unfit = PayloadColumns(columns).columns_of(lines_of([payload]))
+    times, unfit = new_payload_columns(columns).columns_of(lines_of([payload]))
     assert (times.cast(pa.int64()).to_pylist(), unfit.to_pylist()) == ([1795593600123456], [None])

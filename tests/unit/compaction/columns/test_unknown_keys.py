@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from compaction.columns.counts import StatedCounts
-from compaction.columns.payload_columns import PayloadColumns
+from compaction.columns.decode.decoder import new_payload_columns
 from compaction.columns.unknown_keys import MOST_KEYS, SAMPLE, SampledKeys, UnknownKey, UnknownKeys, total_keys
 from compaction.report.page import render_page
 from compaction.report.screen import show_audit
@@ -75,7 +75,7 @@ def test_a_hostile_payload_costs_little() -> None:
 def test_a_task_looks_at_a_thousand_payloads() -> None:
     """Spread over its blocks: what begins late is seen."""
     columns = mapping({"a": "int64"})
-    payload_columns = PayloadColumns(columns)
+    payload_columns = new_payload_columns(columns)
     for _ in range(40):
         payload_columns.columns_of(lines_of([b'{"a":1}'] * 3000 + [b'{"a":1,"late":true}'] * 1000))
     counts = payload_columns.counts()

@@ -1,0 +1,46 @@
+"""The steps `gzip` and `zstd`: inflate a payload in a stream, up to a bound that its producer cannot raise.
+
+What a header says of sizes is not believed: a few bytes may promise a terabyte. Members and frames may follow each
+other; bytes behind the last one that are none are an error, as is a stream that is cut short.
+"""
+
+from collections.abc import Iterator
+from typing import Final
+
+from compaction.columns.decode.outcome import MAX_BYTES, Outcome, too_long, undecoded
+from minutebook.compression import Compression, decompress
+from minutebook.errors import FormatError
+
+GZIP_MAGIC: Final = b"\x1f\x8b"
+ZSTD_MAGIC: Final = b"\x28\xb5\x2f\xfd"
+_BLOCK_BYTES: Final = 1 << 20
+_PIECE_BYTES: Final = 4 << 10
+"""What follows a member is copied once for each: a record may hold half a million empty ones."""
+
+
+def gunzip(payload: bytes) -> Outcome:
+    """Inflate all members of a gzip stream; return a payload that does not begin as one unchanged."""
+    return _inflated(Compression.GZIP, payload) if payload.startswith(GZIP_MAGIC) else [payload]
+
+
+def unzstd(payload: bytes) -> Outcome:
+    """Inflate all frames of a zstd stream; return a payload that does not begin as one unchanged."""
+    return _inflated(Compression.ZSTD, payload) if payload.startswith(ZSTD_MAGIC) else [payload]
+
+
+def _inflated(compression: Compression, payload: bytes) -> Outcome:
+    blocks, size = list[bytes](), 0
+    try:
+        for block in decompress(compression, _pieces(payload), _BLOCK_BYTES, may_lack_checksum=True):
+            size += len(block)
+            if size > MAX_BYTES:
+                return too_long(compression.value)
+            blocks.append(block)
+    except FormatError as exc:
+        return undecoded(compression.value, str(exc))
+    return [b"".join(blocks)]
+
+
+def _pieces(payload: bytes) -> Iterator[bytes]:
+    for begin in range(0, len(payload), _PIECE_BYTES):
+        yield payload[begin : begin + _PIECE_BYTES]

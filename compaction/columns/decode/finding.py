@@ -1,0 +1,119 @@
+"""Find the steps that a sample of payloads needs, and say why. Pure.
+
+A step that is skipped where its magic bytes are absent is proposed if one payload has them. A step that must succeed
+is proposed if it succeeds on every payload that the steps before it decoded, and leads to an object or to another
+step: digits are base64, too.
+"""
+
+import itertools
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+from compaction.columns.decode.compressed import GZIP_MAGIC, ZSTD_MAGIC
+from compaction.columns.decode.decoder import Decoder
+from compaction.columns.decode.texts import BOM
+from compaction.columns.misfits import Misfit
+from compaction.columns.steps import MAX_STEPS, Step, Steps
+
+_MAGIC: Final = {"gzip": GZIP_MAGIC, "zstd": ZSTD_MAGIC, "bom": BOM}
+_OBJECTS: Final = 1_000
+"""So many payloads are decoded to look into objects."""
+_MOST_BYTES: Final = 256 << 20
+"""What is decoded of a sample is held in memory: the payloads behind that are not looked at."""
+_LAST: Final = frozenset({"dynamodb", "cloudwatch-logs", "documents", "each"})
+"""Steps behind which only columns are looked for."""
+_decode: Final = msgspec.json.Decoder().decode
+
+
+class Sniffed(NamedTuple):
+    """The steps for a sample, and a sentence for each."""
+
+    steps: Steps
+    reasons: tuple[str, ...]
+
+
+def sniff(payloads: Sequence[bytes]) -> Sniffed:
+    """Return the steps that a sample of payloads needs; none for one of plain objects."""
+    texts, steps, reasons = [*payloads], list[Step](), list[str]()
+    while len(steps) < MAX_STEPS and (found := _next(texts)) is not None:
+        step, why = found
+        steps.append(step)
+        reasons.append(f"{step.text}: {why}")
+        texts = _apply(step, texts).texts
+        if step.name in _LAST:
+            break
+    return Sniffed(tuple(steps), tuple(reasons))
+
+
+def _next(texts: Sequence[bytes]) -> tuple[Step, str] | None:
+    """Return the first step that the texts need, and why."""
+    for name, magic in _MAGIC.items():
+        if count := sum(text.startswith(magic) for text in texts):
+            return Step(name), f"{count:,} of {len(texts):,} payloads begin with {magic.hex(' ')}"
+    if not texts:
+        return None
+    if all(text.lstrip()[:1] == b"{" for text in texts):
+        return _of_objects(texts)
+    if all(text.lstrip()[:1] == b"[" for text in texts) and _apply(Step("each"), texts).failed == 0:
+        return Step("each"), f"all {len(texts):,} payloads are lists"
+    for name, words in (("json-text", "are JSON within a JSON string"), ("base64", "are base64 of such")):
+        inner = _apply(Step(name), texts)
+        if inner.failed == 0 and all(map(_leads_on, inner.texts)):
+            return Step(name), f"all {len(inner.texts):,} payloads {words}"
+    return None
+
+
+def _leads_on(text: bytes) -> bool:
+    return text.startswith(tuple(_MAGIC.values())) or text.lstrip()[:1] in {b"{", b'"'}
+
+
+def _of_objects(texts: Sequence[bytes]) -> tuple[Step, str] | None:
+    if _apply(Step("cloudwatch-logs"), texts).failed == 0:
+        return Step("cloudwatch-logs"), f"all {len(texts):,} payloads are records of CloudWatch Logs"
+    several = _apply(Step("documents"), texts)
+    if several.failed == 0 and len(several.texts) > len(texts):
+        return Step("documents"), f"{len(texts):,} payloads hold {len(several.texts):,} JSON documents"
+    if _apply(Step("dynamodb"), texts).failed == 0:
+        return Step("dynamodb"), f"all {len(texts):,} payloads are change records with typed attributes"
+    documents = [document for document in map(_object, texts[:_OBJECTS]) if document is not None]
+    values: Counter[str] = Counter()
+    nested: Counter[str] = Counter()
+    for document in documents:
+        for key, value in document.items():
+            values[key] += value is not None
+            nested[key] += type(value) is str and value.lstrip()[:1] == "{" and _object(value) is not None
+    for key, count in nested.items():
+        if count and count == values[key]:
+            step = Step("json-text", (key,))
+            return step, f"{count:,} of {len(documents):,} payloads hold JSON within the text of this key, none other"
+    return None
+
+
+def _object(text: str | bytes) -> dict[str, Any] | None:
+    try:
+        value = _decode(text)
+    except (msgspec.MsgspecError, RecursionError, UnicodeError):
+        return None
+    return value if type(value) is dict else None
+
+
+class _Applied(NamedTuple):
+    texts: list[bytes]
+    failed: int
+
+
+def _apply(step: Step, texts: Sequence[bytes]) -> _Applied:
+    """Return what a step makes of texts, and how many it fails on."""
+    applied, failed, size = list[bytes](), 0, 0
+    for made in itertools.chain.from_iterable(Decoder((step,)).apply(texts)):
+        if isinstance(made, Misfit):
+            failed += 1
+            continue
+        applied.append(made)
+        size += len(made)
+        if size > _MOST_BYTES:
+            break
+    return _Applied(applied, failed)

@@ -1,0 +1,170 @@
+"""Avro is read in a child with limits: what takes too much is one record's reason, and no other's."""
+
+import io
+import json
+import math
+from collections.abc import Iterator
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import fastavro
+import pytest
+
+from compaction.columns.decode import avro
+from compaction.columns.decode.avro import AvroReader
+from compaction.columns.decode.outcome import Outcome
+from compaction.columns.misfits import Misfit
+from compaction.columns.steps import canonical, parse_steps
+from minutebook.errors import SettingsError
+from tests.fakes.typed_lines import mapping, widened
+
+ORDER: dict[str, Any] = {
+    "type": "record",
+    "name": "Order",
+    "fields": [
+        {"name": "id", "type": "long"},
+        {"name": "price", "type": {"type": "bytes", "logicalType": "decimal", "precision": 10, "scale": 2}},
+        {"name": "at", "type": {"type": "long", "logicalType": "timestamp-millis"}},
+        {"name": "share", "type": ["null", "double"]},
+        {"name": "blob", "type": "bytes"},
+        {"name": "tags", "type": {"type": "map", "values": "string"}},
+    ],
+}
+NULLS: dict[str, Any] = {"type": "array", "items": "null"}
+FINGERPRINT = "8a8f25cce724dd63"
+"""Of "null", as the specification of Avro says it: 0x63dd24e7cc258f8a, little-endian."""
+
+
+def order(number: int, share: float | None = None) -> bytes:
+    """Return an order as bare Avro."""
+    value = {"id": number, "price": Decimal("1.50"), "at": 1_795_256_161_790, "share": share}
+    return written(ORDER, value | {"blob": b"\0\1", "tags": {"a": "é"}})
+
+
+def written(schema: object, value: object) -> bytes:
+    """Return a value as bare Avro."""
+    stream = io.BytesIO()
+    fastavro.schemaless_writer(stream, fastavro.parse_schema(json.loads(json.dumps(schema))), value)
+    return stream.getvalue()
+
+
+def long(number: int) -> bytes:
+    """Return a long of Avro: zigzag, seven bits a byte."""
+    bits, out = (number << 1) ^ (number >> 63), bytearray()
+    while bits > 0x7F:
+        out.append(bits & 0x7F | 0x80)
+        bits >>= 7
+    return bytes([*out, bits])
+
+
+def told(outcomes: Iterator[Outcome]) -> list[Any]:
+    """Return values, and the words of reasons."""
+    return [each.what if isinstance(each, Misfit) else json.loads(each[0]) for each in outcomes]
+
+
+@pytest.fixture(scope="module")
+def orders() -> AvroReader:
+    """Return a reader of orders; one child for the module."""
+    return AvroReader(json.dumps(ORDER))
+
+
+def test_a_record_is_json_with_all_digits_and_times_as_numbers(orders: AvroReader) -> None:
+    """As columns of an Avro schema take them: decimals exact, times since 1970, bytes in base64."""
+    (outcome,) = orders.read([order(7)])
+    assert outcome == [b'{"id":7,"price":1.50,"at":1795256161790,"share":null,"blob":"AAE=","tags":{"a":"\xc3\xa9"}}']
+
+
+def test_what_is_no_number_of_json_stays_apart_from_null(orders: AvroReader) -> None:
+    """NaN and infinities are written as Python writes them, and fit no column."""
+    outcomes = orders.read([order(1, math.nan), order(1, -math.inf)])
+    first, second = [outcome[0] for outcome in outcomes if isinstance(outcome, list)]
+    assert b'"share":NaN' in first
+    assert b'"share":-Infinity' in second
+
+
+def test_bytes_of_another_schema_are_a_reason(orders: AvroReader) -> None:
+    """Cut short, with bytes left, or nonsense; the next record is read."""
+    good = order(1)
+    long_decimal = good[:1] + long(65) + bytes(65) + good[4:]
+    assert told(orders.read([good[:-3], good + b"x", b"", b"\xff" * 40, long_decimal, good]))[:-1] == [
+        "not of its schema: EOFError",
+        "1 bytes are left: not of its schema",
+        "not of its schema: EOFError",
+        *told(orders.read([b"\xff" * 40])),
+        "a decimal of 65 bytes",
+    ]
+
+
+def test_a_single_object_header_of_the_schema_is_passed() -> None:
+    """That of another schema is not."""
+    mark = bytes.fromhex(FINGERPRINT)
+    nulls = AvroReader('"null"')
+    assert told(nulls.read([b"", b"\xc3\x01" + mark, b"\xc3\x01" + mark + b"x"])) == [
+        None,
+        None,
+        "1 bytes are left: not of its schema",
+    ]
+    assert told(nulls.read([b"\xc3\x01" + bytes(8)])) == ["10 bytes are left: not of its schema"]
+
+
+def test_bombs_are_reasons_of_their_own_records(tmp_path: Path) -> None:
+    """A list of 2^40 nulls in seven bytes, among good ones: a child's memory, not the night's."""
+    schema = {"type": "record", "name": "R", "fields": [{"name": "n", "type": "int"}, {"name": "x", "type": NULLS}]}
+    (tmp_path / "r.avsc").write_text(json.dumps(schema))
+    bomb = long(1) + long(1 << 40) + long(0)
+    rows, counts = widened(
+        {"n": "int32"},
+        [long(number % 100) + long(0) if number != 700 else bomb for number in range(1_000)],
+        [{"avro": str(tmp_path / "r.avsc")}],
+    )
+    assert [row["n"] for row in rows if row["_unfit"] is None] == [n % 100 for n in range(1_000) if n != 700]
+    assert {row["_unfit"] for row in rows} == {None, "payload (avro): takes more memory than a record may"}
+    assert [(sample.column, sample.rows) for sample in counts.samples] == [("payload (avro)", 1)]
+
+
+@pytest.mark.parametrize("ends", ["os._exit(9)", "spin()"])
+def test_a_child_that_dies_takes_one_record_with_it(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, ends: str
+) -> None:
+    """Of itself, or of its CPU time: another starts, and the record that was not answered is tried alone."""
+    module = tmp_path / "dying_child.py"
+    module.write_text(
+        "import os, sys\n"
+        "from compaction.columns.decode import avro_child\n"
+        "answer, avro_child._SECONDS = avro_child._answer, 0\n"
+        "def spin():\n"
+        "    while True: pass\n"
+        f"avro_child._answer = lambda read, payload: {ends} if payload == b'\\x02' else answer(read, payload)\n"
+        "avro_child.main(sys.stdin.buffer, sys.stdout.buffer)\n"
+    )
+    monkeypatch.setattr(avro, "_MODULE", "dying_child")
+    monkeypatch.syspath_prepend(tmp_path)
+    died = "takes more memory or time than a record may"
+    assert told(AvroReader('"int"').read([b"\x00", b"\x02", b"\x04"])) == [0, died, 2]
+
+
+def test_the_schema_is_part_of_the_columns(tmp_path: Path) -> None:
+    """Its content is, not the name of its file; blanks in it do not count; a pin gives the same steps back."""
+    (tmp_path / "a.avsc").write_text(json.dumps(ORDER))
+    (tmp_path / "b.avsc").write_text(json.dumps(ORDER, indent=2))
+    (tmp_path / "c.avsc").write_text('"int"')
+    of_a, of_b, of_c = (parse_steps([{"avro": f"{name}.avsc"}], tmp_path) for name in "abc")
+    assert of_a == of_b != of_c
+    steps = (*of_a, *parse_steps(["gzip", {"json-text": "a.b"}]))
+    assert parse_steps(json.loads(canonical(steps))) == steps
+    assert (
+        mapping({"id": "int64"}, [{"avro": str(tmp_path / "a.avsc")}]).digest
+        == mapping({"id": "int64"}, [{"avro": str(tmp_path / "b.avsc")}]).digest
+    )
+
+
+@pytest.mark.parametrize("text", ["{", '"nothing"', '{"type":"record"}', "[]7", None])
+def test_a_file_that_is_no_schema_is_refused(tmp_path: Path, text: str | None) -> None:
+    """When the file of columns is read."""
+    if text is not None:
+        (tmp_path / "a.avsc").write_text(text)
+    with pytest.raises(SettingsError, match=r"a\.avsc is no Avro schema"):
+        parse_steps([{"avro": "a.avsc"}], tmp_path)
+    with pytest.raises(SettingsError, match="avro needs its schema"):
+        parse_steps(["avro"], tmp_path)
