@@ -9,7 +9,7 @@ succeed, or the row says why.
 """
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -39,7 +39,7 @@ _NEXT_STEP: Final = "minutebook docs columns shows the steps; minutebook columns
 class Step(NamedTuple):
     """A step; `path` are the names of the value that it is applied to (empty: the whole payload).
 
-    `schema` is the Avro schema of the file that the step names, as JSON.
+    `schema` is the Avro schema of the file that the step names, as JSON; without one `avro` reads object containers.
     """
 
     name: str
@@ -70,8 +70,8 @@ def _canonical(step: Step) -> object:
 
 
 def multiply(steps: Iterable[Step]) -> bool:
-    """Return whether a record may hold several events, or none."""
-    return any(step.name in MULTIPLYING for step in steps)
+    """Return whether a record may hold several events, or none: a file of Avro, too."""
+    return any(step.name in MULTIPLYING or (step.name == _AVRO and not step.schema) for step in steps)
 
 
 def parse_steps(value: object, folder: Path | None = None) -> Steps:
@@ -96,7 +96,7 @@ def _step(value: object, folder: Path) -> Step:
         if _known(value) == _EACH:
             raise SettingsError("decode: each needs the path of a list", next_step='write {each = "Records"}')
         if value == _AVRO:
-            raise SettingsError("decode: avro needs its schema", next_step='write {avro = "FILE.avsc"}')
+            _parser()
         return Step(value)
     if isinstance(value, Mapping) and len(value) == 1:
         name, argument = next(iter(value.items()))
@@ -111,21 +111,27 @@ def _step(value: object, folder: Path) -> Step:
 def _schema(folder: Path, given: Any) -> str:  # noqa: ANN401 - what a file holds
     """Read the file of an Avro schema, or take the schema itself; raise SettingsError if fastavro does not."""
     file = given if isinstance(given, str) else "the schema of avro"
+    parse, unparsed, unknown = _parser()
+    try:
+        schema = json.loads((folder / given).read_bytes()) if isinstance(given, str) else given
+        parse(schema)
+    except (*_SCHEMA_FAULTS, unparsed, unknown) as exc:
+        raise SettingsError(
+            f"decode: {file} is no Avro schema: {exc}",
+            next_step="name a file that is one, relative to that of the columns",
+        ) from exc
+    return _one_form(schema)
+
+
+def _parser() -> tuple[Callable[[Any], object], type[Exception], type[Exception]]:
+    """Return fastavro's parser of schemas, and what it raises; raise SettingsError where it is not installed."""
     try:
         from fastavro.schema import SchemaParseException, UnknownType, parse_schema  # noqa: PLC0415 - an extra
     except ImportError as exc:
         raise SettingsError(
             "decode: avro needs the package fastavro", next_step="install the extra `compact` or `spark`"
         ) from exc
-    try:
-        schema = json.loads((folder / given).read_bytes()) if isinstance(given, str) else given
-        parse_schema(schema)
-    except (*_SCHEMA_FAULTS, SchemaParseException, UnknownType) as exc:
-        raise SettingsError(
-            f"decode: {file} is no Avro schema: {exc}",
-            next_step="name a file that is one, beside that of the columns",
-        ) from exc
-    return _one_form(schema)
+    return parse_schema, SchemaParseException, UnknownType
 
 
 def _one_form(schema: object) -> str:

@@ -169,7 +169,7 @@ def columns_of_compact(settings: JobSettings, request: CompactRequest) -> Column
     if request.drop_producer_duplicates and columns is not None and columns.multiplies:
         raise SettingsError(
             "--drop-producer-duplicates drops whole records, and the `decode` of these columns finds several events",
-            next_step="drop the option, or documents, each and cloudwatch-logs; in a query, group by the event's id",
+            next_step="drop the option, or the steps that find them; in a query, group by the event's id",
         )
     return columns
 

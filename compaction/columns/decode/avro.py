@@ -1,4 +1,6 @@
-"""The step `avro`: records of one schema, bare or behind a single-object header, read in a child process.
+"""The step `avro`: records of one schema, bare or behind a single-object header, or object container files.
+
+They are read in a child process.
 
 The child has a limit on its memory, and of CPU time for each record. When it dies, the record that it did not answer
 is given to a new child alone; if that dies, too, the record is the reason, and the others go on.
@@ -12,18 +14,23 @@ import weakref
 from collections.abc import Iterator, Sequence
 from typing import IO, Final
 
-from compaction.columns.decode.avro_child import NUMBER
-from compaction.columns.decode.outcome import Outcome, too_long, undecoded
+from compaction.columns.decode.avro_child import NUMBER, framed
+from compaction.columns.decode.outcome import Outcome, undecoded
 
 BATCH_BYTES: Final = 1 << 20
 """Payloads that are sent together: the child reads them all before it answers, so neither waits for the other."""
 BATCH_RECORDS: Final = 1_000
+FILE_MAGIC: Final = b"Obj\x01"
+"""With which an object container file begins."""
 _DIED: Final = "takes more memory or time than a record may"
 _MODULE: Final = "compaction.columns.decode.avro_child"
 
 
 class AvroReader:
-    """Reads payloads of a schema (JSON text). The child starts with the first batch, and ends with this object."""
+    """Reads payloads of a schema (JSON text), or object container files (empty).
+
+    The child starts with the first batch, and ends with this object.
+    """
 
     def __init__(self, schema: str) -> None:
         self._schema = schema.encode()
@@ -48,7 +55,7 @@ class AvroReader:
         stdin, stdout = _pipes(child)
         answered = 0
         try:
-            stdin.write(NUMBER.pack(len(payloads)) + b"".join(map(_framed, payloads)))
+            stdin.write(NUMBER.pack(len(payloads)) + b"".join(map(framed, payloads)))
             stdin.flush()
             for _ in payloads:
                 outcome = _outcome(stdout)
@@ -73,7 +80,7 @@ class AvroReader:
         weakref.finalize(self, _end, child)
         self._child = child
         stdin, _ = _pipes(child)
-        stdin.write(_framed(self._schema))
+        stdin.write(framed(self._schema))
         return child
 
 
@@ -83,23 +90,28 @@ def _pipes(child: subprocess.Popen[bytes]) -> tuple[IO[bytes], IO[bytes]]:
     return child.stdin, child.stdout
 
 
-def _framed(data: bytes) -> bytes:
-    return NUMBER.pack(len(data)) + data
-
-
 def _outcome(stdout: IO[bytes]) -> Outcome | None:
     """Read one answer; None: the child has died."""
-    head = stdout.read(1 + NUMBER.size)
-    if len(head) <= NUMBER.size:
+    sign, head = stdout.read(1), stdout.read(NUMBER.size)
+    if len(head) < NUMBER.size:
         return None
-    size = NUMBER.unpack(head[1:])[0]
+    (number,) = NUMBER.unpack(head)
+    if sign == b"+":
+        texts = [_text(stdout) for _ in range(number)]
+        return None if None in texts else [text for text in texts if text is not None]
+    why = stdout.read(number)
+    if len(why) < number:
+        return None
+    return undecoded("avro", why.decode(), "too_long" if sign == b"!" else "undecoded")
+
+
+def _text(stdout: IO[bytes]) -> bytes | None:
+    head = stdout.read(NUMBER.size)
+    if len(head) < NUMBER.size:
+        return None
+    (size,) = NUMBER.unpack(head)
     text = stdout.read(size)
-    if len(text) < size:
-        return None
-    if head[:1] == b"+":
-        return [text]
-    why = text.decode()
-    return too_long("avro") if why.startswith("more than") else undecoded("avro", why)
+    return text if len(text) == size else None
 
 
 def _end(child: subprocess.Popen[bytes]) -> None:

@@ -3,8 +3,9 @@
 A few bytes of Avro may stand for a list of 2^40 nulls, and fastavro would make it. So records are read here, and what
 takes too much ends this process alone. It imports little, because each part of a night may start one.
 
-    stdin     the schema, then batches: how many payloads, and each of them
-    stdout    for each payload "+" and its JSON text, or "-" and why there is none
+    stdin     the schema, or nothing for files of Avro; then batches: how many payloads, and each of them
+    stdout    for each payload "+", how many JSON texts, and each of them; or "-" and why there is none, or "!" where
+              it takes too much
 
 Numbers are four bytes, and stand before texts as their length. The process ends with its stdin.
 """
@@ -14,7 +15,7 @@ import resource
 import signal
 import struct
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from decimal import Context, Decimal
 from typing import Any, BinaryIO, Final
 
@@ -30,6 +31,7 @@ _SECONDS: Final = 10
 """CPU time that a record may take: SIGXCPU ends the process. Waiting does not count, so that a busy machine gives
 the same rows."""
 _MAX_BYTES: Final = 16 << 20
+_MAX_EVENTS: Final = 100_000
 _SINGLE_OBJECT: Final = b"\xc3\x01"
 _HEADER_BYTES: Final = 10
 _LONGEST_DECIMAL: Final = 64
@@ -50,8 +52,7 @@ def main(stdin: BinaryIO, stdout: BinaryIO) -> None:
         payloads = [_frame(stdin) for _ in range(NUMBER.unpack(head)[0])]
         for payload in payloads:
             _limit_time()
-            sign, text = _answer(read, payload)
-            stdout.write(sign + NUMBER.pack(len(text)) + text)
+            stdout.write(_answer(read, payload))
             stdout.flush()  # what is not answered when this process dies is what it died of
 
 
@@ -59,28 +60,53 @@ def _frame(stdin: BinaryIO) -> bytes:
     return stdin.read(NUMBER.unpack(stdin.read(NUMBER.size))[0])
 
 
-def _answer(read: Callable[[bytes], Any], payload: bytes) -> tuple[bytes, bytes]:
+def framed(data: bytes) -> bytes:
+    """Return a text behind its length."""
+    return NUMBER.pack(len(data)) + data
+
+
+def _answer(read: Callable[[bytes], Iterable[Any]], payload: bytes) -> bytes:
+    texts, size = list[bytes](), 0
     try:
-        text = _encode(read(payload))
+        for value in read(payload):
+            texts.append(_encode(value))
+            size += len(texts[-1])
+            if size > _MAX_BYTES:
+                return b"!" + framed(f"more than {_MAX_BYTES} bytes".encode())
+            if len(texts) > _MAX_EVENTS:
+                return b"!" + framed(f"more than {_MAX_EVENTS} events".encode())
     except _UnreadError as exc:
-        return b"-", str(exc).encode()
+        return b"-" + framed(str(exc).encode())
     except MemoryError:
-        return b"-", b"takes more memory than a record may"
+        return b"!" + framed(b"takes more memory than a record may")
     except Exception as exc:  # noqa: BLE001 - fastavro raises anything on bytes of another schema
-        return b"-", f"not of its schema: {type(exc).__name__}".encode()
-    return (b"+", text) if len(text) <= _MAX_BYTES else (b"-", f"more than {_MAX_BYTES} bytes".encode())
+        return b"-" + framed(f"not of its schema: {type(exc).__name__}".encode())
+    return b"+" + NUMBER.pack(len(texts)) + b"".join(map(framed, texts))
 
 
-def _reader(schema: bytes) -> Callable[[bytes], Any]:
+def _reader(schema: bytes) -> Callable[[bytes], Iterable[Any]]:
     """Return a function from payloads to values. Times stay numbers, as columns of Avro schemas take them."""
+    for name in fastavro_read.LOGICAL_READERS:
+        fastavro_read.LOGICAL_READERS[name] = _exact_decimal if name.endswith("-decimal") else _unchanged
+    return _records_of_file if not schema else _reader_of(schema)
+
+
+def _records_of_file(payload: bytes) -> Iterator[Any]:
+    """Yield the records of an object container file, which brings its schema."""
+    file = fastavro.reader(io.BytesIO(payload))
+    for record in file:
+        yield _with_texts(record)
+    if not payload.endswith(file._header["sync"]):  # noqa: SLF001 - fastavro ends without a word where a block is cut
+        raise _UnreadError("cut short, or bytes are left")
+
+
+def _reader_of(schema: bytes) -> Callable[[bytes], Iterable[Any]]:
     known = msgspec.json.decode(schema)
     parsed = fastavro.parse_schema(known)
     mark = bytes.fromhex(fingerprint(to_parsing_canonical_form(known), "CRC-64-AVRO"))
     has_floats = b'"float"' in schema or b'"double"' in schema
-    for name in fastavro_read.LOGICAL_READERS:
-        fastavro_read.LOGICAL_READERS[name] = _exact_decimal if name.endswith("-decimal") else _unchanged
 
-    def read(payload: bytes) -> Any:  # noqa: ANN401 - any value of Avro
+    def read(payload: bytes) -> list[Any]:
         body = payload
         if payload.startswith(_SINGLE_OBJECT + mark):
             body = payload[_HEADER_BYTES:]
@@ -88,7 +114,7 @@ def _reader(schema: bytes) -> Callable[[bytes], Any]:
         value = fastavro.schemaless_reader(stream, parsed, None)
         if stream.tell() < len(body):
             raise _UnreadError(f"{len(body) - stream.tell()} bytes are left: not of its schema")
-        return _with_texts(value) if has_floats else value
+        return [_with_texts(value) if has_floats else value]
 
     return read
 

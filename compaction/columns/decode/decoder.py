@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from compaction.columns.arrow_columns import bytes_column, with_gaps
 from compaction.columns.columns import Columns
-from compaction.columns.decode.avro import BATCH_BYTES, BATCH_RECORDS, AvroReader
+from compaction.columns.decode.avro import BATCH_BYTES, BATCH_RECORDS, FILE_MAGIC, AvroReader
 from compaction.columns.decode.compressed import gunzip, unzstd
 from compaction.columns.decode.dynamodb import from_dynamodb
 from compaction.columns.decode.outcome import MAX_BYTES, MAX_EVENTS, Outcome, too_long, too_many
@@ -135,8 +135,8 @@ def _of_one(step: Callable[[bytes], Outcome], events: Events, name: str) -> Even
     return made
 
 
-def _in_batches(reader: AvroReader) -> Stage:
-    """Return the stage of a step that reads several texts at once."""
+def _in_batches(reader: AvroReader, magic: bytes) -> Stage:
+    """Return the stage of a step that reads several texts at once: those that begin with its magic bytes."""
 
     def stage(records: Iterable[Events]) -> Iterator[Events]:
         batch, size, count = list[Events](), 0, 0
@@ -145,27 +145,33 @@ def _in_batches(reader: AvroReader) -> Stage:
             size += sum(len(text) for text in events if not isinstance(text, Misfit))
             count += len(events)
             if size >= BATCH_BYTES or count >= BATCH_RECORDS:
-                yield from _of_batch(reader, batch)
+                yield from _of_batch(reader, magic, batch)
                 batch, size, count = [], 0, 0
-        yield from _of_batch(reader, batch)
+        yield from _of_batch(reader, magic, batch)
 
     return stage
 
 
-def _of_batch(reader: AvroReader, batch: list[Events]) -> Iterator[Events]:
-    outcomes = reader.read([text for events in batch for text in events if not isinstance(text, Misfit)])
+def _of_batch(reader: AvroReader, magic: bytes, batch: list[Events]) -> Iterator[Events]:
+    outcomes = reader.read(
+        [text for events in batch for text in events if isinstance(text, bytes) and text.startswith(magic)]
+    )
     for events in batch:
         made, size = list[Text](), 0
         for text in events:
-            outcome = text if isinstance(text, Misfit) else next(outcomes)
-            made += [outcome] if isinstance(outcome, Misfit) else outcome if size <= MAX_BYTES else []
-            size += 0 if isinstance(made[-1], Misfit) else len(made[-1])
-        yield [too_long("avro")] if size > MAX_BYTES else made
+            is_read = isinstance(text, bytes) and text.startswith(magic)
+            outcome = next(outcomes) if is_read else [text]
+            found: Events = [outcome] if isinstance(outcome, Misfit) else [*outcome]
+            size += sum(len(each) for each in found if not isinstance(each, Misfit))
+            made += found if size <= MAX_BYTES else []
+        if size > MAX_BYTES:
+            made = [too_long("avro")]
+        yield made if len(made) <= MAX_EVENTS else [too_many("avro")]
 
 
 def _stage(step: Step) -> Stage:
     if step.name == "avro":
-        return _in_batches(AvroReader(step.schema))
+        return _in_batches(AvroReader(step.schema), b"" if step.schema else FILE_MAGIC)
     return _one_by_one(_STEPS[step.name](step), step.name)
 
 

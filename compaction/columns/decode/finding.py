@@ -12,13 +12,14 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
+from compaction.columns.decode.avro import FILE_MAGIC
 from compaction.columns.decode.compressed import GZIP_MAGIC, ZSTD_MAGIC
 from compaction.columns.decode.decoder import Decoder
 from compaction.columns.decode.texts import BOM
 from compaction.columns.misfits import Misfit
 from compaction.columns.steps import MAX_STEPS, Step, Steps
 
-_MAGIC: Final = {"gzip": GZIP_MAGIC, "zstd": ZSTD_MAGIC, "bom": BOM}
+_MAGIC: Final = {"gzip": GZIP_MAGIC, "zstd": ZSTD_MAGIC, "bom": BOM, "avro": FILE_MAGIC}
 _OBJECTS: Final = 1_000
 """So many payloads are decoded to look into objects."""
 _MOST_BYTES: Final = 256 << 20

@@ -28,6 +28,11 @@ _WORDS: Final = {
 _KINDS: Final = {"not_utf8": "binary", "too_long": "too long", "too_deep": "nested too deeply"}
 _BASE64: Final = re.compile(rb"\s*(?:[A-Za-z0-9+/]{4}){4,}(?:[A-Za-z0-9+/]{2}(?:==|[A-Za-z0-9+/]=))?\s*")
 _SEVERAL: Final = "several JSON documents"
+_SEVERAL_EACH: Final = f"{_SEVERAL} each"
+_DECODABLE: Final = frozenset(
+    {"gzip", "zstd", "behind a byte order mark", "Avro files", "base64", "strings", "lists", _SEVERAL_EACH}
+)
+"""Kinds for which there is a step."""
 
 
 def kind_of(payload: bytes, misfit: Misfit) -> str:
@@ -38,7 +43,7 @@ def kind_of(payload: bytes, misfit: Misfit) -> str:
         if payload.startswith(magic):
             return kind
     if misfit.what.startswith(_SEVERAL):
-        return f"{_SEVERAL} each"
+        return _SEVERAL_EACH
     if misfit.kind == "not_json" and _BASE64.fullmatch(payload) is not None:
         return "base64"
     return _KINDS.get(misfit.kind) or _WORDS.get(misfit.what.partition(",")[0]) or "text that is no JSON"
@@ -46,7 +51,7 @@ def kind_of(payload: bytes, misfit: Misfit) -> str:
 
 def is_decodable(kind: str) -> bool:
     """Return whether there is a step for payloads of a kind."""
-    return kind in {"gzip", "zstd", "behind a byte order mark", "base64", "strings"}
+    return kind in _DECODABLE
 
 
 def told(kinds: Iterable[str], payloads: int) -> list[str]:

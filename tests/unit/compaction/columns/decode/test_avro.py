@@ -13,6 +13,8 @@ import pytest
 
 from compaction.columns.decode import avro
 from compaction.columns.decode.avro import AvroReader
+from compaction.columns.decode.decoder import Decoder
+from compaction.columns.decode.finding import sniff
 from compaction.columns.decode.outcome import Outcome
 from compaction.columns.misfits import Misfit
 from compaction.columns.steps import canonical, parse_steps
@@ -32,6 +34,7 @@ ORDER: dict[str, Any] = {
     ],
 }
 NULLS: dict[str, Any] = {"type": "array", "items": "null"}
+NUMBERS: dict[str, Any] = {"type": "record", "name": "N", "fields": [{"name": "n", "type": "long"}]}
 FINGERPRINT = "8a8f25cce724dd63"
 """Of "null", as the specification of Avro says it: 0x63dd24e7cc258f8a, little-endian."""
 
@@ -108,6 +111,28 @@ def test_a_single_object_header_of_the_schema_is_passed() -> None:
     assert told(nulls.read([b"\xc3\x01" + bytes(8)])) == ["10 bytes are left: not of its schema"]
 
 
+def file(records: list[dict[str, Any]], codec: str = "deflate") -> bytes:
+    """Return an object container of numbers."""
+    stream = io.BytesIO()
+    fastavro.writer(stream, fastavro.parse_schema(json.loads(json.dumps(NUMBERS))), records, codec)
+    return stream.getvalue()
+
+
+def test_a_file_of_avro_is_its_records_and_others_pass() -> None:
+    """It brings its schema; what is cut short, damaged, too many or a bomb is a reason."""
+    whole, none = file([{"n": 1}, {"n": 2}]), file([])
+    bomb = file([{"n": 0}] * 100_001)
+    [events, empty, other, *reasons] = Decoder(parse_steps(["avro"])).apply(
+        [whole, none, b'{"n":3}', whole[:-1], whole + b"\x02", whole[:-20], whole[:30], bomb]
+    )
+    assert (events, empty, other) == ([b'{"n":1}', b'{"n":2}'], [], [b'{"n":3}'])
+    told = [each.what for [each] in reasons if isinstance(each, Misfit)]
+    assert len(told) == 5
+    assert told[-1] == "more than 100000 events"
+    assert mapping({"n": "int64"}, ["avro"]).types == {"event_index": "int32", "n": "int64"}
+    assert [step.name for step in sniff([whole, none]).steps] == ["avro"]
+
+
 def test_bombs_are_reasons_of_their_own_records(tmp_path: Path) -> None:
     """A list of 2^40 nulls in seven bytes, among good ones: a child's memory, not the night's."""
     schema = {"type": "record", "name": "R", "fields": [{"name": "n", "type": "int"}, {"name": "x", "type": NULLS}]}
@@ -120,7 +145,7 @@ def test_bombs_are_reasons_of_their_own_records(tmp_path: Path) -> None:
     )
     assert [row["n"] for row in rows if row["_unfit"] is None] == [n % 100 for n in range(1_000) if n != 700]
     assert {row["_unfit"] for row in rows} == {None, "payload (avro): takes more memory than a record may"}
-    assert [(sample.column, sample.rows) for sample in counts.samples] == [("payload (avro)", 1)]
+    assert [tuple(sample)[:3] for sample in counts.samples] == [("payload (avro)", "too_long", 1)]
 
 
 @pytest.mark.parametrize("ends", ["os._exit(9)", "spin()"])
@@ -166,5 +191,3 @@ def test_a_file_that_is_no_schema_is_refused(tmp_path: Path, text: str | None) -
         (tmp_path / "a.avsc").write_text(text)
     with pytest.raises(SettingsError, match=r"a\.avsc is no Avro schema"):
         parse_steps([{"avro": "a.avsc"}], tmp_path)
-    with pytest.raises(SettingsError, match="avro needs its schema"):
-        parse_steps(["avro"], tmp_path)
