@@ -16,6 +16,8 @@ from pyspark import TaskContext
 from pyspark.sql import SparkSession
 
 from compaction.audit.audit import audit_day
+from compaction.commands.ddl import columns_of, paths_of
+from compaction.commands.latest import latest_view
 from compaction.job.context import AuditOptions, JobContext
 from compaction.night.rewrite import Compacted, CompactOptions, compact_day
 from compaction.parquet.plan import MergeGroup, RawObject, Task
@@ -39,6 +41,7 @@ from minutebook.store.places import StorePrefix, open_storage
 from minutebook.store.storage import Address
 from tests.corpus.auditing import compare, job_context
 from tests.corpus.chain_defects import missing_object, overlapping_segments
+from tests.corpus.changes import by_position, of_debezium, of_dynamodb
 from tests.corpus.model import Corpus, Defect, Seen, Shape
 from tests.corpus.object_defects import copied_object, edited_count, swapped_lines, truncated_object
 from tests.corpus.shelf import Shelf
@@ -153,6 +156,20 @@ class Bench:
         pointer = publisher.current().pointer
         assert pointer is not None
         return [about.code for about in decode_audit(publisher.audit(pointer) or b"").findings]
+
+
+@pytest.mark.usefixtures("engine")
+def test_the_view_of_the_latest_rows_is_what_a_replay_gives(tmp_path: Path) -> None:
+    """As in DuckDB; only quotes are others."""
+    session = SparkSession.builder.getOrCreate()  # that of the engine
+    for number, history in enumerate((of_debezium(1), of_dynamodb(1))):
+        file = tmp_path / f"{number}.parquet"
+        pq.write_table(history.changes, file)
+        session.read.parquet(str(file)).createOrReplaceTempView("changes")
+        view = latest_view("changes", [*paths_of(columns_of(history.changes.schema))], history.latest_by, None)
+        session.sql(view.replace("REPLACE VIEW", "REPLACE TEMPORARY VIEW").replace('"', "`").rstrip(";\n"))
+        rows = [row.asDict(recursive=True) for row in session.table("changes_latest").collect()]
+        assert by_position(rows) == by_position(history.rows)
 
 
 @pytest.fixture

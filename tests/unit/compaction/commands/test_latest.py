@@ -1,19 +1,15 @@
 """The view of the latest rows, run by DuckDB, is what replaying the changes into a dict gives."""
 
-import random
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
 
 import duckdb
 import pyarrow as pa
 import pytest
 
-from compaction.commands.ddl import CatalogColumn, paths_of
+from compaction.commands.ddl import columns_of, paths_of
 from compaction.commands.latest import latest_view
 from minutebook.errors import SettingsError
-
-POSITION = ["sequence_number", "sub_sequence_number", "event_index"]
-Change = dict[str, Any]
+from tests.corpus.changes import Change, History, by_position, of_debezium, of_dynamodb
 
 
 def view(paths: Sequence[str], latest_by: str, ordered_by: str | None = None) -> str:
@@ -21,131 +17,22 @@ def view(paths: Sequence[str], latest_by: str, ordered_by: str | None = None) ->
     return latest_view("t", paths, latest_by, ordered_by)
 
 
-def run(changes: Sequence[Change], schema: pa.Schema, latest_by: str, ordered_by: str | None = None) -> list[Change]:
+def run(changes: pa.Table, latest_by: str, ordered_by: str | None = None) -> list[Change]:
     """Return the rows of the view in DuckDB."""
-    t = pa.Table.from_pylist([*changes], schema=schema)
     with duckdb.connect() as session:
-        session.register("given", t)
+        session.register("given", changes)
         session.execute("CREATE TABLE t AS SELECT * FROM given")
-        columns = [CatalogColumn(field.name, _kind(field.type)) for field in schema]
-        session.execute(view([*paths_of(columns)], latest_by, ordered_by))
+        session.execute(view([*paths_of(columns_of(changes.schema))], latest_by, ordered_by))
         return session.sql("SELECT * FROM t_latest").to_arrow_table().to_pylist()
 
 
-def _kind(kind: pa.DataType) -> str:
-    if not pa.types.is_struct(kind):
-        return "string"
-    return "struct<" + ",".join(f"{field.name}:{_kind(field.type)}" for field in kind) + ">"
-
-
-def position(change: Change) -> tuple[int, int, int]:
-    """Return where a change lies in its shard, as numbers."""
-    return int(change["sequence_number"]), change["sub_sequence_number"], change["event_index"] or 0
-
-
-def replayed(
-    changes: Sequence[Change], key: Sequence[str], order: Sequence[str], delete: tuple[str, str]
-) -> list[Change]:
-    """Replay changes into a dict: the straightforward way."""
-    rows: dict[tuple[Any, ...], Change] = {}
-
-    def moment(change: Change) -> tuple[Any, ...]:
-        times = [value(change, each) for each in order]
-        return (*((time is not None, time if time is not None else 0) for time in times), position(change))
-
-    for change in sorted(changes, key=moment):
-        at = tuple(value(change, each) for each in key)
-        if None not in at:
-            rows[at] = change
-    return [row for row in rows.values() if value(row, delete[0]) != delete[1]]
-
-
-def value(change: Change, path: str) -> Any:  # noqa: ANN401 - any column
-    """Return the value at a path of names."""
-    found: Any = change
-    for name in path.split("."):
-        found = None if found is None else found[name]
-    return found
-
-
-def numbered(rng: random.Random, count: int) -> list[Change]:
-    """Return positions: sequence numbers of several lengths, records of an aggregate, events of a record."""
-    numbers = sorted(
-        rng.sample([*range(90, 130), *(10**55 + at for at in range(40)), 10**56 - 1, 10**56], count // 4)
-    )
-    places = [(number, sub, index) for number in numbers for sub in (0, 1) for index in (None, 1)]
-    places += [(10**57 + at, 0, None) for at in range(count - len(places))]
-    return [dict(zip(POSITION, (str(number), sub, index), strict=True)) for number, sub, index in places]
-
-
-def by_position(rows: Sequence[Change]) -> list[Change]:
-    """Return rows in a fixed order."""
-    return sorted(rows, key=position)
-
-
 @pytest.mark.parametrize("seed", range(8))
-def test_changes_of_debezium_by_position(seed: int) -> None:
-    """Inserts, updates, deletes and re-creations of composite keys; keys, marks and values that do not fit."""
-    rng = random.Random(seed)
-    schema = pa.schema(
-        [
-            *((name, pa.string() if name == "sequence_number" else pa.int64()) for name in POSITION),
-            *((name, pa.string()) for name in ("tenant", "order", "op", "price", "_unfit")),
-        ]
-    )
-    changes = [
-        {
-            **place,
-            "tenant": rng.choice(["a", "b", None]),
-            "order": rng.choice(["1", "2", "3", None]),
-            "op": rng.choice(["c", "u", "d", None]),
-            "price": str(number),
-            "_unfit": rng.choice([None, "price: wrong"]),
-        }
-        for number, place in enumerate(numbered(rng, 80))
-    ]
-    rng.shuffle(changes)
-    expected = replayed(changes, ["tenant", "order"], [], ("op", "d"))
-    assert by_position(run(changes, schema, "tenant, order")) == by_position(expected)
-    assert expected
-
-
-@pytest.mark.parametrize("seed", range(8))
-def test_records_of_dynamodb_out_of_order(seed: int) -> None:
-    """By their time, within structs; several within a millisecond, and times that do not fit, by position."""
-    rng = random.Random(seed)
-    images = pa.struct([("id", pa.string())])
-    schema = pa.schema(
-        [
-            *((name, pa.string() if name == "sequence_number" else pa.int64()) for name in POSITION),
-            ("eventName", pa.string()),
-            ("dynamodb", pa.struct([("Keys", images), ("ApproximateCreationDateTime", pa.int64())])),
-        ]
-    )
-    changes: list[Change] = [
-        {
-            **place,
-            "eventName": rng.choice(["INSERT", "MODIFY", "REMOVE"]),
-            "dynamodb": rng.choice(
-                [
-                    None,
-                    {"Keys": None, "ApproximateCreationDateTime": 1},
-                    *(
-                        {
-                            "Keys": {"id": rng.choice("abc")},
-                            "ApproximateCreationDateTime": rng.choice([None, 1, 2, 3]),
-                        }
-                        for _ in range(6)
-                    ),
-                ]
-            ),
-        }
-        for place in numbered(rng, 60)
-    ]
-    rng.shuffle(changes)
-    order = ["dynamodb.ApproximateCreationDateTime"]
-    expected = replayed(changes, ["dynamodb.Keys.id"], order, ("eventName", "REMOVE"))
-    assert by_position(run(changes, schema, "dynamodb.keys.ID")) == by_position(expected)
+@pytest.mark.parametrize("history_of", [of_debezium, of_dynamodb])
+def test_the_view_is_what_a_replay_gives(history_of: Callable[[int], History], seed: int) -> None:
+    """Composite keys and re-creations by position; records out of order by their time, several in a millisecond."""
+    history = history_of(seed)
+    assert by_position(run(history.changes, history.latest_by)) == by_position(history.rows)
+    assert history.rows
 
 
 def test_the_order_that_is_given_comes_before_the_position() -> None:
@@ -157,7 +44,7 @@ def test_the_order_that_is_given_comes_before_the_position() -> None:
         {"sequence_number": str(number), "sub_sequence_number": 0, "id": number % 2, "v": version}
         for number, version in enumerate([5, 7, 4, 7, None, None, 5, 6])
     ]
-    rows = run(changes, schema, "id", "v")
+    rows = run(pa.Table.from_pylist(changes, schema=schema), "id", "v")
     assert sorted((row["id"], row["sequence_number"]) for row in rows) == [(0, "6"), (1, "3")]
 
 
