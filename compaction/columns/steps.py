@@ -8,6 +8,7 @@ their own bytes are skipped where these are absent, because streams mix while a 
 succeed, or the row says why.
 """
 
+import hashlib
 import json
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
@@ -48,7 +49,9 @@ class Step(NamedTuple):
 
     @property
     def text(self) -> str:
-        """The step as it is written in a file of columns."""
+        """The step as it is written in a file of columns; a schema by its digest, in place of the file's name."""
+        if self.schema:
+            return f"{{{self.name} = schema {hashlib.sha256(self.schema.encode()).hexdigest()[:8]}}}"
         if not self.path and self.name != _EACH:
             return json.dumps(self.name)
         path = _path_text(self.path) or _WHOLE

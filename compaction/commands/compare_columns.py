@@ -5,6 +5,7 @@ No segment is read.
 the day has            the file has             is
 a column               none of the name         changed
 a path, or a type      another one              changed
+steps that decode      others                   changed
 no such column         a column                 new: no published value changes its meaning
 (the table)            a type it does not take  changed: the next night is held back from the table
 """
@@ -13,6 +14,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
 from compaction.columns.columns import EVENT_TIME, Column, Columns
+from compaction.columns.steps import written
 from compaction.night.mapping import mapping_of
 from compaction.publish.publisher import Publisher
 from compaction.tables.plan import Conflict
@@ -98,6 +100,10 @@ def differences(published: Columns, given: Columns) -> Iterator[Difference]:
     An event time that this run does not know of is no difference: it is no column of a file.
     """
     after, known = {column.name: column for column in given.columns}, {column.name for column in published.columns}
+    if published.decode != given.decode:
+        yield Difference(
+            f"{written(published.decode).rstrip()} -> {written(given.decode).partition(' = ')[2].rstrip()}"
+        )
     for column in published.columns:
         if column.name == EVENT_TIME and given.event is None:
             continue

@@ -51,6 +51,20 @@ def test_each_change_is_told_with_its_days(desk: Desk) -> None:
     )
 
 
+def test_other_steps_are_a_change() -> None:
+    """All values are read from other text; a schema counts by its content."""
+    ints, longs = (mapping(A, ["gzip", {"avro": {"type": kind}}]) for kind in ("int", "long"))
+    assert [each.text for each in differences(mapping(A, ["gzip"]), mapping(A))] == ['decode = ["gzip"] -> []']
+    assert [each.text for each in differences(mapping(A), mapping(A, ["documents"]))] == [
+        'decode = [] -> ["documents"]',
+        "event_index: new, int32",
+    ]
+    assert [each.text for each in differences(ints, longs)] == [
+        'decode = ["gzip", {avro = schema 8227b502}] -> ["gzip", {avro = schema 98c9e171}]'
+    ]
+    assert not [*differences(ints, ints)]
+
+
 def test_new_columns_alone_are_no_change(desk: Desk) -> None:
     """No value that is published means something else by them."""
     assert _compared(desk, mapping({**A, "new": "bool"})) == Comparison(
