@@ -13,7 +13,7 @@ from compaction.columns.decode.decoder import Decoder, new_payload_columns
 from compaction.columns.decode.finding import Sniffed, sniff
 from compaction.columns.documents import read_documents
 from compaction.columns.files.columns_file import parse_columns, read_columns
-from compaction.columns.files.proposing import propose
+from compaction.columns.files.proposing import events_or_payloads, propose
 from compaction.columns.files.sniffing import is_decodable, kind_of, told
 from compaction.columns.steps import multiply
 from compaction.commands.compare_columns import CHANGED, NO_TABLE, TableConflicts, compare
@@ -132,7 +132,7 @@ def proposed(table: pa.Table, *, is_sniffed: bool = False) -> tuple[str, Columns
         kind_of(_payload(table, block.events[0][number]), block.misfits.get(number) or documents.problems[number][-1])
         for number in sorted(documents.unread)
     ]
-    others = told(kinds, payloads)
+    others = told(kinds, payloads, events_or_payloads(sniffed.steps))
     if block.end < table.num_rows:
         others.append(f"{table.num_rows - block.end:,} further payloads are not looked at: these are large enough")
     help_there = [_SNIFF] if not is_sniffed and any(map(is_decodable, kinds)) else []

@@ -17,7 +17,7 @@ import msgspec
 from compaction.columns.arrays import EPOCH_UNITS, build, fits
 from compaction.columns.columns import MAX_COLUMNS, Column, quoted
 from compaction.columns.misfits import Ambiguous, NotANumber
-from compaction.columns.steps import Steps, written
+from compaction.columns.steps import Steps, multiply, written
 from compaction.columns.types import ColumnType, Field, is_name
 
 _TEXTS: Final = ("date", "timestamp", "local_timestamp", "string")
@@ -64,7 +64,7 @@ class Proposal(NamedTuple):
     def toml(self) -> str:
         """Return the columns as a TOML file."""
         lines = [
-            f"# Proposed from {self.rows:,} of {self.payloads:,} payloads. {_WARNING}",
+            f"# Proposed from {self.rows:,} of {self.payloads:,} {events_or_payloads(self.decode)}. {_WARNING}",
             *(f"# {_line(note)}" for note in self.notes),
             *([written(self.decode).rstrip()] if self.decode else []),
         ]
@@ -76,6 +76,11 @@ class Proposal(NamedTuple):
                 lines.append(f"path = {_text(column.path)}")
             lines.append(f"type = {_text(column.type.text)}")
         return "\n".join(lines) + "\n"
+
+
+def events_or_payloads(steps: Steps) -> str:
+    """Return the word for what becomes rows."""
+    return "events" if multiply(steps) else "payloads"
 
 
 def propose(documents: Sequence[Mapping[str, Any]], envelope: Sequence[str], payloads: int | None = None) -> Proposal:

@@ -54,6 +54,6 @@ def is_decodable(kind: str) -> bool:
     return kind in _DECODABLE
 
 
-def told(kinds: Iterable[str], payloads: int) -> list[str]:
-    """Return a sentence for each kind of payload, the most frequent first."""
-    return [f"{count:,} of {payloads:,} payloads are {kind}" for kind, count in Counter(kinds).most_common()]
+def told(kinds: Iterable[str], count: int, what: str = "payloads") -> list[str]:
+    """Return a sentence for each kind of payload, or of what its steps found, the most frequent first."""
+    return [f"{some:,} of {count:,} {what} are {kind}" for kind, some in Counter(kinds).most_common()]
