@@ -14,8 +14,9 @@ import weakref
 from collections.abc import Iterator, Sequence
 from typing import IO, Final
 
-from compaction.columns.decode.avro_child import NUMBER, framed
+from compaction.columns.decode.avro_child import NUMBER, READY, framed
 from compaction.columns.decode.outcome import Outcome, undecoded
+from minutebook.errors import SettingsError
 
 BATCH_BYTES: Final = 1 << 20
 """Payloads that are sent together: the child reads them all before it answers, so neither waits for the other."""
@@ -29,7 +30,8 @@ _MODULE: Final = "compaction.columns.decode.avro_child"
 class AvroReader:
     """Reads payloads of a schema (JSON text), or object container files (empty).
 
-    The child starts with the first batch, and ends with this object.
+    The child starts with the first batch, and ends with this object. Raises SettingsError if it does not start: that
+    is no payload's fault.
     """
 
     def __init__(self, schema: str) -> None:
@@ -78,9 +80,16 @@ class AvroReader:
             env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
         )
         weakref.finalize(self, _end, child)
+        stdin, stdout = _pipes(child)
+        with contextlib.suppress(BrokenPipeError):
+            stdin.write(framed(self._schema))
+            stdin.flush()
+        if stdout.read(1) != READY:
+            raise SettingsError(
+                "avro cannot be read here: the process for it does not start, and says why on stderr",
+                next_step="install the extra `compact` or `spark`, with fastavro, wherever tasks run",
+            )
         self._child = child
-        stdin, _ = _pipes(child)
-        stdin.write(framed(self._schema))
         return child
 
 

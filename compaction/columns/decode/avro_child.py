@@ -4,8 +4,8 @@ A few bytes of Avro may stand for a list of 2^40 nulls, and fastavro would make 
 takes too much ends this process alone. It imports little, because each part of a night may start one.
 
     stdin     the schema, or nothing for files of Avro; then batches: how many payloads, and each of them
-    stdout    for each payload "+", how many JSON texts, and each of them; or "-" and why there is none, or "!" where
-              it takes too much
+    stdout    "R"; then for each payload "+", how many JSON texts, and each of them; or "-" and why there is none, or
+              "!" where it takes too much
 
 Numbers are four bytes, and stand before texts as their length. The process ends with its stdin.
 """
@@ -25,6 +25,8 @@ from fastavro import read as fastavro_read
 from fastavro.schema import fingerprint, to_parsing_canonical_form
 
 NUMBER: Final = struct.Struct(">I")
+READY: Final = b"R"
+"""What the process says before it reads a payload: a death before is no payload's."""
 _MEMORY: Final = 128 << 20
 """What a record may take beside what the process has."""
 _SECONDS: Final = 10
@@ -48,6 +50,8 @@ def main(stdin: BinaryIO, stdout: BinaryIO) -> None:
     """Answer until stdin ends."""
     read = _reader(_frame(stdin))
     _limit_memory()
+    stdout.write(READY)
+    stdout.flush()
     while (head := stdin.read(NUMBER.size)) != b"":
         payloads = [_frame(stdin) for _ in range(NUMBER.unpack(head)[0])]
         for payload in payloads:

@@ -169,6 +169,13 @@ def test_a_child_that_dies_takes_one_record_with_it(
     assert told(AvroReader('"int"').read([b"\x00", b"\x02", b"\x04"])) == [0, died, 2]
 
 
+def test_a_child_that_does_not_start_is_an_error_and_no_payloads_fault(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An executor without fastavro must not give a day of rows that do not fit."""
+    monkeypatch.setattr(avro, "_MODULE", "no_such_module")
+    with pytest.raises(SettingsError, match="the process for it does not start"):
+        next(AvroReader('"int"').read([b"\x00"]))
+
+
 def test_the_schema_is_part_of_the_columns(tmp_path: Path) -> None:
     """Its content is, not the name of its file; blanks in it do not count; a pin gives the same steps back."""
     (tmp_path / "a.avsc").write_text(json.dumps(ORDER))
