@@ -249,7 +249,7 @@ $(READY): $(UV) pyproject.toml CHANGELOG.md requirements/dev.lock requirements/b
 
 # Where they cannot be made, JVMs start as they always did. The tests' modules are compiled here once, else each worker
 # of `make test` would do it at the same time.
-$(PREPARED): $(READY) tests/prepare.py tests/quick_java.py $(shell find consumer/daemon/classes -name '*.java')
+$(PREPARED): $(READY) tests/prepare.py tests/quick_java.py $(wildcard $(addprefix consumer/daemon/classes/,*/*.java */*/*/*.java */*/*/*/*.java */*/*/*/*/*.java))
 	@echo "setup: class archives, so that the tests' JVMs start faster"
 	@$(BIN)/python -m tests.prepare >/dev/null || echo "setup: without them"
 	@$(BIN)/python -m pytest --collect-only -qq >/dev/null 2>&1 || true
