@@ -111,22 +111,22 @@ upgrade: $(READY) ## upgrade from, roll back to and upgrade from OLD=folder, an 
 malformed: $(READY) ## send RECORDS=1000 malformed aggregates of SEED=1 among good records through the real daemon (minutes)
 	@$(BIN)/python -m tests.e2e.malformed --records $(or $(RECORDS),1000) --seed $(or $(SEED),1) $(ARGS)
 
-lives: $(READY) ## live LIVES=200 lives of archives and their nights from SEED=1 on (seconds a life; MODEL=1: a thirtieth)
+lives: $(READY) ## live LIVES=200 lives of archives and their nights from SEED=1 on (two seconds a life; MODEL=1: a twentieth)
 	@$(BIN)/python -m tests.lives$(if $(MODEL),.model) --lives $(or $(LIVES),200) --seed $(or $(SEED),1) $(ARGS)
 
 cuts: $(READY) ## cut HISTORIES=2000 random archives from SEED=1 on and hand over: is each record on one side? (7 ms each)
 	@$(BIN)/python -m tests.cuts --histories $(or $(HISTORIES),2000) --seed $(or $(SEED),1) $(ARGS)
 
-follows: $(READY) ## follow HISTORIES=100 archives into a table from SEED=1 on: is each row there once, does none go? (1.5 s each)
+follows: $(READY) ## follow HISTORIES=100 archives into a table from SEED=1 on: is each row there once, does none go? (1 s each)
 	@$(BIN)/python -m tests.follows --histories $(or $(HISTORIES),100) --seed $(or $(SEED),1) $(ARGS)
 
-boundaries: $(READY) ## live HISTORIES=1000 workers' histories from SEED=1 on: are the boundaries true, do they come? (150 ms each)
+boundaries: $(READY) ## live HISTORIES=1000 workers' histories from SEED=1 on: are the boundaries true, do they come? (110 ms each)
 	@$(BIN)/python -m tests.boundaries --histories $(or $(HISTORIES),1000) --seed $(or $(SEED),1) $(ARGS)
 
 nights: $(READY) ## kill KILLS=20 drivers of the nightly job with SEED=1, stop ranges of days, then prove every row (minutes)
 	@$(BIN)/python -m tests.nights --kills $(or $(KILLS),20) --seed $(or $(SEED),1) $(ARGS)
 
-fuzz: $(READY) ## throw fresh hostile input at every reader, sixty times as long as the tests do (minutes)
+fuzz: $(READY) ## throw fresh hostile input at every reader, 120 times as long as the tests do (minutes)
 	@MINUTEBOOK_SEARCH=deep $(BIN)/python -m pytest tests/fuzz --timeout 3600 $(ARGS)
 
 docs: $(READY) ## build the documentation's site into SITE=site: open site/index.html

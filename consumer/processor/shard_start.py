@@ -166,8 +166,8 @@ class ShardStarter:
                 begun=str(begun),
                 first=str(first),
                 last=str(span.last),
-                next_step="nothing is lost: KCL had skipped these records, and they are archived now; the audit of "
-                "their day answers unknown (unproven)",
+                next_step="nothing: KCL had skipped these records, and they are archived now; the audit of their day "
+                "answers unknown (unproven)",
             )
             return Continuity.UNPROVEN
         if was_skipped and first < begun:

@@ -95,9 +95,9 @@ MUTATIONS: Final[Mapping[str, Mutation]] = {
     "proven-end": Mutation(
         {(ShardReach, "_behind_end"): _ends_anyway}, ("outage", "outage", "split", "kill"), seed=53
     ),
-    "open": Mutation({(ShardTimes, "add"): _open_is_until}, ("outage", "outage", "split"), seed=15),
+    "open": Mutation({(ShardTimes, "add"): _open_is_until}, ("outage", "outage", "split"), seed=20),
     "look-is-evidence": Mutation(
-        {(KnownShards, "looked"): _look_is_evidence}, ("damage", "damage", "quiet", "kill"), seed=9
+        {(KnownShards, "looked"): _look_is_evidence}, ("damage", "damage", "quiet", "kill"), seed=20
     ),
     "minute": Mutation(
         {
@@ -106,10 +106,10 @@ MUTATIONS: Final[Mapping[str, Mutation]] = {
             (thread, "_LEADER_MS"): lambda _before: 1000,
         },
         ("kill",),
-        seed=18,
+        seed=21,
     ),
-    "log-rule": Mutation({(Boundaries, "settle"): _no_log_rule}, ("skip",), is_skippy=True, seed=31),
-    "from-beyond": Mutation({(ShardReach, "_trusted"): _covers_before}, _AWAY),
+    "log-rule": Mutation({(Boundaries, "settle"): _no_log_rule}, ("skip",), is_skippy=True, seed=33),
+    "from-beyond": Mutation({(ShardReach, "_trusted"): _covers_before}, _AWAY, seed=8),
 }
 """By name: each unproven row taken for proven; an ended shard that hands over without a proven end; a shard taken for
 open until its `until`; a look that the next one stands on; looks and markers at once, and up to their very time; rows

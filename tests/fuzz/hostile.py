@@ -1,7 +1,7 @@
 """Hostile input: valid input that was damaged, and how long to search.
 
-`MINUTEBOOK_SEARCH=deep` searches with fresh randomness and sixty times as long; by default a test gets half of the
-inputs that it names, the same everywhere.
+`MINUTEBOOK_SEARCH=deep` searches with fresh randomness and 120 times as long; by default a test gets a quarter of
+the inputs that it names, the same everywhere.
 """
 
 from hypothesis import HealthCheck, settings
@@ -12,9 +12,9 @@ from tests.searching import IS_DEEP
 
 
 def search(examples: int) -> settings:
-    """Return the settings of one test: half of `examples` inputs, thirty times `examples` when deep."""
+    """Return the settings of one test: a quarter of `examples` inputs, thirty times `examples` when deep."""
     return settings(
-        max_examples=examples * 30 if IS_DEEP else examples // 2,
+        max_examples=examples * 30 if IS_DEEP else examples // 4,
         derandomize=not IS_DEEP,
         database=None,
         deadline=None,

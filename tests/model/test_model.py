@@ -8,7 +8,7 @@ from docs.model import run as model
 from tests.searching import IS_DEEP
 
 _RECORDS: Final = 3 if IS_DEEP else 2
-"""`make model` always searches three."""
+"""`make model` always searches three, and breaks what takes three to be noticed."""
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -26,7 +26,7 @@ def test_the_protocol_keeps_its_promises_in_every_history() -> None:
 
 @pytest.mark.parametrize(
     "variant",
-    [variant for variant in model.VARIANTS if variant.expected],
+    [variant for variant in model.VARIANTS if variant.expected and variant.records <= _RECORDS],
     ids=lambda variant: str(variant.name).lower(),
 )
 def test_a_broken_protocol_is_caught(variant: model.Variant) -> None:

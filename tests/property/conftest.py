@@ -1,6 +1,6 @@
 """How long the property ring searches, and that it does so quietly.
 
-`MINUTEBOOK_SEARCH=deep` searches with fresh randomness and thirty times as long, `first` stops at the first history
+`MINUTEBOOK_SEARCH=deep` searches with fresh randomness and fifty times as long, `first` stops at the first history
 that breaks a rule instead of looking for its simplest form; the default repeats the same histories everywhere.
 """
 
@@ -18,7 +18,7 @@ settings.register_profile(
     derandomize=True,
     database=None,
     deadline=None,
-    max_examples=125,
+    max_examples=80,
     stateful_step_count=40,
     suppress_health_check=_SLOW,
 )

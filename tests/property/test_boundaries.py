@@ -12,7 +12,7 @@ from tests.boundaries.mutations import MUTATIONS, without
 from tests.boundaries.world import capture_logs
 from tests.searching import IS_DEEP
 
-SEEDS: Final = range(1, 2_001) if IS_DEEP else range(1, 41)
+SEEDS: Final = range(1, 2_001) if IS_DEEP else range(1, 26)
 _NOTICED_WITHIN: Final = 60
 
 

@@ -12,7 +12,7 @@ from tests.property.coverage_audit import audits
 from tests.property.coverage_history import CALM, History
 from tests.searching import IS_DEEP
 
-HISTORIES: Final = 1500 if IS_DEEP else 40
+HISTORIES: Final = 1500 if IS_DEEP else 20
 CHUNKS: Final = 4
 
 

@@ -13,7 +13,7 @@ from tests.property.coverage_store import StoredHistory
 from tests.property.coverage_stream import MINUTE
 from tests.searching import IS_DEEP
 
-HISTORIES: Final = 1000 if IS_DEEP else 12
+HISTORIES: Final = 1000 if IS_DEEP else 8
 CHUNKS: Final = 4
 
 

@@ -12,8 +12,8 @@ from tests.lives.store import Interruptions
 from tests.lives.world import FIRST_DAY, HOUR
 from tests.searching import IS_DEEP
 
-SEEDS: Final = range(1, 2001) if IS_DEEP else range(1, 7)
-_REQUESTS: Final = range(1, 30, 1 if IS_DEEP else 2)
+SEEDS: Final = range(1, 2001) if IS_DEEP else range(1, 5)
+_REQUESTS: Final = range(1, 30, 1 if IS_DEEP else 4)
 """A tick that lists three hours takes 28."""
 
 

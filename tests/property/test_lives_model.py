@@ -9,7 +9,7 @@ from tests.lives.model.life import Life, live
 from tests.lives.model.night import Rule
 from tests.searching import IS_DEEP
 
-LIVES: Final = 20_000 if IS_DEEP else 100
+LIVES: Final = 20_000 if IS_DEEP else 25
 A_PIECE: Final = 25
 NOTICED: Final[Mapping[Rule, int]] = {
     Rule.SWAP: 151,

@@ -8,6 +8,7 @@ from hypothesis.stateful import run_state_machine_as_test
 
 from tests.fakes.world import World
 from tests.property.shard_histories import ShardHistories
+from tests.searching import IS_DEEP
 
 
 def test_every_record_is_archived_exactly_once_whatever_happens() -> None:
@@ -16,7 +17,7 @@ def test_every_record_is_archived_exactly_once_whatever_happens() -> None:
     run_state_machine_as_test(ShardHistories, settings=settings(max_examples=histories))
 
 
-@settings(max_examples=40)
+@settings(max_examples=1000 if IS_DEEP else 15)
 @given(seed=st.integers(0, 2**32), records_per_second=st.integers(1, 3), batch_seconds=st.integers(1, 7))
 def test_a_steady_minute_costs_one_put(seed: int, records_per_second: int, batch_seconds: int) -> None:
     """However records and batches fall: no LIST, no HEAD, no GET, one PUT per minute after the first minutes."""

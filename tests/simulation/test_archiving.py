@@ -5,6 +5,7 @@ from operator import attrgetter
 
 import pytest
 
+from tests.searching import IS_DEEP
 from tests.simulation.demands import demand_one_timeline, demand_promises
 from tests.simulation.histories.history import History
 from tests.simulation.histories.scenarios import SCENARIOS, Scenario
@@ -33,6 +34,6 @@ def test_a_healthy_history_ends_no_processor(scenario: Scenario) -> None:
     """Without faults nobody dies, nobody doubts, and nothing is reported."""
     silence()
     tally: Counter[str] = Counter()
-    for seed in range(50):
+    for seed in range(50 if IS_DEEP else 10):
         History(seed, tally, scenario=scenario).run()
     assert not [what for what in tally if what.startswith("died of")]
