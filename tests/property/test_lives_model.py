@@ -11,6 +11,8 @@ from tests.searching import IS_DEEP
 
 LIVES: Final = 20_000 if IS_DEEP else 25
 A_PIECE: Final = 25
+SEEDS: Final = (*range(1, LIVES + 1), *(() if IS_DEEP else (35, 106)))
+"""Two notice what the first ones do not: segments that come and go behind a published day, days that stay unclean."""
 NOTICED: Final[Mapping[Rule, int]] = {
     Rule.SWAP: 151,
     Rule.WITHDRAW: 1,
@@ -23,10 +25,10 @@ NOTICED: Final[Mapping[Rule, int]] = {
 """The first life, from seed 1 on, that notices that a rule is left out."""
 
 
-@pytest.mark.parametrize("first", range(1, LIVES + 1, A_PIECE))
+@pytest.mark.parametrize("first", range(0, len(SEEDS), A_PIECE))
 def test_no_clean_of_the_model_is_false_and_what_is_sound_comes_to_rest(first: int) -> None:
     """Twenty days each; `make lives MODEL=1` lives more."""
-    for seed in range(first, first + A_PIECE):
+    for seed in SEEDS[first : first + A_PIECE]:
         life, why = live(seed)
         assert not why, [seed, *map(str, life.acts), *life.log]
 
