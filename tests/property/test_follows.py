@@ -14,7 +14,7 @@ from tests.searching import IS_DEEP
 
 SEEDS: Final = range(1, 2001) if IS_DEEP else range(1, 5)
 _REQUESTS: Final = range(1, 30) if IS_DEEP else range(5, 30, 5)
-"""A tick that lists three hours takes 28. What two followers do to each other shows at the tenth and the twentieth."""
+"""A tick that lists three hours takes 28. What two followers do to each other shows at the tenth and twentieth."""
 
 
 @pytest.mark.parametrize("seed", SEEDS)
