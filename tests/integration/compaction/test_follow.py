@@ -209,7 +209,15 @@ def test_a_part_of_a_day_takes_over_its_minutes_alone(pond: Pond) -> None:
     later = next(key for key in pond.world.archive if "/01/02/" in key)
     pond.site.table = pond.table()
     rows = pond.archived()
-    pond.catalogs[-1].before_load = lambda: pond.world.store.delete([later])
+
+    def delete() -> None:
+        """Once the run has read the object: it compares the table's columns before that."""
+        if pond.site.publisher(DAY).current().pointer is None:
+            pond.catalogs[-1].before_load = delete
+        else:
+            pond.world.store.delete([later])
+
+    pond.catalogs[-1].before_load = delete
     done = pond.site.so_far(DAY, DAY.begin_ms + HOUR)
     assert (done.state, done.table and done.table.state) == ("published", "committed")
     assert (pond.rows(), pond.parts()) == (rows, 1)
