@@ -102,6 +102,18 @@ class TableUnavailable(MinutebookError):
     exit_code = 5
 
 
+class RegistryRefused(MinutebookError):
+    """The registry of schemas refused for good: access denied."""
+
+    exit_code = 2
+
+
+class RegistryUnavailable(MinutebookError):
+    """The registry of schemas stayed unavailable until the retry budget was spent."""
+
+    exit_code = 5
+
+
 class CatalogRefused(MinutebookError):
     """The Iceberg catalog refused for good: access denied, a table of another kind."""
 

@@ -130,4 +130,5 @@ def _order(context: JobContext, write: Writing | None) -> Order:
         zstd_level=write.zstd_level,
         columns=write.columns,
         published_folder=write.published_folder,
+        schemas=None if context.schemas is None else context.schemas(write.out),
     )

@@ -19,7 +19,7 @@ import jmespath
 from minutebook.errors import SettingsError
 from minutebook.format.payload import names_of
 
-SKIPPED: Final = ("gzip", "zstd", "bom")
+SKIPPED: Final = ("gzip", "zstd", "bom", "glue-registry")
 """Steps that are skipped where a payload does not begin with their magic bytes."""
 MULTIPLYING: Final = ("documents", "cloudwatch-logs", "each")
 """Steps that may find several events in a record, or none."""
@@ -29,6 +29,8 @@ WITH_PATH: Final = frozenset({"json-text", "each"})
 """Steps that may name a path of the payload."""
 MAX_STEPS: Final = 10
 _AVRO: Final = "avro"
+_IN_CHILD: Final = frozenset({_AVRO, "glue-registry"})
+"""Steps that need fastavro."""
 _EACH: Final = "each"
 _WHOLE: Final = "@"
 """The path of a payload that is a list itself."""
@@ -98,8 +100,8 @@ def _step(value: object, folder: Path) -> Step:
     if isinstance(value, str):
         if _known(value) == _EACH:
             raise SettingsError("decode: each needs the path of a list", next_step='write {each = "Records"}')
-        if value == _AVRO:
-            _parser()
+        if value in _IN_CHILD:
+            _parser(value)
         return Step(value)
     if isinstance(value, Mapping) and len(value) == 1:
         name, argument = next(iter(value.items()))
@@ -114,7 +116,7 @@ def _step(value: object, folder: Path) -> Step:
 def _schema(folder: Path, given: Any) -> str:  # noqa: ANN401 - what a file holds
     """Read the file of an Avro schema, or take the schema itself; raise SettingsError if fastavro does not."""
     file = given if isinstance(given, str) else "the schema of avro"
-    parse, unparsed, unknown = _parser()
+    parse, unparsed, unknown = _parser(_AVRO)
     try:
         schema = json.loads((folder / given).read_bytes()) if isinstance(given, str) else given
         parse(schema)
@@ -126,13 +128,13 @@ def _schema(folder: Path, given: Any) -> str:  # noqa: ANN401 - what a file hold
     return _one_form(schema)
 
 
-def _parser() -> tuple[Callable[[Any], object], type[Exception], type[Exception]]:
+def _parser(step: str) -> tuple[Callable[[Any], object], type[Exception], type[Exception]]:
     """Return fastavro's parser of schemas, and what it raises; raise SettingsError where it is not installed."""
     try:
         from fastavro.schema import SchemaParseException, UnknownType, parse_schema  # noqa: PLC0415 - an extra
     except ImportError as exc:
         raise SettingsError(
-            "decode: avro needs the package fastavro", next_step="install the extra `compact` or `spark`"
+            f"decode: {step} needs the package fastavro", next_step="install the extra `compact` or `spark`"
         ) from exc
     return parse_schema, SchemaParseException, UnknownType
 

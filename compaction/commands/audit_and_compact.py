@@ -517,6 +517,7 @@ def _started(
             stream=address.here,
             shards=once_in_vain(lambda: address.open(clock, budget_seconds=_LISTING_BUDGET_SECONDS).listed()),
             spread=engine.spread,
+            schemas=settings.schemas,
         )
         workers = DayWorkers(session.request.parallel_days, ending, clock, engine.cancel)
         yield (

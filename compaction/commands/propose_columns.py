@@ -11,6 +11,7 @@ from compaction.columns.columns import EVENT_INDEX, Columns
 from compaction.columns.counts import TypedCounts
 from compaction.columns.decode.decoder import Decoder, new_payload_columns
 from compaction.columns.decode.finding import Sniffed, sniff
+from compaction.columns.decode.registered import Schemas, open_schemas
 from compaction.columns.documents import read_documents
 from compaction.columns.files.columns_file import parse_columns, read_columns
 from compaction.columns.files.proposing import events_or_payloads, propose
@@ -68,10 +69,11 @@ def propose_columns(request: ColumnsRequest, environ: Mapping[str, str]) -> int:
     if not lines:
         raise SettingsError(f"{day} holds no line", next_step="name a day of the archive that holds records")
     table = pa.concat_tables(lines)
+    schemas = open_schemas(settings.schemas(settings.output(request.out))._replace(keeps=False))
     if columns is None:
-        text, columns = proposed(table, is_sniffed=request.sniff)
+        text, columns = proposed(table, is_sniffed=request.sniff, schemas=schemas)
         sys.stdout.write(text)
-    payload_columns = new_payload_columns(columns)
+    payload_columns = new_payload_columns(columns, schemas)
     for _ in payload_columns.tables_of(table):
         pass  # what is counted is shown
     _show(columns, payload_columns.counts())
@@ -118,13 +120,15 @@ def _sample(storage: RetryingStorage, objects: list[RawObject], count: int) -> I
                 yield part
 
 
-def proposed(table: pa.Table, *, is_sniffed: bool = False) -> tuple[str, Columns]:
+def proposed(table: pa.Table, *, is_sniffed: bool = False, schemas: Schemas | None = None) -> tuple[str, Columns]:
     """Return a file of columns for lines, and its columns; raise SettingsError, which says why, if there are none.
 
-    `is_sniffed`: also look for the steps that decode them.
+    `is_sniffed`: also look for the steps that decode them, with `schemas` of a registry.
     """
-    sniffed = sniff([_payload(table, number) for number in range(table.num_rows)]) if is_sniffed else Sniffed((), ())
-    block = next(Decoder(sniffed.steps).blocks(table, _MOST_EVENTS, _DECODED_BYTES))
+    sniffed = Sniffed((), ())
+    if is_sniffed:
+        sniffed = sniff([_payload(table, number) for number in range(table.num_rows)], schemas)
+    block = next(Decoder(sniffed.steps, schemas).blocks(table, _MOST_EVENTS, _DECODED_BYTES))
     documents = read_documents(block.texts, exact=False)
     payloads = len(documents.rows)
     rows = [row for number, row in enumerate(documents.rows) if number not in documents.unread]

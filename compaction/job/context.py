@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final, Literal, NamedTuple, Protocol, TypeVar
 
+from compaction.columns.decode.registered import SchemaPlace
 from compaction.event_ids.copies import Layout, ShardTally
 from compaction.inventory.checkpoints import Checkpoints
 from compaction.inventory.neighbours import LOOKBACK_DAYS
@@ -70,7 +71,7 @@ def in_turn(work: Callable[[T], U], items: Sequence[T]) -> list[U]:
 
 
 class JobContext(NamedTuple):
-    """The ports of a run: storage, clock, Spark, stream, lease table and Iceberg table."""
+    """The ports of a run: storage, clock, Spark, stream, lease table, Iceberg table and registry of schemas."""
 
     archive: RetryingStorage
     place: StorePrefix
@@ -87,6 +88,7 @@ class JobContext(NamedTuple):
     spread: Spread = in_turn
     sizes: TaskSizes = SIZES
     group_sources: Callable[[int], GroupSource] | None = None
+    schemas: Callable[[StorePrefix], SchemaPlace] | None = None
 
     def group_source(self, groups: int) -> GroupSource:
         """Return what makes shard groups for a day of so many groups: this process by default."""

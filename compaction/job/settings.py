@@ -9,6 +9,7 @@ from typing import Final
 
 import jmespath
 
+from compaction.columns.decode.registered import SchemaPlace
 from compaction.stream.kinesis import StreamAddress
 from minutebook.archive_settings import ArchiveSettings, read_archive_settings, read_texts
 from minutebook.errors import SettingsError
@@ -28,6 +29,7 @@ _NAMES: Final = (
     "producerKey",
     "lingerSeconds",
     "metricsHost",
+    "glueEndpoint",
 )
 _SECONDS: Final = re.compile(r"[0-9]{1,3}(\.[0-9]+)?", re.ASCII)
 _YEAR: Final = re.compile(r"[0-9]{4}/")
@@ -43,6 +45,8 @@ class JobSettings(ArchiveSettings):
     """The properties file, as the user named it: commands in findings repeat it. None: the environment was read."""
     columns: Path | None = None
     """The file of the payloads' columns."""
+    glue_endpoint: str | None = None
+    """Where the registry of schemas is; None: Glue in the stream's region."""
     event_time: str | None = None
     """The path of an event's time in its payload."""
     event_window: int | None = None
@@ -76,6 +80,10 @@ class JobSettings(ArchiveSettings):
     def stream(self) -> StreamAddress:
         """The address of the stream."""
         return StreamAddress(self.stream_name, self.region, self.kinesis_endpoint, self.access)
+
+    def schemas(self, out: StorePrefix) -> SchemaPlace:
+        """Return where schemas of a registry are found for what is published at `out`."""
+        return SchemaPlace(self.region, self.glue_endpoint, self.access, out)
 
     def output(self, uri: str | None) -> StorePrefix:
         """Return where days are published: at `uri`, or `_parquet/` beside the archive; raises SettingsError."""
@@ -135,6 +143,7 @@ def load_job_settings(file: Source, environ: Mapping[str, str], fetch: Fetch = f
         stem=file.stem if isinstance(file, PropertiesFile) else "",
         numbers=numbers,
         metrics=ours.get("metrics"),
+        glue_endpoint=ours.get("glueEndpoint") or None,
         columns=Path(ours["columns"]) if ours.get("columns") else None,
         event_time=ours.get("eventTime") or None,
         event_window=int(ours["eventWindow"]) if ours.get("eventWindow") else None,

@@ -16,6 +16,7 @@ from compaction.columns.arrow_columns import constant_column
 from compaction.columns.columns import UNFIT, Columns
 from compaction.columns.counts import TypedCounts
 from compaction.columns.decode.decoder import new_payload_columns
+from compaction.columns.decode.registered import Schemas
 from compaction.parquet.line_tables import LINE_SCHEMA
 from minutebook.published.schema import SCHEMA
 from minutebook.store.retrying import RetryingStorage
@@ -93,7 +94,8 @@ class ParquetPart:
     """A Parquet file that grows by tables of lines; memory is one row group.
 
     `records` counts lines; `rows` are those of the file, which are more where a record may hold several events.
-    `columns` are typed columns of the payloads. `is_sorted` False: the file declares no sort order.
+    `columns` are typed columns of the payloads, which `schemas` of a registry may decode. `is_sorted` False: the file
+    declares no sort order.
     """
 
     def __init__(
@@ -104,9 +106,10 @@ class ParquetPart:
         zstd_level: int = ZSTD_LEVEL,
         is_sorted: bool = True,
         row_group_bytes: int = ROW_GROUP_BYTES,
+        schemas: Schemas | None = None,
     ) -> None:
         self._sink = HashedSink(sink)
-        self._payload_columns = None if columns is None else new_payload_columns(columns)
+        self._payload_columns = None if columns is None else new_payload_columns(columns, schemas)
         self._schema = SCHEMA if columns is None else pa.schema([*SCHEMA, *columns.fields], CALENDAR)
         self._typed = [] if columns is None else [*(path for path, _ in columns.leaves), UNFIT]
         self._zstd_level = zstd_level

@@ -12,6 +12,7 @@ from typing import NamedTuple
 import pyarrow as pa
 
 from compaction.columns.columns import Columns
+from compaction.columns.decode.registered import SchemaPlace, open_schemas
 from compaction.event_ids.dropping import DroppedLines, LineFilter, read_published_ids, unpack_drops
 from compaction.event_ids.rows import IdCollector, IdOrder
 from compaction.inventory.segments import SegmentFacts, with_history
@@ -39,9 +40,10 @@ class Order(NamedTuple):
     `ids`: collect the event ids of all lines. `dropped`: lines that are not written. `numbers`: the numbers of the
     task's objects among all whose ids were collected, if copies are left out. `published`: Parquet files in `archive`
     to read for their ids instead of objects. `is_sorted` False: the file declares no sort order. `columns`: typed
-    columns. `keeps`: store facts (`compaction.tasks.finished`), and with `writes` False nothing else. `earlier`: keys
-    of facts of earlier runs of the task. `published_folder`: that of the generation that readers see, where what is
-    found to be altered is stored, too. `is_again`: its objects were read before, so a changed object is an error.
+    columns, `schemas`: where a registry's schemas are found for them. `keeps`: store facts
+    (`compaction.tasks.finished`), and with `writes` False nothing else. `earlier`: keys of facts of earlier runs of
+    the task. `published_folder`: that of the generation that readers see, where what is found to be altered is
+    stored, too. `is_again`: its objects were read before, so a changed object is an error.
     """
 
     task: Task
@@ -60,6 +62,7 @@ class Order(NamedTuple):
     earlier: tuple[str, ...] = ()
     published_folder: str = ""
     is_again: bool = False
+    schemas: SchemaPlace | None = None
 
 
 class _FactsDifferError(Exception):
@@ -138,7 +141,8 @@ def _write(order: Order, storage: RetryingStorage, out: RetryingStorage, ids: Id
     """Read the lines, and write the part."""
     key = f"{order.folder}part-{order.task.number:05d}-{new_id()[:12]}.parquet"
     sink = out.open_write(key, PARQUET_TYPE)
-    part = ParquetPart(sink, order.columns, zstd_level=order.zstd_level, is_sorted=order.is_sorted)
+    schemas = None if order.schemas is None else open_schemas(order.schemas)
+    part = ParquetPart(sink, order.columns, zstd_level=order.zstd_level, is_sorted=order.is_sorted, schemas=schemas)
     try:
         filtered = LineFilter(part, ids, order.dropped) if ids or order.dropped.objects else part
         result = _read_groups(order, storage, filtered)

@@ -101,6 +101,8 @@ class Settings:
     event_time: str | None = None
     event_window: int | None = None
     """Where the nightly job finds the time of an event, and how many days before its arrival that may lie."""
+    glue_endpoint: str | None = None
+    """Where the nightly job finds the registry of schemas; None: Glue in the stream's region."""
 
 
 OUR_PROPERTIES: Final[Mapping[str, Parse]] = {
@@ -134,6 +136,7 @@ OUR_PROPERTIES: Final[Mapping[str, Parse]] = {
     "columns": word,
     "eventTime": word,
     "eventWindow": whole(0, 400, "days"),
+    "glueEndpoint": endpoint,
     **ACCESS_PROPERTIES,
 }
 """The names after `minutebook.`, each with its parser."""
@@ -330,6 +333,7 @@ def _access_errors(values: Mapping[str, Any], kcl: Mapping[str, str], *, account
         "minutebook.s3Endpoint": values.get("s3_endpoint"),
         "kinesisEndpoint": values.get("kinesis_endpoint"),
         "dynamoDBEndpoint": values.get("dynamodb_endpoint"),
+        "minutebook.glueEndpoint": values.get("glue_endpoint"),
     }
     access: Access = values["access"]
     errors = access_contradictions(access, addresses, account)

@@ -8,9 +8,9 @@ import difflib
 import functools
 import socket
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, TypeVar
 
 from botocore import exceptions
 from botocore.config import Config
@@ -254,6 +254,19 @@ def make_dynamodb_client(
     return client
 
 
+class GlueClient(Protocol):
+    """What is asked of Glue."""
+
+    def get_schema_version(self, *, SchemaVersionId: str) -> Mapping[str, Any]:  # noqa: N803 - boto3's name
+        """Return the version of a schema; raises ClientError."""
+
+
+def make_glue_client(region: str, endpoint: str | None, access: Access) -> GlueClient:
+    """Return a client for AWS, or for `endpoint`."""
+    client: GlueClient = _client("glue", region, endpoint, access, client_config(read_timeout=30))
+    return client
+
+
 def error_code(error: BaseException | None) -> str:
     """Return the service's error code; empty if no service answered."""
     return str(error.response.get("Error", {}).get("Code", "")) if isinstance(error, ClientError) else ""
@@ -311,10 +324,16 @@ DYNAMODB: Final = Service(
     "look at the health of DynamoDB, then run again",
 )
 
+GLUE: Final = Service(
+    errors.RegistryRefused,
+    "look at regionName and at glue:GetSchemaVersion in the policy: minutebook docs operations permissions",
+    errors.RegistryUnavailable,
+    "look at the health of Glue and at minutebook.glueEndpoint, then run again",
+)
 S3: Final = Service(
     errors.StoreRefused, "look at credentials, region and endpoint", errors.StoreUnavailable, LOOK_AT_STORE
 )
-_SERVICES: Final = {"kinesis": KINESIS, "dynamodb": DYNAMODB, "s3": S3}
+_SERVICES: Final = {"kinesis": KINESIS, "dynamodb": DYNAMODB, "s3": S3, "glue": GLUE}
 
 
 def ask(request: Callable[[], T], what: str, backoff: Backoff, service: Service) -> T:

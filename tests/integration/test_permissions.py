@@ -62,9 +62,11 @@ from tests.corpus.model import PREFIX
 from tests.fakes.archive_scene import ArchiveScene
 from tests.fakes.clock import ManualClock
 from tests.fakes.daemon_double import DaemonDouble, Lease
+from tests.fakes.glue import FakeGlue, behind_header
 from tests.fakes.published_day import published_objects
 from tests.fakes.shard import FakeShard
 from tests.fakes.stream import DAY_MS
+from tests.fakes.typed_lines import mapping
 from tests.integration.asking import SHARD, TODAY, Home, check
 from tests.witness.policies import (
     Names,
@@ -301,15 +303,19 @@ def test_compact(home: Home) -> None:
     """A night looks at what is due, also beside an expired day; a day is published, replaced and swept.
 
     A segment that is missing is withdrawn from the newest boundary. A large file goes in pieces, and one is given up.
+    A payload is behind a header of a registry, whose schema is kept.
     """
-    day = Day(TODAY - 2)
+    day, glue = Day(TODAY - 2), FakeGlue()
     scene = home.begin()
+    behind = behind_header(glue.register("{}", "JSON"), b"{}")
     broken = day.shift(-3)
     scene.chain(SHARD, [broken.first_minute + number for number in range(3)], missing={1})
-    scene.segment(SHARD, day.first_minute)
+    scene.segment(SHARD, day.first_minute, [Record("7", 0, "k", day.begin_ms, behind)])
     publish_boundary(home)
     home.store.put_if_absent(f"{PREFIX}_expired/{day.shift(-1)}.json", b"{}", {}, "application/json")
-    with hearing(home.names) as heard:
+    with hearing(home.names) as heard, glue.serving() as address:
+        with home.file.open("a") as file:
+            file.write(f"minutebook.glueEndpoint={address}\n")
         assert _due(home, day, _CLOCK).why == "it is not published"
         for number, days in enumerate((0, 10, 20)):
             _compact(home, day, ManualClock(_CLOCK.now_ms() + days * DAY_MS))
@@ -362,7 +368,8 @@ def _compact(home: Home, day: Day, clock: Clock) -> None:
     context = _context(home, settings, clock)
     out = StorePrefix(home.address, f"{PREFIX}_parquet/")
     options = AuditOptions(stream=settings.stream_name, application=settings.application_name, published=out)
-    compact_day(context, context.open(out.address), day, CompactOptions(options, out, accept="known"))
+    columns = mapping({"n": "int64"}, ["glue-registry"])
+    compact_day(context, context.open(out.address), day, CompactOptions(options, out, "known", columns=columns))
 
 
 def _due(home: Home, day: Day, clock: Clock) -> DueDay:
@@ -379,6 +386,7 @@ def _context(home: Home, settings: JobSettings, clock: Clock) -> JobContext:
         owner=settings.owner,
         checkpoints=lambda: _checkpoints(settings),
         shards=lambda: settings.stream.open(clock).listed(),
+        schemas=settings.schemas,
     )
 
 

@@ -1,4 +1,4 @@
-"""The step `avro`: records of one schema, bare or behind a single-object header, or object container files.
+"""Avro: records of a schema, bare or behind a single-object header, or object container files.
 
 They are read in a child process.
 
@@ -12,7 +12,7 @@ import subprocess
 import sys
 import weakref
 from collections.abc import Iterator, Sequence
-from typing import IO, Final
+from typing import IO, Final, NamedTuple
 
 from compaction.columns.decode.avro_child import NUMBER, READY, framed
 from compaction.columns.decode.outcome import Outcome, undecoded
@@ -27,18 +27,25 @@ _DIED: Final = "takes more memory or time than a record may"
 _MODULE: Final = "compaction.columns.decode.avro_child"
 
 
+class Sealed(NamedTuple):
+    """Avro that is still to be read, and its schema as JSON; an empty one: an object container file."""
+
+    schema: str
+    payload: bytes
+
+
 class AvroReader:
-    """Reads payloads of a schema (JSON text), or object container files (empty).
+    """Reads payloads, each of its own schema; `step` is named in reasons.
 
     The child starts with the first batch, and ends with this object. Raises SettingsError if it does not start: that
     is no payload's fault.
     """
 
-    def __init__(self, schema: str) -> None:
-        self._schema = schema.encode()
+    def __init__(self, step: str = "avro") -> None:
+        self._step = step
         self._child: subprocess.Popen[bytes] | None = None
 
-    def read(self, payloads: Sequence[bytes]) -> Iterator[Outcome]:
+    def read(self, payloads: Sequence[Sealed]) -> Iterator[Outcome]:
         """Yield an outcome for each payload, in order."""
         rest = list(payloads)
         while rest:
@@ -48,19 +55,19 @@ class AvroReader:
                 yield outcome
             rest = rest[answered:]
             if rest:
-                yield next(self._answers(rest[:1]), undecoded("avro", _DIED, "too_long"))
+                yield next(self._answers(rest[:1]), undecoded(self._step, _DIED, "too_long"))
                 rest = rest[1:]
 
-    def _answers(self, payloads: Sequence[bytes]) -> Iterator[Outcome]:
+    def _answers(self, payloads: Sequence[Sealed]) -> Iterator[Outcome]:
         """Yield outcomes until all are there or the child has died."""
         child = self._child or self._start()
         stdin, stdout = _pipes(child)
         answered = 0
         try:
-            stdin.write(NUMBER.pack(len(payloads)) + b"".join(map(framed, payloads)))
+            stdin.write(_batch(payloads))
             stdin.flush()
             for _ in payloads:
-                outcome = _outcome(stdout)
+                outcome = _outcome(stdout, self._step)
                 if outcome is None:
                     break
                 answered += 1
@@ -80,10 +87,7 @@ class AvroReader:
             env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
         )
         weakref.finalize(self, _end, child)
-        stdin, stdout = _pipes(child)
-        with contextlib.suppress(BrokenPipeError):
-            stdin.write(framed(self._schema))
-            stdin.flush()
+        _, stdout = _pipes(child)
         if stdout.read(1) != READY:
             raise SettingsError(
                 "avro cannot be read here: the process for it does not start, and says why on stderr",
@@ -99,7 +103,16 @@ def _pipes(child: subprocess.Popen[bytes]) -> tuple[IO[bytes], IO[bytes]]:
     return child.stdin, child.stdout
 
 
-def _outcome(stdout: IO[bytes]) -> Outcome | None:
+def _batch(payloads: Sequence[Sealed]) -> bytes:
+    """Return what the child reads at once."""
+    numbers = {schema: number for number, schema in enumerate(dict.fromkeys(each.schema for each in payloads))}
+    parts = [NUMBER.pack(len(numbers)), *(framed(schema.encode()) for schema in numbers), NUMBER.pack(len(payloads))]
+    for each in payloads:
+        parts += (NUMBER.pack(numbers[each.schema]), framed(each.payload))
+    return b"".join(parts)
+
+
+def _outcome(stdout: IO[bytes], step: str) -> Outcome | None:
     """Read one answer; None: the child has died."""
     sign, head = stdout.read(1), stdout.read(NUMBER.size)
     if len(head) < NUMBER.size:
@@ -111,7 +124,7 @@ def _outcome(stdout: IO[bytes]) -> Outcome | None:
     why = stdout.read(number)
     if len(why) < number:
         return None
-    return undecoded("avro", why.decode(), "too_long" if sign == b"!" else "undecoded")
+    return undecoded(step, why.decode(), "too_long" if sign == b"!" else "undecoded")
 
 
 def _text(stdout: IO[bytes]) -> bytes | None:

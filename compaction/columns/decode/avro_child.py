@@ -3,7 +3,8 @@
 A few bytes of Avro may stand for a list of 2^40 nulls, and fastavro would make it. So records are read here, and what
 takes too much ends this process alone. It imports little, because each part of a night may start one.
 
-    stdin     the schema, or nothing for files of Avro; then batches: how many payloads, and each of them
+    stdin     batches: how many schemas, and each of them (nothing stands for files of Avro, which bring theirs); then
+              how many payloads, and of each the number of its schema in the batch, and itself
     stdout    "R"; then for each payload "+", how many JSON texts, and each of them; or "-" and why there is none, or
               "!" where it takes too much
 
@@ -36,10 +37,15 @@ _MAX_BYTES: Final = 16 << 20
 _MAX_EVENTS: Final = 100_000
 _SINGLE_OBJECT: Final = b"\xc3\x01"
 _HEADER_BYTES: Final = 10
+_MOST_SCHEMAS: Final = 100
+"""Parsed schemas that are kept."""
 _LONGEST_DECIMAL: Final = 64
 """Bytes: twice as many digits as any decimal type has."""
 _EXACT: Final = Context(prec=400)
 _encode: Final = msgspec.json.Encoder(decimal_format="number").encode
+
+
+_Reader = Callable[[bytes], Iterable[Any]]
 
 
 class _UnreadError(Exception):
@@ -48,20 +54,32 @@ class _UnreadError(Exception):
 
 def main(stdin: BinaryIO, stdout: BinaryIO) -> None:
     """Answer until stdin ends."""
-    read = _reader(_frame(stdin))
-    _limit_memory()
+    for name in fastavro_read.LOGICAL_READERS:
+        fastavro_read.LOGICAL_READERS[name] = _exact_decimal if name.endswith("-decimal") else _unchanged
+    readers: dict[bytes, _Reader] = {}
     stdout.write(READY)
     stdout.flush()
     while (head := stdin.read(NUMBER.size)) != b"":
-        payloads = [_frame(stdin) for _ in range(NUMBER.unpack(head)[0])]
-        for payload in payloads:
+        schemas = [_frame(stdin) for _ in range(NUMBER.unpack(head)[0])]
+        payloads = [(schemas[_number(stdin)], _frame(stdin)) for _ in range(_number(stdin))]
+        for schema, payload in payloads:
             _limit_time()
-            stdout.write(_answer(read, payload))
+            if schema not in readers:
+                if len(readers) >= _MOST_SCHEMAS:
+                    readers.clear()
+                _limit_memory()
+                readers[schema] = _reader(schema)
+                _limit_memory()
+            stdout.write(_answer(readers[schema], payload))
             stdout.flush()  # what is not answered when this process dies is what it died of
 
 
+def _number(stdin: BinaryIO) -> int:
+    return int(NUMBER.unpack(stdin.read(NUMBER.size))[0])
+
+
 def _frame(stdin: BinaryIO) -> bytes:
-    return stdin.read(NUMBER.unpack(stdin.read(NUMBER.size))[0])
+    return stdin.read(_number(stdin))
 
 
 def framed(data: bytes) -> bytes:
@@ -69,7 +87,7 @@ def framed(data: bytes) -> bytes:
     return NUMBER.pack(len(data)) + data
 
 
-def _answer(read: Callable[[bytes], Iterable[Any]], payload: bytes) -> bytes:
+def _answer(read: _Reader, payload: bytes) -> bytes:
     texts, size = list[bytes](), 0
     try:
         for value in read(payload):
@@ -88,11 +106,22 @@ def _answer(read: Callable[[bytes], Iterable[Any]], payload: bytes) -> bytes:
     return b"+" + NUMBER.pack(len(texts)) + b"".join(map(framed, texts))
 
 
-def _reader(schema: bytes) -> Callable[[bytes], Iterable[Any]]:
-    """Return a function from payloads to values. Times stay numbers, as columns of Avro schemas take them."""
-    for name in fastavro_read.LOGICAL_READERS:
-        fastavro_read.LOGICAL_READERS[name] = _exact_decimal if name.endswith("-decimal") else _unchanged
-    return _records_of_file if not schema else _reader_of(schema)
+def _reader(schema: bytes) -> _Reader:
+    """Return a function from payloads to values. Times stay numbers, as columns of Avro schemas take them.
+
+    What is no schema reads no payload: that of a registry may be anything.
+    """
+    try:
+        return _reader_of(schema) if schema else _records_of_file
+    except MemoryError:
+        why = "its schema takes more memory than a record may"
+    except Exception as exc:  # noqa: BLE001 - fastavro raises anything on JSON that is no schema
+        why = f"its schema is no Avro schema: {type(exc).__name__}"
+
+    def read(_: bytes) -> list[Any]:
+        raise _UnreadError(why)
+
+    return read
 
 
 def _records_of_file(payload: bytes) -> Iterator[Any]:
@@ -104,7 +133,7 @@ def _records_of_file(payload: bytes) -> Iterator[Any]:
         raise _UnreadError("cut short, or bytes are left")
 
 
-def _reader_of(schema: bytes) -> Callable[[bytes], Iterable[Any]]:
+def _reader_of(schema: bytes) -> _Reader:
     known = msgspec.json.decode(schema)
     parsed = fastavro.parse_schema(known)
     mark = bytes.fromhex(fingerprint(to_parsing_canonical_form(known), "CRC-64-AVRO"))

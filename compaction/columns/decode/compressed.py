@@ -1,9 +1,10 @@
-"""The steps `gzip` and `zstd`: inflate a payload in a stream, up to a bound that its producer cannot raise.
+"""Inflate a payload (gzip, zstd, zlib) in a stream, up to a bound that its producer cannot raise.
 
 What a header says of sizes is not believed: a few bytes may promise a terabyte. Members and frames may follow each
 other; bytes behind the last one that are none are an error, as is a stream that is cut short.
 """
 
+import zlib
 from collections.abc import Iterator
 from typing import Final
 
@@ -26,6 +27,22 @@ def gunzip(payload: bytes) -> Outcome:
 def unzstd(payload: bytes) -> Outcome:
     """Inflate all frames of a zstd stream; return a payload that does not begin as one unchanged."""
     return _inflated(Compression.ZSTD, payload) if payload.startswith(ZSTD_MAGIC) else [payload]
+
+
+def inflate_zlib(payload: bytes, step: str) -> Outcome:
+    """Inflate a zlib stream, which must be all of the payload."""
+    decoder = zlib.decompressobj()
+    try:
+        text = decoder.decompress(payload, MAX_BYTES + 1)
+    except zlib.error as exc:
+        return undecoded(step, f"damaged zlib stream: {exc}")
+    if len(text) > MAX_BYTES:
+        return too_long(step)
+    if not decoder.eof:
+        return undecoded(step, "the zlib stream is cut short")
+    if decoder.unused_data:
+        return undecoded(step, f"{len(decoder.unused_data)} bytes are left behind the zlib stream")
+    return [text]
 
 
 def _inflated(compression: Compression, payload: bytes) -> Outcome:

@@ -1,7 +1,7 @@
 """Apply steps to the payloads of lines, in blocks whose bytes are bounded after decoding.
 
-Steps are a chain of generators over records: only one record at a time is decoded, except that the step `avro` sends
-a batch of its input to its child.
+Steps are a chain of generators over records: only one record at a time is decoded, except that steps that read Avro
+send a batch of their input to a child.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -12,10 +12,13 @@ import pyarrow as pa
 
 from compaction.columns.arrow_columns import bytes_column, with_gaps
 from compaction.columns.columns import Columns
-from compaction.columns.decode.avro import BATCH_BYTES, BATCH_RECORDS, FILE_MAGIC, AvroReader
+from compaction.columns.decode.avro import BATCH_BYTES, BATCH_RECORDS, FILE_MAGIC, AvroReader, Sealed
 from compaction.columns.decode.compressed import gunzip, unzstd
 from compaction.columns.decode.dynamodb import from_dynamodb
+from compaction.columns.decode.glue_registry import NAME as GLUE_REGISTRY
+from compaction.columns.decode.glue_registry import GlueRegistry
 from compaction.columns.decode.outcome import MAX_BYTES, MAX_EVENTS, Outcome, too_long, too_many
+from compaction.columns.decode.registered import Schemas
 from compaction.columns.decode.several import from_cloudwatch_logs, from_documents, from_each
 from compaction.columns.decode.texts import from_base64, from_json_text, with_json_text, without_bom
 from compaction.columns.documents import bytes_of
@@ -30,18 +33,23 @@ Events = list[Text]
 _NO_EVENT: Final[Events] = [b"{}"]
 """Every column of such a row is empty."""
 Stage = Callable[[Iterable[Events]], Iterator[Events]]
+_Opened = list[Text | Sealed]
+"""The events of a record before their Avro is read."""
 
 
-def new_payload_columns(columns: Columns) -> PayloadColumns:
-    """Return a reader of columns that decodes payloads by the steps of their file."""
-    return PayloadColumns(columns, Decoder(columns.decode) if columns.decode else None)
+def new_payload_columns(columns: Columns, schemas: Schemas | None = None) -> PayloadColumns:
+    """Return a reader of columns that decodes payloads by the steps of their file, and by registered schemas."""
+    return PayloadColumns(columns, Decoder(columns.decode, schemas) if columns.decode else None)
 
 
 class Decoder:
-    """Implements `PayloadDecoder`: decodes payloads, one after another; no payload makes it raise."""
+    """Implements `PayloadDecoder`: decodes payloads, one after another.
 
-    def __init__(self, steps: Steps) -> None:
-        self._stages = [*map(_stage, steps)]
+    No payload makes it raise. A registry that does not answer does: RegistryUnavailable, RegistryRefused.
+    """
+
+    def __init__(self, steps: Steps, schemas: Schemas | None = None) -> None:
+        self._stages = [_stage(step, schemas) for step in steps]
 
     def apply(self, payloads: Iterable[bytes]) -> Iterator[Events]:
         """Yield what the steps make of payloads, or why one fails."""
@@ -135,44 +143,71 @@ def _of_one(step: Callable[[bytes], Outcome], events: Events, name: str) -> Even
     return made
 
 
-def _in_batches(reader: AvroReader, magic: bytes) -> Stage:
-    """Return the stage of a step that reads several texts at once: those that begin with its magic bytes."""
+def _in_batches(reader: AvroReader, unseal: Callable[[bytes], Sealed | Outcome], name: str) -> Stage:
+    """Return the stage of a step that reads several texts at once: those that `unseal` returns sealed."""
 
     def stage(records: Iterable[Events]) -> Iterator[Events]:
-        batch, size, count = list[Events](), 0, 0
+        batch, size, count, schemas = list[_Opened](), 0, 0, set[str]()
         for events in records:
-            batch.append(events)
-            size += sum(len(text) for text in events if not isinstance(text, Misfit))
-            count += len(events)
+            opened = _opened(unseal, events, name)
+            batch.append(opened)
+            for text in opened:
+                if isinstance(text, Sealed) and text.schema not in schemas:
+                    schemas.add(text.schema)
+                    size += len(text.schema)
+            size += sum(map(_size, opened))
+            count += len(opened)
             if size >= BATCH_BYTES or count >= BATCH_RECORDS:
-                yield from _of_batch(reader, magic, batch)
-                batch, size, count = [], 0, 0
-        yield from _of_batch(reader, magic, batch)
+                yield from _of_batch(reader, batch, name)
+                batch, size, count, schemas = [], 0, 0, set()
+        yield from _of_batch(reader, batch, name)
 
     return stage
 
 
-def _of_batch(reader: AvroReader, magic: bytes, batch: list[Events]) -> Iterator[Events]:
-    outcomes = reader.read(
-        [text for events in batch for text in events if isinstance(text, bytes) and text.startswith(magic)]
-    )
-    for events in batch:
+def _opened(unseal: Callable[[bytes], Sealed | Outcome], events: Events, name: str) -> _Opened:
+    """Return the events of a record, some sealed; together they have the bound of one record."""
+    opened, size = _Opened(), 0
+    for text in events:
+        found = text if isinstance(text, Misfit) else unseal(text)
+        opened += found if isinstance(found, list) else [found]
+        size += _size(opened[-1])
+        if size > MAX_BYTES:
+            return [too_long(name)]
+    return opened
+
+
+def _size(text: Text | Sealed) -> int:
+    return 0 if isinstance(text, Misfit) else len(text.payload if isinstance(text, Sealed) else text)
+
+
+def _of_batch(reader: AvroReader, batch: list[_Opened], name: str) -> Iterator[Events]:
+    outcomes = reader.read([text for opened in batch for text in opened if isinstance(text, Sealed)])
+    for opened in batch:
         made, size = list[Text](), 0
-        for text in events:
-            is_read = isinstance(text, bytes) and text.startswith(magic)
-            outcome = next(outcomes) if is_read else [text]
+        for text in opened:
+            outcome = next(outcomes) if isinstance(text, Sealed) else [text]
             found: Events = [outcome] if isinstance(outcome, Misfit) else [*outcome]
-            size += sum(len(each) for each in found if not isinstance(each, Misfit))
+            size += sum(map(_size, found))
             made += found if size <= MAX_BYTES else []
         if size > MAX_BYTES:
-            made = [too_long("avro")]
-        yield made if len(made) <= MAX_EVENTS else [too_many("avro")]
+            made = [too_long(name)]
+        yield made if len(made) <= MAX_EVENTS else [too_many(name)]
 
 
-def _stage(step: Step) -> Stage:
+def _stage(step: Step, schemas: Schemas | None) -> Stage:
+    if step.name == GLUE_REGISTRY:
+        if schemas is None:
+            raise ValueError(f"the step {GLUE_REGISTRY} is read with schemas")
+        return _in_batches(AvroReader(step.name), GlueRegistry(schemas).open, step.name)
     if step.name == "avro":
-        return _in_batches(AvroReader(step.schema), b"" if step.schema else FILE_MAGIC)
+        return _in_batches(AvroReader(), partial(_sealed, schema=step.schema), step.name)
     return _one_by_one(_STEPS[step.name](step), step.name)
+
+
+def _sealed(payload: bytes, schema: str) -> Sealed | Outcome:
+    """Seal a payload of a schema; without one, only an object container file."""
+    return Sealed(schema, payload) if schema or payload.startswith(FILE_MAGIC) else [payload]
 
 
 _STEPS: Final[dict[str, Callable[[Step], Callable[[bytes], Outcome]]]] = {

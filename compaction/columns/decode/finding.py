@@ -15,11 +15,20 @@ import msgspec
 from compaction.columns.decode.avro import FILE_MAGIC
 from compaction.columns.decode.compressed import GZIP_MAGIC, ZSTD_MAGIC
 from compaction.columns.decode.decoder import Decoder
+from compaction.columns.decode.glue_registry import GLUE_MAGIC
+from compaction.columns.decode.glue_registry import NAME as GLUE_REGISTRY
+from compaction.columns.decode.registered import Schemas
 from compaction.columns.decode.texts import BOM
 from compaction.columns.misfits import Misfit
 from compaction.columns.steps import MAX_STEPS, Step, Steps
 
-_MAGIC: Final = {"gzip": GZIP_MAGIC, "zstd": ZSTD_MAGIC, "bom": BOM, "avro": FILE_MAGIC}
+_MAGIC: Final = {
+    "gzip": (GZIP_MAGIC,),
+    "zstd": (ZSTD_MAGIC,),
+    "bom": (BOM,),
+    "avro": (FILE_MAGIC,),
+    GLUE_REGISTRY: GLUE_MAGIC,
+}
 _OBJECTS: Final = 1_000
 """So many payloads are decoded to look into objects."""
 _MOST_BYTES: Final = 256 << 20
@@ -36,14 +45,19 @@ class Sniffed(NamedTuple):
     reasons: tuple[str, ...]
 
 
-def sniff(payloads: Sequence[bytes]) -> Sniffed:
-    """Return the steps that a sample of payloads needs; none for one of plain objects."""
+def sniff(payloads: Sequence[bytes], schemas: Schemas | None = None) -> Sniffed:
+    """Return the steps that a sample of payloads needs; none for one of plain objects.
+
+    Without `schemas` nothing behind a header of a registry is looked at. Raises as `Schemas.find`.
+    """
     texts, steps, reasons = [*payloads], list[Step](), list[str]()
     while len(steps) < MAX_STEPS and (found := _next(texts)) is not None:
         step, why = found
         steps.append(step)
         reasons.append(f"{step.text}: {why}")
-        texts = _apply(step, texts).texts
+        if step.name == GLUE_REGISTRY and schemas is None:
+            break
+        texts = _apply(step, texts, schemas).texts
         if step.name in _LAST:
             break
     return Sniffed(tuple(steps), tuple(reasons))
@@ -53,7 +67,8 @@ def _next(texts: Sequence[bytes]) -> tuple[Step, str] | None:
     """Return the first step that the texts need, and why."""
     for name, magic in _MAGIC.items():
         if count := sum(text.startswith(magic) for text in texts):
-            return Step(name), f"{count:,} of {len(texts):,} payloads begin with {magic.hex(' ')}"
+            begin = " or ".join(each.hex(" ") for each in magic)
+            return Step(name), f"{count:,} of {len(texts):,} payloads begin with {begin}"
     if not texts:
         return None
     if all(text.lstrip()[:1] == b"{" for text in texts):
@@ -68,7 +83,7 @@ def _next(texts: Sequence[bytes]) -> tuple[Step, str] | None:
 
 
 def _leads_on(text: bytes) -> bool:
-    return text.startswith(tuple(_MAGIC.values())) or text.lstrip()[:1] in {b"{", b'"'}
+    return any(map(text.startswith, _MAGIC.values())) or text.lstrip()[:1] in {b"{", b'"'}
 
 
 def _of_objects(texts: Sequence[bytes]) -> tuple[Step, str] | None:
@@ -106,10 +121,10 @@ class _Applied(NamedTuple):
     failed: int
 
 
-def _apply(step: Step, texts: Sequence[bytes]) -> _Applied:
+def _apply(step: Step, texts: Sequence[bytes], schemas: Schemas | None = None) -> _Applied:
     """Return what a step makes of texts, and how many it fails on."""
     applied, failed, size = list[bytes](), 0, 0
-    for made in itertools.chain.from_iterable(Decoder((step,)).apply(texts)):
+    for made in itertools.chain.from_iterable(Decoder((step,), schemas).apply(texts)):
         if isinstance(made, Misfit):
             failed += 1
             continue

@@ -30,7 +30,17 @@ _BASE64: Final = re.compile(rb"\s*(?:[A-Za-z0-9+/]{4}){4,}(?:[A-Za-z0-9+/]{2}(?:
 _SEVERAL: Final = "several JSON documents"
 _SEVERAL_EACH: Final = f"{_SEVERAL} each"
 _DECODABLE: Final = frozenset(
-    {"gzip", "zstd", "behind a byte order mark", "Avro files", "base64", "strings", "lists", _SEVERAL_EACH}
+    {
+        "gzip",
+        "zstd",
+        "behind a byte order mark",
+        "behind a header of the Glue schema registry",
+        "Avro files",
+        "base64",
+        "strings",
+        "lists",
+        _SEVERAL_EACH,
+    }
 )
 """Kinds for which there is a step."""
 

@@ -12,7 +12,7 @@ import fastavro
 import pytest
 
 from compaction.columns.decode import avro
-from compaction.columns.decode.avro import AvroReader
+from compaction.columns.decode.avro import AvroReader, Sealed
 from compaction.columns.decode.decoder import Decoder
 from compaction.columns.decode.finding import sniff
 from compaction.columns.decode.outcome import Outcome
@@ -66,19 +66,30 @@ def told(outcomes: Iterator[Outcome]) -> list[Any]:
     return [each.what if isinstance(each, Misfit) else json.loads(each[0]) for each in outcomes]
 
 
+class Reader:
+    """An `AvroReader` of one schema."""
+
+    def __init__(self, schema: object) -> None:
+        self._reader, self._schema = AvroReader(), json.dumps(schema)
+
+    def read(self, payloads: list[bytes]) -> Iterator[Outcome]:
+        """Yield an outcome for each payload."""
+        return self._reader.read([Sealed(self._schema, payload) for payload in payloads])
+
+
 @pytest.fixture(scope="module")
-def orders() -> AvroReader:
+def orders() -> Reader:
     """Return a reader of orders; one child for the module."""
-    return AvroReader(json.dumps(ORDER))
+    return Reader(ORDER)
 
 
-def test_a_record_is_json_with_all_digits_and_times_as_numbers(orders: AvroReader) -> None:
+def test_a_record_is_json_with_all_digits_and_times_as_numbers(orders: Reader) -> None:
     """As columns of an Avro schema take them: decimals exact, times since 1970, bytes in base64."""
     (outcome,) = orders.read([order(7)])
     assert outcome == [b'{"id":7,"price":1.50,"at":1795256161790,"share":null,"blob":"AAE=","tags":{"a":"\xc3\xa9"}}']
 
 
-def test_what_is_no_number_of_json_stays_apart_from_null(orders: AvroReader) -> None:
+def test_what_is_no_number_of_json_stays_apart_from_null(orders: Reader) -> None:
     """NaN and infinities are written as Python writes them, and fit no column."""
     outcomes = orders.read([order(1, math.nan), order(1, -math.inf)])
     first, second = [outcome[0] for outcome in outcomes if isinstance(outcome, list)]
@@ -86,7 +97,7 @@ def test_what_is_no_number_of_json_stays_apart_from_null(orders: AvroReader) -> 
     assert b'"share":-Infinity' in second
 
 
-def test_bytes_of_another_schema_are_a_reason(orders: AvroReader) -> None:
+def test_bytes_of_another_schema_are_a_reason(orders: Reader) -> None:
     """Cut short, with bytes left, or nonsense; the next record is read."""
     good = order(1)
     long_decimal = good[:1] + long(65) + bytes(65) + good[4:]
@@ -102,7 +113,7 @@ def test_bytes_of_another_schema_are_a_reason(orders: AvroReader) -> None:
 def test_a_single_object_header_of_the_schema_is_passed() -> None:
     """That of another schema is not."""
     mark = bytes.fromhex(FINGERPRINT)
-    nulls = AvroReader('"null"')
+    nulls = Reader("null")
     assert told(nulls.read([b"", b"\xc3\x01" + mark, b"\xc3\x01" + mark + b"x"])) == [
         None,
         None,
@@ -166,14 +177,14 @@ def test_a_child_that_dies_takes_one_record_with_it(
     monkeypatch.setattr(avro, "_MODULE", "dying_child")
     monkeypatch.syspath_prepend(tmp_path)
     died = "takes more memory or time than a record may"
-    assert told(AvroReader('"int"').read([b"\x00", b"\x02", b"\x04"])) == [0, died, 2]
+    assert told(Reader("int").read([b"\x00", b"\x02", b"\x04"])) == [0, died, 2]
 
 
 def test_a_child_that_does_not_start_is_an_error_and_no_payloads_fault(monkeypatch: pytest.MonkeyPatch) -> None:
     """An executor without fastavro must not give a day of rows that do not fit."""
     monkeypatch.setattr(avro, "_MODULE", "no_such_module")
     with pytest.raises(SettingsError, match="the process for it does not start"):
-        next(AvroReader('"int"').read([b"\x00"]))
+        next(Reader("int").read([b"\x00"]))
 
 
 def test_the_schema_is_part_of_the_columns(tmp_path: Path) -> None:
