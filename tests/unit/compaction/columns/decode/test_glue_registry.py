@@ -1,6 +1,7 @@
 """Payloads behind a header of Glue's registry: read by the schema of its id, which is asked for once and kept."""
 
 import json
+import pickle
 import random
 import uuid
 import zlib
@@ -18,10 +19,12 @@ from compaction.columns.decode.registered import KeptSchemas, RegisteredSchema, 
 from compaction.columns.misfits import Misfit
 from compaction.columns.steps import parse_steps
 from compaction.job.settings import load_job_settings
+from compaction.tasks.task import Order, TaskResult
 from minutebook.errors import FormatError, MinutebookError, RegistryRefused, RegistryUnavailable
 from minutebook.retry import Backoff
 from minutebook.store.places import StorePrefix, open_retrying
 from minutebook.store.storage import Address
+from tests.corpus.auditing import in_process
 from tests.corpus.desk import DAY, Desk
 from tests.corpus.typed_day import payload_day
 from tests.fakes.clock import ManualClock
@@ -255,6 +258,11 @@ def rows_of(desk: Desk, files: Sequence[Any]) -> list[tuple[Any, Any]]:
     return [(row["n"], row["_unfit"]) for table in tables for row in table.to_pylist()]
 
 
+def as_sent(orders: Sequence[Order]) -> list[TaskResult]:
+    """Run tasks whose orders came from another process."""
+    return in_process([pickle.loads(pickle.dumps(order)) for order in orders])  # noqa: S301 - our own
+
+
 def test_a_night_keeps_schemas_beside_the_days(tmp_path: Path) -> None:
     """Nothing is published without the registry; with it each schema is asked for once; then not at all."""
     glue = FakeGlue()
@@ -276,7 +284,7 @@ def test_a_night_keeps_schemas_beside_the_days(tmp_path: Path) -> None:
         assert desk.publisher().current().pointer is None
         glue.denies = False
         glue.asked.clear()
-        done = desk.compact(columns=columns, schemas=settings.schemas)
+        done = desk.compact(columns=columns, schemas=settings.schemas, engine=as_sent)
         assert sorted(glue.asked) == sorted(map(str, (version, absent)))
     assert done.manifest is not None
     rows = rows_of(desk, done.manifest.files)

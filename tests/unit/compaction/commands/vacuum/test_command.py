@@ -53,6 +53,14 @@ def test_the_generation_before_goes_with_all_that_is_its(desk: Desk) -> None:
     assert desk.compact().state == "already"
 
 
+def test_schemas_of_a_registry_stay(desk: Desk) -> None:
+    """However old: a day is made again by them."""
+    schema = f"{OUT}_schemas/00000000-0000-0000-0000-000000000007"
+    desk.storage.put_if_absent(schema, b"{}", {}, "x/y")
+    vacuum(desk, later=10 * GRACE_MS)
+    assert keys(desk) == named(desk) | {schema}
+
+
 def test_a_plan_says_the_same_and_deletes_nothing(desk: Desk) -> None:
     """Object by object."""
     before = keys(desk)
