@@ -2,8 +2,8 @@
 
     03    00 or 05 (zlib)    16 bytes: the id of a schema's version    the payload
 
-It is what AWS's serializers write (AWSSchemaRegistryConstants in their library for Java). Avro is sealed for the child
-process, JSON is the text, and others are a reason.
+It is what AWS's serializers write (AWSSchemaRegistryConstants in their library for Java). Avro is sealed for the
+child process, JSON is the text, and others are a reason.
 """
 
 import uuid
