@@ -7,6 +7,7 @@ from typing import Final, NamedTuple
 import structlog
 from prometheus_client import CollectorRegistry, Gauge
 
+from compaction.follow.columns import FollowedColumns
 from compaction.follow.copies import check_keeps_all, leaves_out
 from compaction.follow.day import FollowPorts
 from compaction.follow.follower import Follower, Tick
@@ -69,6 +70,8 @@ def run_follow(request: FollowRequest, environ: Mapping[str, str]) -> int:
     settings = load_job_settings(request.file, environ)
     output = settings.output(request.out)
     check_apart(output, settings.archive)
+    path = request.columns or settings.columns
+    columns = None if path is None else FollowedColumns(path)
     ending = stop.StopRequest()
     with stop.stopped_by_signals(ending):
         clock, rng = stop.StoppableClock(SystemClock(), ending), new_random()
@@ -85,7 +88,7 @@ def run_follow(request: FollowRequest, environ: Mapping[str, str]) -> int:
             used = by_service(clock, archive, settings.prefix)
             check_keeps_all(out, output, used.now_ms())
             with opened_followed(table_name, request.iceberg_catalog, output) as table:
-                ports = FollowPorts(archive, settings.archive, out, output, used, new_id, in_process, table)
+                ports = FollowPorts(archive, settings.archive, out, output, used, new_id, in_process, table, columns)
                 follower = Follower(ports, lambda: ending.is_asked)
                 tell = _teller(settings, table_name)
                 if request.once:

@@ -16,6 +16,7 @@ from typing import Final, NamedTuple, Protocol
 import structlog
 
 from compaction.follow.choosing import Chosen, LeftOut, choose
+from compaction.follow.columns import FollowedColumns
 from compaction.follow.copies import check_day_keeps_all
 from compaction.follow.windows import LONG_EVERY_MS, Listed, after_list, first_minute
 from compaction.inventory.segments import ListedSegment, make_row
@@ -60,7 +61,7 @@ class FollowedTable(DayTable, Protocol):
 
 
 class FollowPorts(NamedTuple):
-    """What follow works with; `engine` runs tasks in this process."""
+    """What follow works with; `engine` runs tasks in this process. `columns`: of live parts; None: no typed ones."""
 
     archive: RetryingStorage
     place: StorePrefix
@@ -70,6 +71,7 @@ class FollowPorts(NamedTuple):
     new_id: IdSource
     engine: Callable[[Sequence[Order]], list[TaskResult]]
     table: FollowedTable
+    columns: FollowedColumns | None = None
 
 
 class FollowedDay:
@@ -229,6 +231,8 @@ class FollowedDay:
         if versions is None:
             return None
         done = committer.commit({BY_PROPERTY: FOLLOW}, table_properties)
+        if committer.left_out and ports.columns is not None:
+            ports.columns.leave_out(committer.left_out, ports.clock.now_ms())
         pointer = self._publisher.current().pointer
         if done is None and pointer is not None:
             raise SafetyRefusal(
@@ -276,10 +280,12 @@ class FollowedDay:
     ) -> tuple[OpenedPart | None, Chosen]:
         """Write a part of a batch; again without those segments that turn out to be no rows."""
         ports, rows, left_out = self._ports, tuple(batch), list[LeftOut]()
+        columns = None if ports.columns is None else ports.columns.used
         while rows:
             task = Task(0, tuple(sorted_groups(single_groups(raw_objects(rows)))))
+            order = Order(task, ports.place.address, ports.output.address, self._live.folder, columns=columns)
             try:
-                [result] = ports.engine([Order(task, ports.place.address, ports.output.address, self._live.folder)])
+                [result] = ports.engine([order])
             except StoreRefused:
                 refused = self._refused(rows)
                 if not refused:
@@ -294,7 +300,9 @@ class FollowedDay:
                 finished = FinishedTask(result.part, result.facts)
                 facts = keep_facts(ports.out, self._live.folder, task, finished)
                 spans = {key: span_of(each) for key, each in read.items()}
-                return OpenedPart(live_part(result.part, facts), spans), Chosen(rows, tuple(left_out))
+                part = live_part(result.part, facts, "" if columns is None else columns.digest)
+                opened = OpenedPart(part, spans, {} if columns is None else columns.types)
+                return opened, Chosen(rows, tuple(left_out))
             rows = chosen.rows
         return None, Chosen((), tuple(left_out))
 

@@ -1,5 +1,6 @@
 """Ticks: follow today, and yesterday until its pointer covers all of it, into one table.
 
+    columns       read the file of typed columns again
     boundary      until when the workers have proven the archive complete, before anything is listed
     each day      list, write, commit (`follow.day`), the older one first
     properties    minutebook.rows-until, .complete-until and .complete-gaps, with the last commit
@@ -72,6 +73,8 @@ class Follower:
         """Do one tick. Raises CopiesLeftOut, and what a step raises when the process was asked to end."""
         clock, begun_ms, begun = self._ports.clock, self._ports.clock.now_ms(), self._ports.clock.monotonic()
         self._exit_code = 0
+        if self._ports.columns is not None:
+            self._ports.columns.begin(begun_ms)
         days = self._followed(begun_ms)
         before = sum(day.rows for day in days), sum(day.segments for day in days)
         known = self._boundary(begun_ms)

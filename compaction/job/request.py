@@ -63,6 +63,10 @@ IcebergCatalog = Annotated[
 Out = Annotated[
     str | None, typer.Option(metavar="URI", help="s3://... or a directory. Default: _parquet/ beside the archive.")
 ]
+ColumnsFile = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", help="Typed columns beside the payload: a mapping, a JSON Schema or an .avsc."),
+]
 PublishedAt = Annotated[
     str | None, typer.Option(metavar="URI", help="What compact --out was given. Default: _parquet/.")
 ]
@@ -167,10 +171,7 @@ class CompactRequest(NamedTuple):
     zstd_level: Annotated[
         int, typer.Option(min=1, max=19, metavar="LEVEL", help="Of the Parquet files: smaller, and more CPU.")
     ] = 1
-    columns: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Typed columns beside the payload: a mapping, a JSON Schema or an .avsc."),
-    ] = None
+    columns: ColumnsFile = None
     rewrite_columns: Annotated[
         bool,
         typer.Option("--rewrite-columns", help="Write published days by --columns; else they keep theirs."),
@@ -219,6 +220,7 @@ class FollowRequest(NamedTuple):
         int | None,
         typer.Option(min=0, max=65535, metavar="PORT", help="Serve /metrics and /healthz here; else nowhere."),
     ] = None
+    columns: ColumnsFile = None
     event_id: EventId = None
     drop_producer_duplicates: Annotated[
         bool, typer.Option("--drop-producer-duplicates", help="Refused: which rows are copies, only a night knows.")

@@ -2,7 +2,7 @@
 
     read      GET dt=D/_live/_current.json; the facts of parts that are not known yet
     shown     whose segments does the inventory of the day's pointer name? Which of the others are gone?
-    cut       write the rest of a part of which some are, as a part of its own
+    cut       write the rest of a part of which some are, or whose columns do not fit, as a part of its own
     swap      PUT If-Match: the one write that changes which parts count
     vanished  segments of parts that left the pointer by none of these: somebody deleted it, or set it back
 
@@ -22,6 +22,7 @@ from compaction.live.parts import OpenedPart, Rest, Span, open_part, overlapped,
 from compaction.publish.publisher import Publisher
 from compaction.publish.replacing import replace_object
 from compaction.tables.commit import LiveFiles
+from compaction.tables.fitting import DayColumns
 from compaction.tables.target import SegmentedPart, day_parts
 from minutebook.clock import Clock, IdSource
 from minutebook.errors import FormatError, SafetyRefusal
@@ -107,11 +108,12 @@ class LiveDay:
         lost = []
         for part in pointer.parts:
             known = self._opened.get(part.key)
-            found = known if known is not None and known.part == part else open_part(self.publisher.storage, part)
-            if found is None:
+            if known is None or known.part != part:
+                known = open_part(self.publisher.storage, part, pointer.columns.get(part.columns))
+            if known is None:
                 lost.append(part)
             else:
-                opened[part.key] = found
+                opened[part.key] = known
         self._open(opened)
         parts = tuple(opened.values())
         return LiveState(parts, pointer.writer, etag, pointer.tables, tuple(lost), pointer.written_at)
@@ -150,10 +152,11 @@ class LiveDay:
         pointer, _ = self._pointer()
         return files.version == (None if pointer is None else pointer.writer)
 
-    def shown(self, pointer: Pointer | None) -> LiveFiles | None:
+    def shown(self, pointer: Pointer | None, columns: DayColumns) -> LiveFiles | None:
         """Return the parts that belong into the table, each without segments that a pointer's inventory names.
 
-        None: others swapped a pointer meanwhile. Raises SafetyRefusal if the inventory or a part is gone, or
+        A part with typed columns that do not fit beside `columns`, which take the others, is written again without
+        these. None: others swapped a pointer meanwhile. Raises SafetyRefusal if the inventory or a part is gone, or
         if the live pointer was set back: rows that are shown would leave the table.
         """
         state = self.read()
@@ -169,10 +172,17 @@ class LiveDay:
         covered = self.covered(pointer, keys)
         gone = self._gone(pointer, keys - covered)
         of_day = day_parts(map(_segmented, state.parts), covered, gone)
-        stay = [self._opened[part.key] for part in of_day.stay]
+        stay, rests = list[OpenedPart](), list[Rest]()
+        for key, rest in [*((part.key, part.segments) for part in of_day.stay), *of_day.cut.items()]:
+            opened = self._opened[key]
+            without = columns.add(opened.types)
+            if key in of_day.cut or without:
+                rests.append(Rest(opened, rest, without))
+            else:
+                stay.append(opened)
         version = state.version
-        if of_day.cut or state.lost or gone:  # what is gone is gone for every other process, too
-            cut = [self._cut(Rest(self._opened[key], rest)) for key, rest in of_day.cut.items()]
+        if rests or state.lost or gone:  # what is gone is gone for every other process, too
+            cut = [self._cut(rest) for rest in rests]
             changed = self._swap(state, [*stay, *cut])
             if changed is None:
                 return None
@@ -190,15 +200,19 @@ class LiveDay:
         return self._swap(state, [*left, part]) is not None
 
     def join(self, state: LiveState) -> bool:
-        """Join the oldest small parts into one, where there are many; return whether the live pointer changed."""
-        covered = self._checked.covered
-        small = [
-            part for part in state.parts if part.part.bytes < SMALL_BYTES and not covered.issuperset(part.segments)
-        ]
-        if len(small) < JOIN_PARTS:
+        """Join the oldest small parts into one, where there are many; return whether the live pointer changed.
+
+        Parts of unequal columns are not joined with each other.
+        """
+        covered, small = self._checked.covered, defaultdict[str, list[OpenedPart]](list)
+        for part in state.parts:
+            if part.part.bytes < SMALL_BYTES and not covered.issuperset(part.segments):
+                small[part.part.columns].append(part)
+        many = next((parts for parts in small.values() if len(parts) >= JOIN_PARTS), None)
+        if many is None:
             return False
         size, joined = 0, list[OpenedPart]()
-        for part in small:
+        for part in many:
             size += part.part.bytes
             if size > _JOIN_BYTES:
                 break
@@ -319,6 +333,7 @@ class LiveDay:
             writer=writer,
             written_at=iso_time(self._clock.now_ms()),
             tables=tuple(sorted({*state.tables, self._table} - {""})),
+            columns={part.part.columns: dict(part.types) for part in parts if part.part.columns},
         )
         key = live_pointer_key(self.publisher.folder)
         if not replace_object(self.publisher.storage, key, encode_document(pointer), state.etag):

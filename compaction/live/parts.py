@@ -5,17 +5,19 @@ A part is cut from itself: the objects of its segments may be gone by then. The 
 
 import hashlib
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import IO, Final, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from compaction.columns.columns import EVENT_INDEX, Column, Columns, quoted
+from compaction.columns.types import parse_type
 from compaction.inventory.segments import SegmentFacts
 from compaction.parquet.fetching import local_copy
-from compaction.parquet.line_tables import LINE_SCHEMA
 from compaction.parquet.plan import RawObject, Task, order_of_objects, single_groups
-from compaction.parquet.rows import PARQUET_TYPE, NotSorted, ParquetPart
+from compaction.parquet.rows import PARQUET_TYPE, NotSorted, ParquetRows
 from compaction.tasks.finished import FinishedTask, Part, Reading, check_footer, keep_facts, read_facts
 from minutebook.clock import IdSource
 from minutebook.errors import FormatError, SafetyRefusal
@@ -36,10 +38,11 @@ Span = tuple[Position, Position] | None
 
 
 class OpenedPart(NamedTuple):
-    """A live part, and its segments: key to span."""
+    """A live part, and its segments: key to span. `types` are its typed columns, name to type."""
 
     part: LivePart
     segments: Mapping[str, Span]
+    types: Mapping[str, str] = MappingProxyType({})
 
     @property
     def key(self) -> str:
@@ -53,15 +56,35 @@ class OpenedPart(NamedTuple):
 
 
 class Rest(NamedTuple):
-    """A part, and those of its segments that stay."""
+    """A part, and those of its segments that stay; `without` are typed columns that do not.
+
+    Without the number of an event within its record, or with no other column left, each record is one row without
+    typed columns.
+    """
 
     opened: OpenedPart
     segments: Collection[str]
+    without: frozenset[str] = frozenset()
+
+    @property
+    def types(self) -> Mapping[str, str]:
+        """The typed columns that stay."""
+        types = {name: text for name, text in self.opened.types.items() if name not in self.without}
+        is_whole = EVENT_INDEX not in self.without and types.keys() - {EVENT_INDEX}
+        return types if is_whole else {}
+
+    @property
+    def columns(self) -> str:
+        """The digest that tells the rest's columns from others."""
+        digest = self.opened.part.columns
+        if not self.types or not self.without:
+            return digest if self.types else ""
+        return hashlib.sha256("\n".join([digest, *sorted(self.without)]).encode()).hexdigest()
 
 
-def live_part(part: Part, facts: str) -> LivePart:
-    """Return the entry of a written part."""
-    return LivePart(key=part.key, rows=part.rows, bytes=part.size, digest=part.digest, facts=facts)
+def live_part(part: Part, facts: str, columns: str = "") -> LivePart:
+    """Return the entry of a written part; `columns`: the digest of its typed columns."""
+    return LivePart(key=part.key, rows=part.rows, bytes=part.size, digest=part.digest, facts=facts, columns=columns)
 
 
 def span_of(read: SegmentFacts) -> Span:
@@ -84,13 +107,14 @@ def overlapped(span: Span, others: Mapping[str, Span]) -> str:
     )
 
 
-def open_part(out: RetryingStorage, part: LivePart) -> OpenedPart | None:
+def open_part(out: RetryingStorage, part: LivePart, types: Mapping[str, str] | None = None) -> OpenedPart | None:
     """Return a part with its segments: by its facts, else by its own rows. None: facts and file are gone."""
+    types = types or {}
     stored = read_facts(out, part.facts) if part.facts else None
     if stored is not None:
-        return OpenedPart(part, {reading.facts.key: span_of(reading.facts) for reading in stored.readings})
+        return OpenedPart(part, {reading.facts.key: span_of(reading.facts) for reading in stored.readings}, types)
     try:
-        return OpenedPart(part, _spans(out, part))
+        return OpenedPart(part, _spans(out, part), types)
     except ObjectChanged:
         return None
 
@@ -98,8 +122,9 @@ def open_part(out: RetryingStorage, part: LivePart) -> OpenedPart | None:
 def write_rest(out: RetryingStorage, prefix: str, folder: str, rests: Sequence[Rest], new_id: IdSource) -> OpenedPart:
     """Write the rows of some segments of parts as one part below `folder`, in the order of shards and positions.
 
-    `prefix` is the archive's. Memory is one row group of a single part, and all rows of several. Raises FormatError
-    or SafetyRefusal if a part is not what was written.
+    `prefix` is the archive's; all parts have the same typed columns, which are moved as they are. Memory is one row
+    group of a single part, and all rows of several. Raises FormatError or SafetyRefusal if a part is not what was
+    written.
     """
     try:
         part = _write(out, folder, rests, new_id, is_sorted=True)
@@ -108,43 +133,51 @@ def write_rest(out: RetryingStorage, prefix: str, folder: str, rests: Sequence[R
     readings = [reading for rest in rests for reading in _readings(out, rest)]
     segments = {key: rest.opened.segments[key] for rest in rests for key in rest.segments}
     if len(readings) < len(segments):
-        return OpenedPart(live_part(part, ""), segments)
-    if (rows := sum(reading.facts.lines for reading in readings)) != part.rows:
-        raise FormatError(f"{part.key} holds {part.rows} rows of segments with {rows} lines", next_step=_AGAIN)
+        return OpenedPart(live_part(part, "", rests[0].columns), segments, rests[0].types)
+    if (lines := sum(reading.facts.lines for reading in readings)) != part.records:
+        raise FormatError(f"{part.key} holds {part.records} records of {lines} lines", next_step=_AGAIN)
     ordered = sorted(
         ((_raw_object(prefix, reading), reading.facts) for reading in readings),
         key=lambda pair: order_of_objects(pair[0]),
     )
     task = Task(0, tuple(single_groups(raw_object for raw_object, _ in ordered)))
     facts = tuple(facts for _, facts in ordered)
-    return OpenedPart(live_part(part, keep_facts(out, folder, task, FinishedTask(part, facts))), segments)
+    kept = keep_facts(out, folder, task, FinishedTask(part, facts))
+    return OpenedPart(live_part(part, kept, rests[0].columns), segments, rests[0].types)
 
 
 def _write(out: RetryingStorage, folder: str, rests: Sequence[Rest], new_id: IdSource, *, is_sorted: bool) -> Part:
     key = f"{folder}part-00000-{new_id()[:12]}.parquet"
-    written = ParquetPart(out.open_write(key, PARQUET_TYPE), is_sorted=is_sorted)
+    columns, records = _columns(rests[0].types), 0
+    written = ParquetRows(out.open_write(key, PARQUET_TYPE), columns, is_sorted=is_sorted)
     try:
         tables = _rows(out, rests[0]) if len(rests) == 1 else iter([_merged(out, rests)])
         for table in tables:
-            written.add(_lines(table), table["segment"].combine_chunks())
+            written.add_rows(table)
+            records += _firsts(table).num_rows
         written.close()
     except BaseException:  # also KeyboardInterrupt: an upload must not be left behind
         written.abort()
         raise
-    part = Part(key, written.rows, written.size, sum(len(rest.segments) for rest in rests), digest=written.digest)
+    segments = sum(len(rest.segments) for rest in rests)
+    several = records if columns is not None and EVENT_INDEX in rests[0].types else None
+    part = Part(key, written.rows, written.size, segments, digest=written.digest, several=several)
     return part._replace(etag=check_footer(out, part))
 
 
 def _rows(out: RetryingStorage, rest: Rest) -> Iterator[pa.Table]:
-    """Yield the rows of a part's segments, one row group after the other."""
-    part, keys = rest.opened.part, pa.array(sorted(rest.segments), pa.string())
+    """Yield the rows of a part's segments in the rest's columns, one row group after the other."""
+    part, keys, schema = rest.opened.part, pa.array(sorted(rest.segments), pa.string()), _schema(rest.types)
     try:
         with local_copy(out, part.key) as file:
             _check_digest(file, part)
             parquet = pq.ParquetFile(file)
             for number in range(parquet.num_row_groups):
                 table = parquet.read_row_group(number)
-                yield table.filter(pc.is_in(table["segment"], value_set=keys))
+                table = table.filter(pc.is_in(table["segment"], value_set=keys))
+                if EVENT_INDEX in rest.opened.types and not rest.types:
+                    table = _firsts(table)
+                yield table.select(schema.names).cast(schema)
     except ObjectChanged as exc:
         raise SafetyRefusal(f"{part.key} is gone", next_step=_AGAIN) from exc
 
@@ -160,11 +193,12 @@ def _check_digest(file: IO[bytes], part: LivePart) -> None:
 
 def _merged(out: RetryingStorage, rests: Sequence[Rest]) -> pa.Table:
     """Return the rows of several parts. Each segment lies together in one of them, and is moved as a whole."""
-    tables = [pa.concat_tables([SCHEMA.empty_table(), *_rows(out, rest)]).combine_chunks() for rest in rests]
+    empty = _schema(rests[0].types).empty_table()
+    tables = [pa.concat_tables([empty, *_rows(out, rest)]).combine_chunks() for rest in rests]
     runs = [run for table in tables for run in _runs(table)]
     runs.sort(key=lambda run: run[0])
     slices = (table.slice(begin, count) for _, table, begin, count in runs)
-    return pa.concat_tables([SCHEMA.empty_table(), *slices]).combine_chunks()
+    return pa.concat_tables([empty, *slices]).combine_chunks()
 
 
 def _runs(table: pa.Table) -> Iterator[tuple[tuple[str, int, int, str], pa.Table, int, int]]:
@@ -180,13 +214,22 @@ def _runs(table: pa.Table) -> Iterator[tuple[tuple[str, int, int, str], pa.Table
         begin = end
 
 
-def _lines(rows: pa.Table) -> pa.Table:
-    """Return rows of a part as the lines that they were written from."""
-    arrivals = rows["arrival_time"].cast(pa.timestamp("ms", "UTC")).cast(pa.int64())
-    columns = [arrivals if name == "arrival_ms" else rows[name] for name in LINE_SCHEMA.names]
-    return pa.Table.from_arrays(
-        [column.cast(field.type) for column, field in zip(columns, LINE_SCHEMA, strict=True)], schema=LINE_SCHEMA
-    )
+def _columns(types: Mapping[str, str]) -> Columns | None:
+    """Return typed columns by their names and types alone: their values were read when the part was written."""
+    columns = tuple(Column(name, quoted(name), parse_type(text)) for name, text in types.items())
+    return Columns(columns) if columns else None
+
+
+def _schema(types: Mapping[str, str]) -> pa.Schema:
+    columns = _columns(types)
+    return SCHEMA if columns is None else pa.schema([*SCHEMA, *columns.fields])
+
+
+def _firsts(rows: pa.Table) -> pa.Table:
+    """Return one row of each record: the one with its payload as it came."""
+    if EVENT_INDEX not in rows.column_names:
+        return rows
+    return rows.filter(pc.equal(pc.fill_null(rows[EVENT_INDEX], 0), 0))
 
 
 def _spans(out: RetryingStorage, part: LivePart) -> dict[str, Span]:

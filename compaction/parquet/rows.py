@@ -90,12 +90,10 @@ class HashedSink:
         self._sink.abort()
 
 
-class ParquetPart:
-    """A Parquet file that grows by tables of lines; memory is one row group.
+class ParquetRows:
+    """A Parquet file that grows by tables of rows; memory is one row group.
 
-    `records` counts lines; `rows` are those of the file, which are more where a record may hold several events.
-    `columns` are typed columns of the payloads, which `schemas` of a registry may decode. `is_sorted` False: the file
-    declares no sort order.
+    `columns` are the typed ones that the rows have. `is_sorted` False: the file declares no sort order.
     """
 
     def __init__(
@@ -106,10 +104,8 @@ class ParquetPart:
         zstd_level: int = ZSTD_LEVEL,
         is_sorted: bool = True,
         row_group_bytes: int = ROW_GROUP_BYTES,
-        schemas: Schemas | None = None,
     ) -> None:
         self._sink = HashedSink(sink)
-        self._payload_columns = None if columns is None else new_payload_columns(columns, schemas)
         self._schema = SCHEMA if columns is None else pa.schema([*SCHEMA, *columns.fields], CALENDAR)
         self._typed = [] if columns is None else [*(path for path, _ in columns.leaves), UNFIT]
         self._zstd_level = zstd_level
@@ -118,23 +114,12 @@ class ParquetPart:
         self._last: tuple[Any, ...] | None = None
         self._writer: pq.ParquetWriter | None = None
         self._pending: list[pa.Table] = []
-        self._segments: list[pa.StringArray] = []
         self._pending_bytes = 0
-        self.records = self.rows = 0
+        self.rows = 0
 
-    def add(self, lines: pa.Table, segment: str | pa.StringArray) -> None:
-        """Append lines of one segment, or of the one each row names; raise NotSorted if a declared order breaks."""
-        self._pending.append(lines)
-        self._segments.append(constant_column(segment, lines.num_rows) if isinstance(segment, str) else segment)
-        self._pending_bytes += lines.nbytes
-        self.records += lines.num_rows
-        if self._pending_bytes >= self._row_group_bytes:
-            self._write()
-
-    @property
-    def typed(self) -> TypedCounts | None:
-        """The counts of the typed columns, if there are any; complete once the file is closed."""
-        return None if self._payload_columns is None else self._payload_columns.counts()
+    def add_rows(self, rows: pa.Table) -> None:
+        """Append rows in the file's columns; raise NotSorted if a declared order breaks."""
+        self._wait(rows)
 
     @property
     def size(self) -> int:
@@ -147,7 +132,7 @@ class ParquetPart:
         return self._sink.digest
 
     def close(self) -> None:
-        """Write pending rows and finish the file, which exists only from now on. Raises as `add`."""
+        """Write pending rows and finish the file, which exists only from now on. Raises NotSorted."""
         if self._pending or self._writer is None:
             self._write()
         if self._writer is not None:
@@ -160,23 +145,20 @@ class ParquetPart:
         if self._writer is not None:
             self._writer.is_open = False  # otherwise it writes a footer when it is garbage-collected
 
+    def _wait(self, table: pa.Table) -> None:
+        """Let a table wait for its row group."""
+        self._pending.append(table)
+        self._pending_bytes += table.nbytes
+        if self._pending_bytes >= self._row_group_bytes:
+            self._write()
+
     def _write(self) -> None:
-        table = _rows(pa.concat_tables([LINE_SCHEMA.empty_table(), *self._pending]), self._segments)
-        self._pending.clear()
-        self._segments.clear()
-        self._pending_bytes = 0
-        if self._payload_columns is None:
-            self._write_group(table)
-            return
-        group, size = [self._schema.empty_table()], 0
-        for part in self._payload_columns.tables_of(table):
-            group.append(part)
-            size += part.nbytes
-            if size >= self._row_group_bytes:
-                self._write_group(pa.concat_tables(group))
-                group, size = [], 0
-        if group:
-            self._write_group(pa.concat_tables(group))
+        """Write what waits."""
+        self._write_group(pa.concat_tables([self._schema.empty_table(), *self._taken()]))
+
+    def _taken(self) -> list[pa.Table]:
+        taken, self._pending, self._pending_bytes = self._pending, [], 0
+        return taken
 
     def _write_group(self, table: pa.Table) -> None:
         """Write rows as a row group; where records are several rows, the lines of one may make several groups."""
@@ -221,6 +203,56 @@ class ParquetPart:
             write_page_index=True,
             **more,
         )
+
+
+class ParquetPart(ParquetRows):
+    """A Parquet file that grows by tables of lines.
+
+    `records` counts lines; `rows` are those of the file, which are more where a record may hold several events.
+    `columns` are typed columns of the payloads, which `schemas` of a registry may decode.
+    """
+
+    def __init__(
+        self,
+        sink: Sink,
+        columns: Columns | None = None,
+        *,
+        zstd_level: int = ZSTD_LEVEL,
+        is_sorted: bool = True,
+        row_group_bytes: int = ROW_GROUP_BYTES,
+        schemas: Schemas | None = None,
+    ) -> None:
+        super().__init__(sink, columns, zstd_level=zstd_level, is_sorted=is_sorted, row_group_bytes=row_group_bytes)
+        self._payload_columns = None if columns is None else new_payload_columns(columns, schemas)
+        self._segments: list[pa.StringArray] = []
+        self.records = 0
+
+    def add(self, lines: pa.Table, segment: str | pa.StringArray) -> None:
+        """Append lines of one segment, or of the one each row names; raise NotSorted if a declared order breaks."""
+        self._segments.append(constant_column(segment, lines.num_rows) if isinstance(segment, str) else segment)
+        self.records += lines.num_rows
+        self._wait(lines)
+
+    @property
+    def typed(self) -> TypedCounts | None:
+        """The counts of the typed columns, if there are any; complete once the file is closed."""
+        return None if self._payload_columns is None else self._payload_columns.counts()
+
+    def _write(self) -> None:
+        table = _rows(pa.concat_tables([LINE_SCHEMA.empty_table(), *self._taken()]), self._segments)
+        self._segments.clear()
+        if self._payload_columns is None:
+            self._write_group(table)
+            return
+        group, size = [self._schema.empty_table()], 0
+        for part in self._payload_columns.tables_of(table):
+            group.append(part)
+            size += part.nbytes
+            if size >= self._row_group_bytes:
+                self._write_group(pa.concat_tables(group))
+                group, size = [], 0
+        if group:
+            self._write_group(pa.concat_tables(group))
 
 
 def _is_ascending(columns: list[pa.Array]) -> bool:

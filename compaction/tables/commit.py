@@ -24,6 +24,7 @@ import msgspec
 import structlog
 
 from compaction.publish.publisher import GRACE_MS, Publisher
+from compaction.tables.fitting import DayColumns
 from compaction.tables.plan import (
     NEXT_STEP,
     Conflict,
@@ -126,10 +127,11 @@ class LiveFiles(NamedTuple):
 class LiveRows(Protocol):
     """The live parts of one day."""
 
-    def shown(self, pointer: Pointer | None) -> LiveFiles | None:
+    def shown(self, pointer: Pointer | None, columns: DayColumns) -> LiveFiles | None:
         """Return what belongs into the table beside what the pointer names; cut parts that are covered in part.
 
-        None: others changed them meanwhile. Raises SafetyRefusal if nobody can tell.
+        Parts lose typed columns that do not fit beside `columns`, which take the others. None: others changed the
+        parts meanwhile. Raises SafetyRefusal if nobody can tell.
         """
         ...
 
@@ -151,13 +153,14 @@ class _Goal(NamedTuple):
     """What the table should hold of a day. `rows`: those of its files by address.
 
     `manifest` is None where the day has live parts alone. `place` is the address of the manifest, or of the live
-    pointer.
+    pointer. `columns` are the typed columns of all files; None: they have none.
     """
 
     target: Target
     rows: Mapping[str, int]
     place: str
     live: LiveFiles
+    columns: Mapping[str, str] | None = None
     pointer: Pointer | None = None
     manifest: Manifest | None = None
 
@@ -165,11 +168,6 @@ class _Goal(NamedTuple):
     def total(self) -> int:
         """All rows."""
         return (0 if self.manifest is None else self.manifest.rows) + sum(self.live.rows.values())
-
-    @property
-    def columns(self) -> Mapping[str, str] | None:
-        """The typed columns of the published files; live parts have none."""
-        return None if self.manifest is None else self.manifest.columns
 
 
 class TableCommit(NamedTuple):
@@ -206,6 +204,8 @@ class TableCommitter:
         self._live = live if events is None else None
         self.present: frozenset[str] = frozenset()
         """The addresses of the day's files in the table, as far as the last commit has seen them."""
+        self.left_out: dict[str, tuple[str, Conflict]] = {}
+        """Typed columns of live parts that were left out of the table: their type, and why."""
         self._log = structlog.get_logger().bind(day=str(publisher.folder.day), table=table.name)
 
     def commit(
@@ -222,7 +222,9 @@ class TableCommitter:
             try:
                 view = self._table.look(self._publisher.folder.day)
                 pointer, manifest = self._publisher.published()
-                live = LiveFiles() if self._live is None else self._live.shown(pointer)
+                columns = DayColumns(view.conflicts, None if manifest is None else manifest.columns)
+                live = LiveFiles() if self._live is None else self._live.shown(pointer, columns)
+                self.left_out |= columns.left_out
                 if (pointer is None) != (manifest is None) or (
                     pointer is None and live is not None and not live.rows
                 ):
@@ -230,7 +232,7 @@ class TableCommitter:
                 done = (
                     None
                     if live is None
-                    else self._step(view, self._goal(pointer, manifest, live), more, table_properties)
+                    else self._step(view, self._goal(pointer, manifest, live, columns), more, table_properties)
                 )
             except OutcomeUnknown as exc:
                 done, reason = None, str(exc)
@@ -245,7 +247,9 @@ class TableCommitter:
                     next_step="run the command again: the day is published, and the commit is made up for",
                 )
 
-    def _goal(self, pointer: Pointer | None, manifest: Manifest | None, live: LiveFiles) -> _Goal:
+    def _goal(
+        self, pointer: Pointer | None, manifest: Manifest | None, live: LiveFiles, columns: DayColumns
+    ) -> _Goal:
         publisher = self._publisher
         folder, address = publisher.folder, publisher.address
         sizes = {} if manifest is None else {file.key: file.rows for file in manifest.files}
@@ -253,7 +257,7 @@ class TableCommitter:
         generation = target_generation("" if manifest is None else manifest.generation, live.rows)
         place = live_pointer_key(folder) if pointer is None else pointer.manifest
         target = Target(str(folder.day), generation, address(folder.path), rows)
-        return _Goal(target, rows, address(place), live, pointer, manifest)
+        return _Goal(target, rows, address(place), live, columns.columns, pointer, manifest)
 
     def _step(
         self,

@@ -1,6 +1,6 @@
 """Live parts: a day's rows in Parquet before a night publishes them; `minutebook follow` writes them.
 
-    dt=D/_live/part-*.parquet      rows in the columns of every day, under names that are never used again
+    dt=D/_live/part-*.parquet      rows, maybe with typed columns, under names that are never used again
     dt=D/_live/_facts/*.parquet    the segments of one part, a row each (`compaction.tasks.finished`)
     dt=D/_live/_current.json       If-Match     the live pointer: the parts that count
 
@@ -8,20 +8,27 @@ No segment is in two parts. A day's rows are those of the files that its pointer
 whose segments the pointer's inventory does not name (docs/decisions/0047-a-table-minutes-old.md).
 """
 
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final
+
 import msgspec
 
 from minutebook.errors import FormatError
 from minutebook.format.document import decode_document
 from minutebook.published.generation import DayFolder
 
-_FOLDER = "_live/"
-_ANEW = "restore the object from a version of it; or delete it, and minutebook follow writes the day's parts anew"
+_FOLDER: Final = "_live/"
+_ANEW: Final = (
+    "restore the object from a version of it; or delete it, and minutebook follow writes the day's parts anew"
+)
 
 
 class LivePart(msgspec.Struct, frozen=True, kw_only=True):
     """One file: its key below the output's root, rows, bytes and SHA-256 in hex.
 
     `facts` is the key of the facts of its segments; empty: they were lost, and the file itself names its segments.
+    `columns` is the digest of the typed columns that it was written by; empty: it has none.
     """
 
     key: str
@@ -29,12 +36,14 @@ class LivePart(msgspec.Struct, frozen=True, kw_only=True):
     bytes: int
     digest: str
     facts: str = ""
+    columns: str = ""
 
 
 class LivePointer(msgspec.Struct, frozen=True, kw_only=True):
     """The live parts of a day that count. Later versions may add fields.
 
-    `writer` is new each time; `tables` are those that the parts were written for.
+    `writer` is new each time; `tables` are those that the parts were written for. `columns` are the typed columns of
+    its parts, name to type, by their digest.
     """
 
     format: int
@@ -43,6 +52,7 @@ class LivePointer(msgspec.Struct, frozen=True, kw_only=True):
     writer: str
     written_at: str
     tables: tuple[str, ...] = ()
+    columns: Mapping[str, Mapping[str, str]] = MappingProxyType({})
 
 
 def live_folder(folder: DayFolder) -> str:
@@ -56,10 +66,15 @@ def live_pointer_key(folder: DayFolder) -> str:
 
 
 def decode_live_pointer(body: bytes, folder: DayFolder) -> LivePointer:
-    """Parse a live pointer; raises FormatError, also where it names files of another place, or one of them twice."""
+    """Parse a live pointer; raises FormatError, also where it names files of another place, or one of them twice.
+
+    So it does where a part was written by columns that it does not tell.
+    """
     key, home = live_pointer_key(folder), live_folder(folder)
     pointer = decode_document(body, LivePointer, key, next_step=_ANEW)
     names = [part.key for part in pointer.parts]
     if pointer.day != folder.name or len({*names}) < len(names) or any(not name.startswith(home) for name in names):
         raise FormatError(f"{key} names files outside of its folder, or one of them twice", next_step=_ANEW)
+    if any(part.columns and part.columns not in pointer.columns for part in pointer.parts):
+        raise FormatError(f"{key} does not tell the columns of its parts", next_step=_ANEW)
     return pointer

@@ -159,12 +159,19 @@ class LiveDays:
     def _published(self, fragment: ds.ParquetFileFragment, day: Day) -> Iterator[pa.RecordBatch]:
         """Yield a file's rows, of a live part without those of published segments.
 
-        Memory is a few pages: a scan decodes row groups, and `pre_buffer` holds the file.
+        A live part's typed columns may be of another file than the night's: one of another type is null. Memory is a
+        few pages: a scan decodes row groups, and `pre_buffer` holds the file.
         """
         covered = self._covered.get(fragment.path, frozenset())
         file = pq.ParquetFile(fragment.open(), buffer_size=_BUFFER_BYTES, pre_buffer=False)
         wanted = {*self.schema.names, *([_SEGMENT] if covered else [])}
-        names = [name for name in file.schema_arrow.names if name in wanted]
+        is_part = fragment.path in self._covered
+        names = [
+            field.name
+            for field in file.schema_arrow
+            if field.name in wanted
+            and (not is_part or field.name == _SEGMENT or field.type == self.schema.field(field.name).type)
+        ]
         for batch in file.iter_batches(_BATCH_ROWS, columns=names, use_threads=False):
             table = pa.Table.from_batches([batch])
             if covered:
@@ -290,11 +297,7 @@ def open_live(
     parts = PublishedDays(_parts(days), tuple(left_out), published.address)
     files = open_files(parts, columns, before=before, after=after, others=[SCHEMA])
     live = PublishedDays(tuple(map(_live_part_of, days)), (), published.address)
-    opened = (
-        open_files(live, columns, before=before, after=after, others=[SCHEMA])
-        if any(day.parts for day in days)
-        else None
-    )
+    opened = open_files(live, SCHEMA.names, before=before, after=after) if any(day.parts for day in days) else None
     return LiveDays(days, left_out, (storage, archive.prefix), files, (before, after), complete, opened)
 
 

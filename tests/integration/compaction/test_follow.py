@@ -2,6 +2,8 @@
 
 from collections import Counter
 from collections.abc import Callable, Collection
+from contextlib import suppress
+from decimal import Decimal
 from pathlib import Path
 from typing import Any, Final
 
@@ -10,7 +12,10 @@ import pyarrow.parquet as pq
 import pytest
 from pyiceberg.catalog.dynamodb import DynamoDbCatalog
 from pyiceberg.io.pyarrow import parquet_file_to_data_file
+from structlog.testing import capture_logs
 
+from compaction.columns.files.columns_file import read_columns
+from compaction.follow.columns import FollowedColumns
 from compaction.follow.copies import CopiesLeftOut, check_keeps_all
 from compaction.follow.day import FollowedDay
 from compaction.follow.follower import COMPLETE_UNTIL, ROWS_UNTIL, Follower, Tick
@@ -27,6 +32,7 @@ from minutebook.format.minute import MINUTE_MS, iso_time
 from minutebook.format.position import Position
 from minutebook.published.generation import DayFolder, Pointer
 from minutebook.published.live import decode_live_pointer, live_folder, live_pointer_key
+from minutebook.published.schema import SCHEMA
 from minutebook.reader.live import open_live
 from minutebook.store.directory_storage import DirectoryStorage
 from minutebook.store.places import StorePrefix
@@ -55,6 +61,7 @@ class Pond:
         self.site = Site(folder / "days", self.world)
         self.between = Between()
         self.catalogs: list[Any] = []
+        self.columns = folder / "columns.toml"
         self.follower = self.new_follower()
 
     def table(self, fault: Fault | None = None) -> IcebergTable:
@@ -64,7 +71,30 @@ class Pond:
 
     def new_follower(self, fault: Fault | None = None) -> Follower:
         """Start a process that follows."""
-        return Follower(follow_ports(self.site, self.table(fault), self.between))
+        columns = FollowedColumns(self.columns) if self.columns.exists() else None
+        return Follower(follow_ports(self.site, self.table(fault), self.between)._replace(columns=columns))
+
+    def with_columns(self, text: str) -> None:
+        """Write the file of columns; the process and the nights have it from the next tick and run on."""
+        is_first = not self.columns.exists()
+        self.columns.write_text(text)
+        self.site.options = self.site.options._replace(columns=read_columns(self.columns, SCHEMA.names))
+        if is_first:
+            self.follower = self.new_follower()
+
+    def tick_with(self, minute: int, *payloads: bytes, shard: int = 0) -> Tick:
+        """Let a segment with these payloads come, and do a tick."""
+        segment = self.written(minute, shard)
+        records = [each._replace(data=data) for each, data in zip(segment.records, payloads, strict=True)]
+        self.world.put_segment(segment._replace(records=records))
+        self.live_until(minute + 1)
+        return self.tick()
+
+    def values(self, *names: str) -> list[tuple[Any, ...]]:
+        """Return columns of the table's rows, in the order of positions; each row once."""
+        rows = sorted(self.lake.rows(), key=lambda row: (row["sequence_number"], row.get("event_index") or 0))
+        assert len(rows) == len({(row["sequence_number"], row.get("event_index")) for row in rows})
+        return [tuple(row.get(name) for name in names) for row in rows]
 
     def arrive(self, minute: int, shard: int = 0) -> None:
         """Let records come to a shard in a minute of the day."""
@@ -136,9 +166,13 @@ class Pond:
 
     def parts(self) -> int:
         """Count the live parts."""
+        return len(self.digests())
+
+    def digests(self) -> list[str]:
+        """Return the digest of each live part's columns."""
         folder = DayFolder(OUT, DAY)
         stored = self.site.out.get(live_pointer_key(folder))
-        return 0 if stored is None else len(decode_live_pointer(stored.body, folder).parts)
+        return [] if stored is None else [part.columns for part in decode_live_pointer(stored.body, folder).parts]
 
 
 @pytest.fixture
@@ -925,6 +959,134 @@ def test_a_day_that_is_over_costs_two_requests_a_tick(pond: Pond) -> None:
     yesterday.list_new(pond.world.clock.now_ms())
     yesterday.write()
     assert (yesterday.has_changed(pond.world.clock.now_ms()), counted.requests) == (False, 2)
+
+
+N: Final = '[columns.n]\ntype = "int64"\n'
+N_WHO: Final = f'{N}[columns.who]\ntype = "struct<id: int32>"\n'
+EXACT: Final = '[columns.n]\ntype = "decimal(26,0)"\n'
+"""The payloads of a world's records are their numbers, {"n": 1000000000000000000123456}."""
+
+
+def test_typed_columns_are_in_the_table_minutes_after_the_record(pond: Pond) -> None:
+    """A value that does not fit stops no tick; nights, of a part of a day, too, take over by their own columns."""
+    pond.with_columns(f'{EXACT}[columns.small]\npath = "n"\ntype = "int64"\n')
+    for minute in (58, 62):
+        pond.arrive(minute)
+    pond.live_until(180)
+    assert (pond.tick().exit_code, pond.parts()) == (0, 1)
+    assert pond.digests() == [read_columns(pond.columns, SCHEMA.names).digest]
+    rows = pond.values("sequence_number", "n", "small")
+    assert rows == [(number, Decimal(number), None) for _, number, _ in sorted(pond.archived())]
+    assert all("small: " in why for (why,) in pond.values("_unfit"))
+    pond.with_columns(f'{EXACT}[columns.text]\npath = "n"\ntype = "json"\n')
+    pond.site.table = pond.table()
+    assert pond.site.so_far(DAY, DAY.begin_ms + HOUR).state == "published"
+    assert (pond.values("sequence_number", "n", "small"), pond.parts()) == (rows, 1)
+    assert {(text, why is None) for text, why in pond.values("text", "_unfit")[-2:]} == {(None, False)}
+    assert pond.readable() == pond.rows() == pond.archived()
+    pond.live_until(1440 + 40)
+    pond.tick()
+    assert pond.night() == "mended"
+    assert pond.values("sequence_number", "n", "small") == rows
+    assert [text for (text,) in pond.values("text")] == [number for number, _, _ in rows]
+
+
+def test_the_file_of_columns_changes_between_ticks(pond: Pond) -> None:
+    """It is read again at each; one that does not parse is told, and the former columns go on."""
+    pond.with_columns(N)
+    pond.tick_with(10, b'{"n": 1}', b'{"n": 2}')
+    pond.columns.write_text("[columns.n]\ntype = ")
+    with capture_logs() as logs:
+        assert pond.tick_with(11, b'{"n": 3}', b'{"n": 4}').exit_code == 0
+        assert pond.tick_with(12, b'{"n": 5}', b'{"n": 6}').exit_code == 0
+    assert [each["event"] for each in logs].count("columns_not_read") == 1
+    pond.with_columns(N_WHO)
+    pond.tick_with(61, b'{"n": 7, "who": {"id": 1}}', b"{}")
+    former, *_, latest = digests = pond.digests()
+    assert (digests, latest) == ([former] * 3 + [latest], read_columns(pond.columns, SCHEMA.names).digest)
+    expected = [(number, None) for number in range(1, 7)] + [(7, {"id": 1}), (None, None)]
+    assert pond.values("n", "who") == expected
+
+
+def test_parts_of_unequal_columns_are_not_joined(pond: Pond, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those of equal ones are, and keep their values."""
+    monkeypatch.setattr("compaction.live.day.JOIN_PARTS", 3)
+    pond.with_columns(N)
+    for minute in (0, 1, 2):
+        pond.tick_with(minute, b'{"n": 1}', b'{"n": "x"}')
+        if minute == 0:
+            pond.with_columns(N_WHO)
+    assert (pond.parts(), len({*pond.digests()})) == (3, 2)
+    for minute in (3, 4):
+        pond.tick_with(minute, b'{"n": 1, "who": {"id": 9}}', b'{"n": "x"}')
+    assert (pond.parts(), len({*pond.digests()})) == (3, 2)
+    expected = [(1, None), (None, None)] * 3 + [(1, {"id": 9}), (None, None)] * 2
+    assert [(n, who) for n, who, _ in pond.values("n", "who", "_unfit")] == expected
+    assert sum("n: " in (why or "") for (why,) in pond.values("_unfit")) == 5
+
+
+def test_a_column_that_the_table_does_not_take_is_left_out_until_the_night(pond: Pond) -> None:
+    """It is told once, the other columns and all rows are shown; the night, which judges it, holds the day."""
+    pond.with_columns(EXACT)
+    pond.arrive(10)
+    pond.live_until(30)
+    pond.tick()
+    before = pond.values("n", "m")
+    pond.with_columns('[columns.n]\ntype = "bool"\n[columns.m]\npath = "n"\ntype = "json"\n')
+    with capture_logs() as logs:
+        for minute in (31, 51):
+            pond.arrive(minute)
+            pond.live_until(minute + 20)
+            assert pond.tick().exit_code == 0
+    told = [each["conflicts"] for each in logs if each["event"] == "columns_left_out"]
+    assert told == [["column n: the table has decimal(26, 0), the day bool"]]
+    live = pond.values("sequence_number", "n", "m", "_unfit")
+    assert [row[:3] for row in live[len(before) :]] == [(row[0], None, row[0]) for row in live[len(before) :]]
+    assert [why is None for *_, why in live[len(before) :]].count(True) >= 2  # those after the table has said no
+    assert ([row[1:3] for row in live[: len(before)]], pond.rows()) == (before, pond.archived())
+    pond.live_until(1440 + 40)
+    pond.tick()
+    assert pond.night() == "held"
+    assert (pond.rows(), pond.values("sequence_number", "n", "m", "_unfit")) == (pond.archived(), live)
+    pond.with_columns(EXACT)
+    pond.night()
+    assert pond.values("n") == [(Decimal(number),) for _, number, _ in sorted(pond.archived())]
+
+
+def test_events_of_one_record_are_rows_of_live_parts(pond: Pond, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Joined, too; where the table does not take their number, each record is one row again."""
+    monkeypatch.setattr("compaction.live.day.JOIN_PARTS", 2)
+    pond.with_columns('decode = [{each = "a"}]\n[columns.n]\npath = "a.n"\ntype = "int64"\n')
+    for minute in (10, 11, 12):
+        assert pond.tick_with(minute, b'{"a": [{"n": 1}, {"n": 2}]}', b'{"a": []}').exit_code == 0
+    expected = [(0, 1), (1, 2), (None, None)] * 3
+    assert (pond.values("event_index", "n"), pond.parts()) == (expected, 2)
+    pond.lake.table(lambda table: _rename(table, "event_index", "number"))
+    assert pond.tick_with(13, b'{"a": [{"n": 1}, {"n": 2}]}', b'{"a": []}').exit_code == 0
+    assert (pond.rows(), pond.digests()) == (pond.archived(), [""] * pond.parts())
+
+
+def test_typed_columns_survive_a_tick_that_dies_at_a_request(tmp_path: Path) -> None:
+    """Before it or behind it, with a column that the table does not take: the next tick ends it."""
+    for step in one_in(4, range(1, 24)):
+        pond = Pond(tmp_path / str(step))
+        pond.with_columns(N)
+        pond.tick_with(10, b'{"n": 1}', b'{"n": 2}')
+        pond.with_columns('[columns.n]\ntype = "string"\n[columns.m]\ntype = "bool"\n')
+        before = pond.values("n")
+        died = Interruptions({step: _die}, after=step % 4 == 1)
+        pond.between.use(died)
+        with suppress(Crash):
+            pond.tick_with(11, b'{"n": "a", "m": true}', b"{}")
+        pond.between.use(Interruptions())
+        assert pond.values("n") in (before, [*before, (None,), (None,)])
+        pond.tick(pond.new_follower())
+        assert pond.values("n", "m") == [(1, None), (2, None), (None, True), (None, None)]
+
+
+def _rename(table: Any, name: str, to: str) -> None:  # noqa: ANN401 - pyiceberg's
+    with table.update_schema() as update:
+        update.rename_column(name, to)
 
 
 def _optimize(table: Any) -> None:  # noqa: ANN401 - pyiceberg's

@@ -22,7 +22,8 @@ FOLLOWING: Final = (
             "compaction.tables.commit:TableCommitter.commit",
             "view = self._table.look(self._publisher.folder.day)",
             "early = self._publisher.published()\n"
-            "files = LiveFiles() if self._live is None else self._live.shown(early[0])\n"
+            "early_columns = DayColumns(lambda _: (), None)\n"
+            "files = LiveFiles() if self._live is None else self._live.shown(early[0], early_columns)\n"
             "view = self._table.look(self._publisher.folder.day)",
         ),
         Change(
@@ -32,7 +33,7 @@ FOLLOWING: Final = (
         ),
         Change(
             "compaction.tables.commit:TableCommitter.commit",
-            "LiveFiles() if self._live is None else self._live.shown(pointer)",
+            "LiveFiles() if self._live is None else self._live.shown(pointer, columns)",
             "files",
         ),
         Change(
@@ -51,8 +52,8 @@ FOLLOWING: Final = (
         "let live parts leave the table when a night comes",
         Change(
             "compaction.tables.commit:TableCommitter.commit",
-            "LiveFiles() if self._live is None else self._live.shown(pointer)",
-            "LiveFiles() if self._live is None or pointer is not None else self._live.shown(pointer)",
+            "LiveFiles() if self._live is None else self._live.shown(pointer, columns)",
+            "LiveFiles() if self._live is None or pointer is not None else self._live.shown(pointer, columns)",
         ),
         tests=("test_a_part_of_a_day_takes_over_its_minutes_alone",),
     ),
