@@ -175,8 +175,9 @@ class LiveDay:
         stay, rests = list[OpenedPart](), list[Rest]()
         for key, rest in [*((part.key, part.segments) for part in of_day.stay), *of_day.cut.items()]:
             opened = self._opened[key]
-            without = columns.add(opened.types)
-            if key in of_day.cut or without:
+            is_cut = key in of_day.cut
+            without = columns.add(opened.types, "" if is_cut else self.publisher.address(key))
+            if is_cut or without:
                 rests.append(Rest(opened, rest, without))
             else:
                 stay.append(opened)

@@ -222,7 +222,8 @@ class TableCommitter:
             try:
                 view = self._table.look(self._publisher.folder.day)
                 pointer, manifest = self._publisher.published()
-                columns = DayColumns(view.conflicts, None if manifest is None else manifest.columns)
+                typed = None if manifest is None else manifest.columns
+                columns = DayColumns(view.conflicts, typed, {file.uri for file in view.files})
                 live = LiveFiles() if self._live is None else self._live.shown(pointer, columns)
                 self.left_out |= columns.left_out
                 if (pointer is None) != (manifest is None) or (

@@ -114,6 +114,16 @@ FOLLOWING: Final = (
         tests=("test_a_table_is_complete_until_a_boundary_that_was_read_before_the_poll",),
     ),
     Mutation(
+        "join live parts of unequal columns",
+        Change("compaction.live.day:LiveDay.join", "part.part.columns", "''"),
+        tests=("test_parts_of_unequal_columns_are_not_joined",),
+    ),
+    Mutation(
+        "let live parts bring columns that the table does not take",
+        Change("compaction.tables.fitting:DayColumns.add", "uri in self._present", "True"),
+        tests=("test_a_column_that_the_table_does_not_take_is_left_out_until_the_night",),
+    ),
+    Mutation(
         "sweep live parts that the table names",
         Change("compaction.live.sweep:sweep_live", "row.key.rpartition('/')[2] not in names", "True"),
         tests=("test_a_file_that_the_table_names_is_not_swept",),

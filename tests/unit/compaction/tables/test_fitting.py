@@ -51,6 +51,14 @@ def test_without_reasons_or_numbers_of_events_no_column_stays() -> None:
         assert (columns.columns, {*columns.left_out}) == ({"n": "int32"}, {"event_index", "m"})
 
 
+def test_a_file_that_the_table_has_stays_as_it_is() -> None:
+    """A person may rename a column at any time: values that are shown stay."""
+    columns = DayColumns(lambda _: [Conflict("m", "it renamed to k", "date")], None, {"s3://out/part-1"})
+    assert columns.add({"m": "date"}, "s3://out/part-1") == frozenset()
+    assert (columns.columns, columns.left_out) == (None, {})
+    assert columns.add({"m": "date"}, "s3://out/part-2") == {"m"}
+
+
 def test_a_conflict_of_the_envelope_is_none_of_the_parts() -> None:
     """The commit is held by it, as a night's."""
     columns = DayColumns(lambda _: [Conflict("data", "long", "string")], None)
