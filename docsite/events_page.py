@@ -54,7 +54,8 @@ NORMAL_LIFE: Final[Mapping[str, str]] = {
     "published_facts_out_of_reach": "the output cannot be read; level `inventory` counts no line of the day as read",
     "page_not_written": "the page over streams and days was not written; the days themselves are done",
     "published_day_not_trusted": "a published day and its files disagree; it is read and published again",
-    "live_parts_cut": "live parts of which the night has published a part were written anew, without that",
+    "live_parts_cut": "live parts of which the night has published a part were written anew, without that, or "
+    "without columns that the table does not take",
     "live_parts_lost": "a live pointer was set back, or a file that it names is gone; the rows are written again",
     "reads_made_smaller": "a daemon ran out of memory: the next one reads fewer records at once, `max_records`",
     "read_mark_written": "a quiet shard was read up to a time, and held no new record behind `last`; it covers what "

@@ -27,13 +27,16 @@ def shell(embedded_aws: EmbeddedAws, bucket: str, tmp_path: object) -> Shell:
     return made
 
 
-def _positions(shell: Shell) -> list[tuple[object, ...]]:
-    """Return the positions of yesterday's rows; the corpus has neighbours."""
+def _positions(shell: Shell, *more: str) -> list[tuple[object, ...]]:
+    """Return the positions of yesterday's rows, and more columns; the corpus has neighbours."""
     uri = f"sqlite:///{shell.folder / 'out' / '_iceberg' / 'catalog.sqlite'}"
     with SqlCatalog("default", uri=uri) as catalog:
         yesterday = f"arrival_time < '{TODAY}T00:00:00+00:00'"
         rows = catalog.load_table("events.raw").scan(row_filter=yesterday).to_arrow().to_pylist()
-    return sorted((row["shard_id"], row["sequence_number"], row["sub_sequence_number"]) for row in rows)
+    rows.sort(key=lambda row: (row["shard_id"], row["sequence_number"], row["sub_sequence_number"]))
+    return [
+        tuple(row[name] for name in ("shard_id", "sequence_number", "sub_sequence_number", *more)) for row in rows
+    ]
 
 
 def _words(shell: Shell) -> tuple[str, ...]:
@@ -41,12 +44,16 @@ def _words(shell: Shell) -> tuple[str, ...]:
 
 
 def test_once_brings_the_table_up_to_now_without_a_jvm(shell: Shell) -> None:
-    """What is archived is there, each row once; a second run commits nothing."""
-    first = shell.run("follow", *_words(shell), "--once", path="/nonexistent")
+    """What is archived is there, each row once, with the columns of payloads; a second run commits nothing."""
+    (shell.folder / "columns.toml").write_text('[columns.n]\ntype = "int64"\n')
+    words = (*_words(shell), "--columns", str(shell.folder / "columns.toml"), "--once")
+    first = shell.run("follow", *words, path="/nonexistent")
     assert (first.returncode, "; 0 segment(s) left out" in first.stdout) == (0, True), first
-    rows = _positions(shell)
+    rows = _positions(shell, "n", "_unfit")
     assert (len(rows), len({*rows})) == (108, 108)
-    second = shell.run("follow", *_words(shell), "--once", path="/nonexistent")
+    assert {(n is None, why is None) for *_, n, why in rows} == {(False, True), (True, False)}  # some are no JSON
+    rows = _positions(shell)
+    second = shell.run("follow", *words, path="/nonexistent")
     assert (second.returncode, _positions(shell)) == (0, rows), second
     assert "table_committed" not in second.stderr
 
@@ -56,6 +63,7 @@ def test_once_brings_the_table_up_to_now_without_a_jvm(shell: Shell) -> None:
     [
         (("--every", "5s"), "less than 10 s"),
         (("--every", "soon"), "not a span of time"),
+        (("--columns", "none.toml"), "none.toml cannot be read"),
         (("--event-id", "id"), "which rows are copies, a night knows alone"),
         (("--drop-producer-duplicates",), "which rows are copies, a night knows alone"),
     ],
