@@ -15,6 +15,7 @@ from typing import Final
 import structlog
 
 from compaction.columns.columns import EVENT_INDEX, Columns
+from compaction.columns.decode.glue_registry import NAME as GLUE_REGISTRY
 from compaction.columns.files.columns_file import read_columns
 from compaction.follow.windows import HOUR_MS
 from compaction.tables.plan import Conflict
@@ -22,6 +23,7 @@ from minutebook.errors import SettingsError
 from minutebook.published.schema import SCHEMA
 
 _REPAIR: Final = "correct the file: until then rows are written by the columns of before"
+_LATER: Final = "nothing: rows are shown without typed columns until the night, which asks it"
 _NIGHT: Final = (
     "correct the file of --columns, or the table: until then the column is null in live rows, and the next night, "
     "which judges it, keeps the day out of the table"
@@ -38,7 +40,7 @@ class FollowedColumns:
         self._left_out_ms = 0
         self._told = set[str]()
         self._problem = ""
-        self.used: Columns | None = self._whole
+        self.used: Columns | None = without(self._whole, {})
         """The columns of this tick; None: the envelope alone."""
 
     def begin(self, now_ms: int) -> None:
@@ -53,6 +55,11 @@ class FollowedColumns:
         if now_ms - self._left_out_ms >= HOUR_MS:
             self._left_out.clear()
         self.used = without(self._whole, self._left_out)
+        if _needs_registry(self._whole) and GLUE_REGISTRY not in self._told:
+            self._told.add(GLUE_REGISTRY)
+            structlog.get_logger().warning(
+                "columns_left_out", conflicts=[f"decode {GLUE_REGISTRY}: follow asks no registry"], next_step=_LATER
+            )
 
     def leave_out(self, columns: Mapping[str, tuple[str, Conflict]], now_ms: int) -> None:
         """Leave columns out that the table has not taken, from the next tick on: their type, and why."""
@@ -65,10 +72,14 @@ class FollowedColumns:
             structlog.get_logger().warning("columns_left_out", conflicts=new, next_step=_NIGHT)
 
 
+def _needs_registry(columns: Columns) -> bool:
+    return any(step.name == GLUE_REGISTRY for step in columns.decode)
+
+
 def without(columns: Columns, left_out: Mapping[str, str]) -> Columns | None:
     """Return columns without those of some names and types; None: nothing is left that a row can be told by."""
     stay = tuple(each for each in columns.columns if left_out.get(each.name) != each.type.text)
     names = {each.name for each in stay}
-    if not names - {EVENT_INDEX} or (columns.multiplies and EVENT_INDEX not in names):
+    if _needs_registry(columns) or not names - {EVENT_INDEX} or (columns.multiplies and EVENT_INDEX not in names):
         return None
     return columns._replace(columns=stay)

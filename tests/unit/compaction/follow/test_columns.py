@@ -6,6 +6,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from compaction.columns.columns import Columns
+from compaction.columns.decode.glue_registry import NAME as GLUE_REGISTRY
 from compaction.follow.columns import FollowedColumns
 from compaction.tables.plan import Conflict
 from minutebook.errors import SettingsError
@@ -80,3 +81,14 @@ def test_events_of_records_need_their_number(file: Path) -> None:
         columns.begin(NOW)
         assert columns.used is None
         columns.begin(NOW + HOUR)
+
+
+def test_columns_that_need_a_registry_are_the_nights(file: Path) -> None:
+    """Rows are shown without any, and that is told once."""
+    file.write_text(f'decode = ["{GLUE_REGISTRY}"]\n[columns]\na = "int64"\n')
+    columns = FollowedColumns(file)
+    with capture_logs() as logs:
+        for _ in range(2):
+            columns.begin(NOW)
+            assert columns.used is None
+    assert [each["event"] for each in logs] == ["columns_left_out"]
