@@ -276,7 +276,7 @@ COMMIT: Final = (
     ),
     Mutation(
         "send a body without its checksum",
-        Change("minutebook.aws.clients:_client", "register_checksums(client)", "client.meta"),
+        Change("minutebook.aws.clients:_make_client", "register_checksums(client)", "client.meta"),
         tests=("test_a_body_is_sent_once_whole_with_a_checksum_that_s3_compares",),
     ),
     Mutation(
