@@ -9,6 +9,7 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 import structlog
+from rich.text import Text
 
 from minutebook.errors import MinutebookError, worst
 from minutebook.format.day import Day
@@ -53,14 +54,15 @@ class StreamEnd(NamedTuple):
     outcome: str = ""
     next_step: str = ""
     report: object = msgspec.UNSET
-    cells: Sequence[str] = ()
+    cells: Sequence[str | Text] = ()
 
 
 class StreamsRun(NamedTuple):
     """A command over the streams of a folder; `headings` name the columns of `StreamEnd.cells`.
 
     `at_once`: so many streams side by side, for commands that mostly wait, and print nothing themselves. `is_long`:
-    the command prints what it does for a stream; its name stands above.
+    the command prints what it does for a stream; its name stands above. `numbers` are the headings of columns
+    that end at the right.
     """
 
     command: str
@@ -69,6 +71,7 @@ class StreamsRun(NamedTuple):
     headings: tuple[str, ...] = ()
     at_once: int = 1
     is_long: bool = False
+    numbers: tuple[str, ...] = ()
 
     def run(self, work: Callable[[StreamFile, PropertiesFile], StreamEnd]) -> int:
         """Work on the streams, show the table, and return the exit code; see `ends`."""
@@ -101,7 +104,7 @@ class StreamsRun(NamedTuple):
             summary = StreamsSummary(format=FORMAT, command=self.command, exit_code=code, streams=rows)
             sys.stdout.write(printable_json(msgspec.json.encode(summary).decode()) + "\n")
             return code
-        table = Table("stream", "exit", *self.headings, numbers=("exit",))
+        table = Table("stream", "exit", *self.headings, numbers=("exit", *self.numbers))
         for each, end in ended:
             cells = [*end.cells, *[""] * (len(self.headings) - len(end.cells))]
             style = "bold red" if end.exit_code else ""

@@ -14,7 +14,7 @@ from consumer.settings.settings import LoadedSettings, load_with_kcl
 from consumer.status.coverage import CoverageWatch
 from consumer.status.facts import LagReader, StatusSources, ask_or_note, observe
 from consumer.status.report import LeaseWatch, StatusReport, shard_statuses, unread
-from consumer.status.screen import HEADINGS, cells_of, render
+from consumer.status.screen import HEADINGS, NUMBERS, cells_of, render
 from consumer.stream.kinesis import KinesisStream
 from minutebook.aws.clients import make_kinesis_client
 from minutebook.clock import SystemClock, new_random
@@ -82,7 +82,7 @@ def _run_of_streams(folder: PropertiesFolder, request: StatusRequest, environ: M
         reports = iter_reports(_sources(loaded, request.days, request.hours), failover_seconds(loaded))
         return end_of_stream(next(reports), request.max_behind)
 
-    return StreamsRun("status", folder, request.as_json, HEADINGS, _AT_ONCE).run(work)
+    return StreamsRun("status", folder, request.as_json, HEADINGS, _AT_ONCE, numbers=NUMBERS).run(work)
 
 
 def end_of_stream(report: StatusReport, max_behind: str | None) -> StreamEnd:

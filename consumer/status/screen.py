@@ -12,6 +12,7 @@ from minutebook.terminal import Table, shortened, styled
 
 HEADINGS = ("shards", "behind", "proven to")
 """Those of `cells_of`."""
+NUMBERS = HEADINGS[:2]
 _HEADINGS = ("shard", "state", "archived to", "proven to", "behind")
 _LEASE_HEADINGS = ("lease", "checkpoint", "end")
 _WIDE = 132
@@ -41,13 +42,13 @@ def render(report: StatusReport) -> RenderableType:
     return Group(*parts)
 
 
-def cells_of(report: StatusReport) -> tuple[str, ...]:
+def cells_of(report: StatusReport) -> tuple[Text, ...]:
     """Return the cells of a stream in the table of a folder: the longest lag, and up to when all is proven."""
     lags = [shard.behind_seconds for shard in report.shards if shard.behind_source != "end"]
     known = [seconds for seconds in lags if seconds is not None]
-    behind = "unknown" if len(known) < len(lags) or not report.shards else f"{max(known, default=0):,.0f} s"
+    longest = max(known, default=0) if len(known) == len(lags) and report.shards else None
     proven = "-" if report.coverage is None or report.coverage.until is None else _clock(report.coverage.until)
-    return str(len(report.shards)), behind, proven
+    return styled(str(len(report.shards))), _lag(longest, ",.0f"), styled(proven)
 
 
 class _Shards:
@@ -144,11 +145,15 @@ def _owner(shard: ShardStatus) -> list[str]:
 
 
 def _behind(shard: ShardStatus) -> Text:
-    if shard.behind_seconds is None:
-        return styled("unknown", "yellow")
-    if shard.behind_source == "end":
+    if shard.behind_seconds is not None and shard.behind_source == "end":
         return styled("at its end")
-    return styled(f"{shard.behind_seconds:g} s", "bold red" if shard.behind_seconds > _LATE_SECONDS else "")
+    return _lag(shard.behind_seconds, "g")
+
+
+def _lag(seconds: float | None, format_spec: str) -> Text:
+    if seconds is None:
+        return styled("unknown", "yellow")
+    return styled(f"{seconds:{format_spec}} s", "bold red" if seconds > _LATE_SECONDS else "")
 
 
 def _remarks(shard: ShardStatus) -> list[Text]:

@@ -73,7 +73,8 @@ def test_streams_that_need_somebody_come_first() -> None:
     page = render(fine, open_day, StreamCalendar("c-denied", error="access denied"))
     assert re.findall(r"<th scope=\"row\"><a href=\"#s\d\">([^<]*)", page) == ["c-denied", "b-open", "a-fine"]
     assert "<title>2 of 3 streams need somebody: published days</title>" in page
-    assert "1 day(s) are neither clean nor accepted nor expired, up to 2026-11-27" in page
+    text = re.sub(r"</?span[^>]*>", "", page)
+    assert "1 day(s) are neither clean nor accepted nor expired, up to 2026-11-27" in text
 
 
 @pytest.mark.parametrize("word", ["clean", "accepted", "expired"])

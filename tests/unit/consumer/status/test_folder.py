@@ -9,7 +9,7 @@ import pytest
 from consumer.requests import StatusRequest
 from consumer.status.command import end_of_stream, run_status
 from consumer.status.report import StatusProblem, StatusReport
-from consumer.status.screen import HEADINGS
+from consumer.status.screen import HEADINGS, NUMBERS
 from minutebook.errors import SettingsError
 from minutebook.properties_file import PropertiesFile
 from minutebook.properties_folder import PropertiesFolder, StreamFile
@@ -20,15 +20,22 @@ from tests.unit.consumer.status.test_screen import _report, _shard
 def test_a_stream_with_nothing_to_say_is_its_numbers() -> None:
     """How many shards, the longest lag, up to when all is proven."""
     end = end_of_stream(_report(_shard(0), _shard(1, behind_seconds=3661)), None)
-    assert (end.exit_code, end.outcome, end.cells) == (0, "", ("2", "3,661 s", "2026-11-21 10:14"))
+    assert (end.exit_code, end.outcome, _texts(end)) == (0, "", ["2", "3,661 s", "2026-11-21 10:14"])
 
 
 def test_what_is_not_known_is_no_small_number() -> None:
     """One shard whose lag is unknown makes the stream's unknown; one that is archived to its end is not behind."""
     ended = _shard(1, behind_source="end", behind_seconds=None)
-    assert end_of_stream(_report(_shard(0), ended), None).cells[1] == "41 s"
-    assert end_of_stream(_report(_shard(0), _shard(2, behind_seconds=None)), None).cells[1] == "unknown"
-    assert end_of_stream(_report(), None).cells == ("0", "unknown", "2026-11-21 10:14")
+    assert _texts(end_of_stream(_report(_shard(0), ended), None))[1] == "41 s"
+    assert _texts(end_of_stream(_report(_shard(0), _shard(2, behind_seconds=None)), None))[1] == "unknown"
+    assert _texts(end_of_stream(_report(), None)) == ["0", "unknown", "2026-11-21 10:14"]
+
+
+def test_a_late_stream_is_seen_among_forty() -> None:
+    """Its lag is red, an unknown one yellow, as in the table of a stream's shards."""
+    late, unknown = ({"behind_seconds": seconds} for seconds in (181, None))
+    styles = [end_of_stream(_report(_shard(0, **of)), None).cells[1].style for of in ({}, late, unknown)]  # type: ignore[arg-type, union-attr]
+    assert styles == ["", "bold red", "yellow"]
 
 
 def test_a_service_that_failed_comes_first() -> None:
@@ -73,11 +80,13 @@ def test_forty_streams_fit_eighty_columns(
             report = _with(report, StatusProblem(sentence=sentence, next_step="let this role read it", exit_code=2))
         return end_of_stream(report, None)
 
-    assert StreamsRun("status", PropertiesFolder("streams", files), headings=HEADINGS).run(work) == 2
+    run = StreamsRun("status", PropertiesFolder("streams", files), headings=HEADINGS, numbers=NUMBERS)
+    assert run.run(work) == 2
     lines = capsys.readouterr().out.splitlines()
     assert max(map(len, lines)) <= 80
     assert len(lines) <= 40 + 6
     assert "→ let this role read it" in "".join(lines)
+    assert len({line.index(" s  2026-") for line in lines if " s  2026-" in line}) == 1, "lags end in one column"
 
 
 def test_watching_is_for_one_stream(tmp_path: Path) -> None:
@@ -100,3 +109,7 @@ def test_wrong_settings_are_the_streams_own(tmp_path: Path, capsys: pytest.Captu
 
 def _with(report: StatusReport, *problems: StatusProblem) -> StatusReport:
     return msgspec.structs.replace(report, problems=list(problems))
+
+
+def _texts(end: StreamEnd) -> list[str]:
+    return [str(cell) for cell in end.cells]
