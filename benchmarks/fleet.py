@@ -34,7 +34,7 @@ from tests.witness.events import Event
 _CLOCK: Final = SystemClock()
 _PATIENCE_SECONDS: Final = 900.0
 _KINDS: Final = ("java", "processors", "supervisor")
-_PRESET: Final[Mapping[str, str | None]] = dict.fromkeys(
+PRESET: Final[Mapping[str, str | None]] = dict.fromkeys(
     set(QUICK) - {"AwsCredentialsProvider", "regionName", "retrievalMode", "metricsLevel"}
 )
 """What tests make quicker is left to the product."""
@@ -78,7 +78,7 @@ def run(
     """Start, stop, start, look, kill and stop it."""
     names = tuple(f"s{number:02d}" for number in range(streams))
     site = FleetSite(aws, folder, names, start="now")
-    site.write(**_PRESET)
+    site.write(**PRESET)
     row: dict[str, Any] = {"streams": streams}
     with site.consume() as worker:
         row["first_start"], row["first_steps"], _ = _await_all(worker, names)
@@ -113,7 +113,7 @@ def count(aws: EmbeddedAws, folder: Path, *, streams: int, seconds: float, worke
     asked: Counter[str] = Counter()
     with deny(aws.dynamodb_endpoint, tell=lambda action, _: asked.update([action])) as endpoint, ExitStack() as stack:
         for number in range(workers):
-            site.write(f"w{number}", **{**_PRESET, "dynamoDBEndpoint": endpoint})
+            site.write(f"w{number}", **{**PRESET, "dynamoDBEndpoint": endpoint})
             worker = stack.enter_context(site.consume(f"w{number}"))
             if number == 0:
                 _await_all(worker, names)

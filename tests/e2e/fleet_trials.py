@@ -113,7 +113,7 @@ def kills(aws: EmbeddedAws, folder: Path) -> list[Check]:  # noqa: C901, PLR0915
                 name = victims[number % len(victims)]
                 site.apps[name].producer.put_undeclared([("p", poison_aggregate(rng, "p"))])
                 site.apps[name].producer.put_numbered(10)
-                seconds.append(_kill_child(worker, name))
+                seconds.append(kill_child(worker, name))
                 if number == _KILLS // 4:
                     _make_again(site.apps["again"])
             for name in victims:
@@ -141,17 +141,17 @@ def kills(aws: EmbeddedAws, folder: Path) -> list[Check]:  # noqa: C901, PLR0915
             worker.terminate()
             worker.wait()
     verdicts = {name: app.verdict() for name, app in site.apps.items()}
-    _say("seconds from SIGKILL of a child until its shard is open", [round(each, 1) for each in seconds])
-    _say("freshness of the quiet streams, before / during (median, p99)", [_two(before), _two(after)])
-    _say("threads of the JVM, before / after", [threads, threads_after])
-    _say("barred, and made again", [barred["error"][:90], refused["error"][:120]])
+    say("seconds from SIGKILL of a child until its shard is open", [round(each, 1) for each in seconds])
+    say("freshness of the quiet streams, before / during (median, p99)", [_two(before), _two(after)])
+    say("threads of the JVM, before / after", [threads, threads_after])
+    say("barred, and made again", [barred["error"][:90], refused["error"][:120]])
     return [
         ("the others log one shard_opened each", set(opened.values()) == {1}),
         ("the JVM is the same process", same),
         ("at most five threads more", threads_after - threads <= 5),
         ("the bucket's refusal is named", "403" in barred["error"]),
         ("the stream made again is refused", refused["exit_code"] != 0),
-        *((f"0 lost, 0 doubled: {name}", _is_once(verdict)) for name, verdict in verdicts.items()),
+        *((f"0 lost, 0 doubled: {name}", is_once(verdict)) for name, verdict in verdicts.items()),
     ]
 
 
@@ -186,10 +186,10 @@ def scan(aws: EmbeddedAws, folder: Path) -> list[Check]:
             hanging.clear()
             worker.terminate()
             worker.wait()
-    _say("seconds from a split until both children are open", [round(each, 1) for each in took])
+    say("seconds from a split until both children are open", [round(each, 1) for each in took])
     return [
         (f"another stream's split is open within {_OTHERS_SECONDS} s", max(took) <= _OTHERS_SECONDS),
-        ("0 lost, 0 doubled", _is_once(site.apps["split"].verdict())),
+        ("0 lost, 0 doubled", is_once(site.apps["split"].verdict())),
     ]
 
 
@@ -253,11 +253,11 @@ def move(aws: EmbeddedAws, folder: Path) -> list[Check]:  # noqa: PLR0915 - one 
     segments = {name: app.segments() for name, app in site.apps.items()}
     verdicts = {name: compare(segments[name], app.producer.fingerprints()) for name, app in site.apps.items()}
     dropped = {name: sum(len(each.dropped) for each in some) for name, some in segments.items()}
-    _say("seconds from the freeze until the fleet reads, and from SIGTERM of the fleet until the other one does",
+    say("seconds from the freeze until the fleet reads, and from SIGTERM of the fleet until the other one does",
          [round(into, 1), round(back, 1)])  # fmt: skip
-    _say("records sent, copies of producers, left out", [{n: v.sent for n, v in verdicts.items()}, copies, dropped])
+    say("records sent, copies of producers, left out", [{n: v.sent for n, v in verdicts.items()}, copies, dropped])
     return [
-        *((f"0 lost, 0 doubled: {name}", _is_once(verdict)) for name, verdict in verdicts.items()),
+        *((f"0 lost, 0 doubled: {name}", is_once(verdict)) for name, verdict in verdicts.items()),
         ("producers' copies are dropped, and nothing else", dropped == copies),
         ("an event id on two streams is archived twice", verdicts["moves"].archived > 0 < verdicts["stays"].archived),
     ]
@@ -311,7 +311,8 @@ def _make_again(app: Application) -> None:
         app.put_raw("k", b"of another stream %d" % number)
 
 
-def _kill_child(worker: Worker, name: str) -> float:
+def kill_child(worker: Worker, name: str) -> float:
+    """Kill the processor of a stream's last opened shard; return the seconds until its shard is open again."""
     opened = worker.events.all("shard_opened", properties=name)[-1]
     mark, begun = worker.events.mark(), _CLOCK.monotonic()
     (child,) = [process for process in worker.processors() if process.pid == opened["pid"]]
@@ -333,12 +334,14 @@ def _two(seconds: Sequence[float]) -> list[float]:
     return [round(statistics.median(seconds), 1), round(statistics.quantiles(seconds, n=100)[98], 1)]
 
 
-def _is_once(verdict: object) -> bool:
+def is_once(verdict: object) -> bool:
+    """Tell whether nothing is lost, doubled or wrong."""
     wrong = ("lost", "duplicated", "altered", "unknown", "broken")
     return not any(getattr(verdict, name) for name in wrong)
 
 
-def _say(what: str, value: object) -> None:
+def say(what: str, value: object) -> None:
+    """Print a figure."""
     print(f"{what}: {value}", flush=True)  # noqa: T201 - what the trial shows
 
 
@@ -361,9 +364,9 @@ def main(arguments: Sequence[str]) -> int:
     for name in options.trials:
         with tempfile.TemporaryDirectory() as folder, EmbeddedAws(Path(folder) / "aws") as aws:
             for what, held in _TRIALS[name](aws, Path(folder)):
-                _say(f"{name}: {what}", "yes" if held else "NO")
+                say(f"{name}: {what}", "yes" if held else "NO")
                 is_well = is_well and held
-    _say("load at the end", round(os.getloadavg()[0], 1))
+    say("load at the end", round(os.getloadavg()[0], 1))
     return 0 if is_well else 1
 
 
