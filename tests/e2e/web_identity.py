@@ -7,7 +7,7 @@ with. Signatures are not checked.
 import re
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from http.client import HTTPConnection
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -141,6 +141,11 @@ _SENT_ANEW: Final = frozenset({"connection", "expect", "content-length"})
 
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
+
+    def handle(self) -> None:
+        """Answer; a process that is killed amid a request takes its connection with it."""
+        with suppress(ConnectionError):
+            super().handle()
 
     def body(self) -> bytes:
         """Return the body of the request."""
