@@ -19,7 +19,8 @@ import jmespath
 from minutebook.errors import SettingsError
 from minutebook.format.payload import names_of
 
-SKIPPED: Final = ("gzip", "zstd", "bom", "glue-registry")
+GLUE_REGISTRY: Final = "glue-registry"
+SKIPPED: Final = ("gzip", "zstd", "bom", GLUE_REGISTRY)
 """Steps that are skipped where a payload does not begin with their magic bytes."""
 MULTIPLYING: Final = ("documents", "cloudwatch-logs", "each")
 """Steps that may find several events in a record, or none."""
@@ -29,7 +30,7 @@ WITH_PATH: Final = frozenset({"json-text", "each"})
 """Steps that may name a path of the payload."""
 MAX_STEPS: Final = 10
 _AVRO: Final = "avro"
-_IN_CHILD: Final = frozenset({_AVRO, "glue-registry"})
+_IN_CHILD: Final = frozenset({_AVRO, GLUE_REGISTRY})
 """Steps that need fastavro."""
 _EACH: Final = "each"
 _WHOLE: Final = "@"

@@ -15,8 +15,8 @@ from typing import Final
 import structlog
 
 from compaction.columns.columns import EVENT_INDEX, Columns
-from compaction.columns.decode.glue_registry import NAME as GLUE_REGISTRY
 from compaction.columns.files.columns_file import read_columns
+from compaction.columns.steps import GLUE_REGISTRY
 from compaction.follow.windows import HOUR_MS
 from compaction.tables.plan import Conflict
 from minutebook.errors import SettingsError

@@ -14,7 +14,7 @@ import weakref
 from collections.abc import Iterator, Sequence
 from typing import IO, Final, NamedTuple
 
-from compaction.columns.decode.avro_child import NUMBER, READY, framed
+from compaction.columns.decode.avro_wire import NUMBER, READY, framed
 from compaction.columns.decode.outcome import Outcome, undecoded
 from minutebook.errors import SettingsError
 

@@ -14,7 +14,6 @@ Numbers are four bytes, and stand before texts as their length. The process ends
 import io
 import resource
 import signal
-import struct
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from decimal import Context, Decimal
@@ -25,9 +24,8 @@ import msgspec
 from fastavro import read as fastavro_read
 from fastavro.schema import fingerprint, to_parsing_canonical_form
 
-NUMBER: Final = struct.Struct(">I")
-READY: Final = b"R"
-"""What the process says before it reads a payload: a death before is no payload's."""
+from compaction.columns.decode.avro_wire import NUMBER, READY, framed
+
 _MEMORY: Final = 128 << 20
 """What a record may take beside what the process has."""
 _SECONDS: Final = 10
@@ -80,11 +78,6 @@ def _number(stdin: BinaryIO) -> int:
 
 def _frame(stdin: BinaryIO) -> bytes:
     return stdin.read(_number(stdin))
-
-
-def framed(data: bytes) -> bytes:
-    """Return a text behind its length."""
-    return NUMBER.pack(len(data)) + data
 
 
 def _answer(read: _Reader, payload: bytes) -> bytes:

@@ -15,7 +15,6 @@ from compaction.columns.columns import Columns
 from compaction.columns.decode.avro import BATCH_BYTES, BATCH_RECORDS, FILE_MAGIC, AvroReader, Sealed
 from compaction.columns.decode.compressed import gunzip, unzstd
 from compaction.columns.decode.dynamodb import from_dynamodb
-from compaction.columns.decode.glue_registry import NAME as GLUE_REGISTRY
 from compaction.columns.decode.glue_registry import GlueRegistry
 from compaction.columns.decode.outcome import MAX_BYTES, MAX_EVENTS, Outcome, too_long, too_many
 from compaction.columns.decode.registered import Schemas
@@ -24,7 +23,7 @@ from compaction.columns.decode.texts import from_base64, from_json_text, with_js
 from compaction.columns.documents import bytes_of
 from compaction.columns.misfits import Misfit
 from compaction.columns.payload_columns import DecodedBlock, PayloadColumns
-from compaction.columns.steps import Step, Steps
+from compaction.columns.steps import GLUE_REGISTRY, Step, Steps
 
 Text = bytes | Misfit
 """What the steps so far made of an event, or why one of them failed."""

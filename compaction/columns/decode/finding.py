@@ -16,11 +16,10 @@ from compaction.columns.decode.avro import FILE_MAGIC
 from compaction.columns.decode.compressed import GZIP_MAGIC, ZSTD_MAGIC
 from compaction.columns.decode.decoder import Decoder
 from compaction.columns.decode.glue_registry import GLUE_MAGIC
-from compaction.columns.decode.glue_registry import NAME as GLUE_REGISTRY
 from compaction.columns.decode.registered import Schemas
 from compaction.columns.decode.texts import BOM
 from compaction.columns.misfits import Misfit
-from compaction.columns.steps import MAX_STEPS, Step, Steps
+from compaction.columns.steps import GLUE_REGISTRY, MAX_STEPS, Step, Steps
 
 _MAGIC: Final = {
     "gzip": (GZIP_MAGIC,),

@@ -13,8 +13,8 @@ from compaction.columns.decode.avro import Sealed
 from compaction.columns.decode.compressed import inflate_zlib
 from compaction.columns.decode.outcome import Outcome, undecoded
 from compaction.columns.decode.registered import RegisteredSchema, Schemas
+from compaction.columns.steps import GLUE_REGISTRY
 
-NAME: Final = "glue-registry"
 GLUE_MAGIC: Final = (b"\x03\x00", b"\x03\x05")
 _ZLIB: Final = 5
 _ID: Final = slice(2, 18)
@@ -38,16 +38,16 @@ class GlueRegistry:
         if not payload.startswith(GLUE_MAGIC):
             return [payload]
         if len(payload) < _ID.stop:
-            return undecoded(NAME, "the header is cut short")
+            return undecoded(GLUE_REGISTRY, "the header is cut short")
         version = str(uuid.UUID(bytes=payload[_ID]))
         if version not in self._found and self._absent >= MOST_ABSENT:
-            return undecoded(NAME, f"not looked up: {MOST_ABSENT} other schemas are in no registry")
+            return undecoded(GLUE_REGISTRY, f"not looked up: {MOST_ABSENT} other schemas are in no registry")
         schema = self._find(version)
         if schema is None:
-            return undecoded(NAME, f"there is no schema {version}")
+            return undecoded(GLUE_REGISTRY, f"there is no schema {version}")
         if schema.data_format not in {"AVRO", "JSON"}:
-            return undecoded(NAME, f"{schema.data_format} is not read")
-        body = inflate_zlib(payload[_ID.stop :], NAME) if payload[1] == _ZLIB else [payload[_ID.stop :]]
+            return undecoded(GLUE_REGISTRY, f"{schema.data_format} is not read")
+        body = inflate_zlib(payload[_ID.stop :], GLUE_REGISTRY) if payload[1] == _ZLIB else [payload[_ID.stop :]]
         return Sealed(schema.definition, body[0]) if isinstance(body, list) and schema.data_format == "AVRO" else body
 
     def _find(self, version: str) -> RegisteredSchema | None:

@@ -6,7 +6,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from compaction.columns.columns import Columns
-from compaction.columns.decode.glue_registry import NAME as GLUE_REGISTRY
+from compaction.columns.steps import GLUE_REGISTRY
 from compaction.follow.columns import FollowedColumns
 from compaction.tables.plan import Conflict
 from minutebook.errors import SettingsError

@@ -3,6 +3,8 @@
 import io
 import json
 import math
+import subprocess
+import sys
 from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
@@ -209,3 +211,10 @@ def test_a_file_that_is_no_schema_is_refused(tmp_path: Path, text: str | None) -
         (tmp_path / "a.avsc").write_text(text)
     with pytest.raises(SettingsError, match=r"a\.avsc is no Avro schema"):
         parse_steps([{"avro": "a.avsc"}], tmp_path)
+
+
+def test_tasks_load_fastavro_only_where_avro_is_read() -> None:
+    """Each process of a night, and follow, would pay for it: the child alone does."""
+    code = "import sys, compaction.tasks.task, compaction.commands.follow; print('fastavro' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "False\n"
