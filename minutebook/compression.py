@@ -21,6 +21,7 @@ _ZSTD_WINDOW_LOG: Final = 17
 """128 KiB: a compressor then needs as little memory as gzip's, and lines repeat text that is near."""
 _ZSTD_WINDOW_LOG_MAX: Final = 23
 """8 MiB, the window that RFC 8878 recommends every decoder to support. It bounds a reader's memory."""
+_GZIP_MAGIC: Final = b"\x1f\x8b"
 _ZSTD_MAGIC: Final = b"\x28\xb5\x2f\xfd"
 _ZSTD_CHECKSUM_BIT: Final = 0b100
 _PIECE_BYTES: Final = 64 * 1024
@@ -36,6 +37,11 @@ class Compression(enum.StrEnum):
     def extension(self) -> str:
         """The extension of the object's name."""
         return ".zst" if self is Compression.ZSTD else ".gz"
+
+    @property
+    def magic(self) -> bytes:
+        """The bytes with which each member or frame begins."""
+        return _ZSTD_MAGIC if self is Compression.ZSTD else _GZIP_MAGIC
 
     @property
     def media_type(self) -> str:

@@ -13,10 +13,10 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+from compaction.columns.columns import EVENT_INDEX
 from minutebook.errors import SettingsError
 
 _POSITION: Final = ("length(sequence_number)", "sequence_number", "sub_sequence_number")
-_INDEX: Final = "event_index"
 _DELETES: Final = {"op": "d", "eventname": "REMOVE"}
 """The columns that mark a delete, in small letters, and the mark."""
 _CREATED: Final = ("ApproximateCreationDateTime", "dynamodb.ApproximateCreationDateTime")
@@ -61,7 +61,7 @@ def latest_view(name: str, paths: Sequence[str], latest_by: str, ordered_by: str
     names = [_quoted(path) for path in paths if "." not in path]
     if any('"' in part for part in (*names, *map(_quoted, (*keys, *order)))):
         notes.append('-- write quoted names between ` ` in Spark, which takes "..." for a text')
-    indexes = [_INDEX] if _INDEX in known else []
+    indexes = [EVENT_INDEX] if EVENT_INDEX in known else []
     ranked = [f"{each} DESC NULLS LAST" for each in (*map(_quoted, order), *_POSITION, *indexes)]
     stays = "".join(f"\n  AND NOT coalesce({delete}, false)" for delete in deletes)
     return "\n".join(

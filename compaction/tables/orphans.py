@@ -35,6 +35,7 @@ from pyiceberg.table.metadata import TableMetadataUtil
 from compaction.tables.failures import translated
 from compaction.tables.named import NamedFiles, formers, name_of
 from compaction.tables.shape import ARRIVAL, partitioned_by
+from minutebook.compression import Compression
 from minutebook.errors import CatalogRefused, CatalogUnavailable, OutcomeUnknown, SafetyRefusal
 from minutebook.store.parallel import in_parallel
 
@@ -51,7 +52,6 @@ _LISTS: Final = re.compile(r"snap-.*\.avro")
 _KINDS: Final = re.compile(r".*(\.metadata\.json(\.gz)?|\.avro|\.parquet|\.orc|\.puffin|\.stats)")
 _PUBLISHED: Final = re.compile(r"(^|/)dt=[0-9]{4}-[0-9]{2}-[0-9]{2}/")
 _BATCH: Final = 256
-_GZIP: Final = b"\x1f\x8b"
 _GZIP_WINDOW: Final = 31
 _AGAIN: Final = "run the command again: nothing of the table was deleted that it names"
 
@@ -217,7 +217,7 @@ def _parsed(table: "Table", uri: str) -> "TableMetadata | None":
         except FileNotFoundError:
             return None
         try:
-            if data.startswith(_GZIP):
+            if data.startswith(Compression.GZIP.magic):
                 data = zlib.decompressobj(_GZIP_WINDOW).decompress(data)  # accepts truncated data
             json.loads(data)
         except zlib.error as exc:

@@ -10,7 +10,9 @@ from consumer.preflight.check import Check
 from consumer.preflight.probe import PATIENCE_SECONDS, Probe
 from consumer.settings.settings import LoadedSettings
 from minutebook.aws.clients import client_config, error_code, is_retryable, make_dynamodb_client
+from minutebook.compression import Compression
 from minutebook.errors import StreamRefused
+from minutebook.format.aggregate import MAGIC
 from minutebook.format.payload import PayloadPath
 from minutebook.owner import check_stream as check_same_stream
 from minutebook.owner import read_application
@@ -18,8 +20,6 @@ from minutebook.owner import read_application
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
-_AGGREGATE: Final = b"\xf3\x89\x9a\xc2"
-_COMPRESSED: Final = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
 _ACTIONS: Final = "table actions"
 _GRANT: Final = "grant the task's role the DynamoDB actions of `minutebook docs operations permissions`: {}"
 
@@ -107,9 +107,9 @@ def unread_id(path: str | None, payload: bytes) -> str | None:
 
     The records within an aggregate of the KPL are not looked at.
     """
-    if path is None or payload.startswith(_AGGREGATE) or PayloadPath(path).text(payload) is not None:
+    if path is None or payload.startswith(MAGIC) or PayloadPath(path).text(payload) is not None:
         return None
-    kinds = (name for magic, name in _COMPRESSED.items() if payload.startswith(magic))
+    kinds = (compression.value for compression in Compression if payload.startswith(compression.magic))
     return f"it is {next(kinds, 'no JSON with a text or an integer there')}"
 
 

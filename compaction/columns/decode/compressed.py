@@ -12,8 +12,6 @@ from compaction.columns.decode.outcome import MAX_BYTES, Outcome, too_long, unde
 from minutebook.compression import Compression, decompress
 from minutebook.errors import FormatError
 
-GZIP_MAGIC: Final = b"\x1f\x8b"
-ZSTD_MAGIC: Final = b"\x28\xb5\x2f\xfd"
 _BLOCK_BYTES: Final = 1 << 20
 _PIECE_BYTES: Final = 4 << 10
 """What follows a member is copied once for each: a record may hold half a million empty ones."""
@@ -21,12 +19,12 @@ _PIECE_BYTES: Final = 4 << 10
 
 def gunzip(payload: bytes) -> Outcome:
     """Inflate all members of a gzip stream; return a payload that does not begin as one unchanged."""
-    return _inflated(Compression.GZIP, payload) if payload.startswith(GZIP_MAGIC) else [payload]
+    return _inflated(Compression.GZIP, payload)
 
 
 def unzstd(payload: bytes) -> Outcome:
     """Inflate all frames of a zstd stream; return a payload that does not begin as one unchanged."""
-    return _inflated(Compression.ZSTD, payload) if payload.startswith(ZSTD_MAGIC) else [payload]
+    return _inflated(Compression.ZSTD, payload)
 
 
 def inflate_zlib(payload: bytes, step: str) -> Outcome:
@@ -46,6 +44,8 @@ def inflate_zlib(payload: bytes, step: str) -> Outcome:
 
 
 def _inflated(compression: Compression, payload: bytes) -> Outcome:
+    if not payload.startswith(compression.magic):
+        return [payload]
     blocks, size = list[bytes](), 0
     try:
         for block in decompress(compression, _pieces(payload), _BLOCK_BYTES, may_lack_checksum=True):

@@ -13,17 +13,17 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from compaction.columns.decode.avro import FILE_MAGIC
-from compaction.columns.decode.compressed import GZIP_MAGIC, ZSTD_MAGIC
 from compaction.columns.decode.decoder import Decoder
 from compaction.columns.decode.glue_registry import GLUE_MAGIC
 from compaction.columns.decode.registered import Schemas
 from compaction.columns.decode.texts import BOM
 from compaction.columns.misfits import Misfit
 from compaction.columns.steps import GLUE_REGISTRY, MAX_STEPS, Step, Steps
+from minutebook.compression import Compression
 
 _MAGIC: Final = {
-    "gzip": (GZIP_MAGIC,),
-    "zstd": (ZSTD_MAGIC,),
+    "gzip": (Compression.GZIP.magic,),
+    "zstd": (Compression.ZSTD.magic,),
     "bom": (BOM,),
     "avro": (FILE_MAGIC,),
     GLUE_REGISTRY: GLUE_MAGIC,

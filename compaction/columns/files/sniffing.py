@@ -5,17 +5,20 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Final
 
+from compaction.columns.decode.avro import FILE_MAGIC
+from compaction.columns.decode.glue_registry import GLUE_MAGIC
+from compaction.columns.decode.texts import BOM
 from compaction.columns.misfits import Misfit
+from minutebook.compression import Compression
 
 _MAGIC: Final = {
-    b"\x1f\x8b": "gzip",
-    b"\x28\xb5\x2f\xfd": "zstd",
-    b"Obj\x01": "Avro files",
+    Compression.GZIP.magic: "gzip",
+    Compression.ZSTD.magic: "zstd",
+    FILE_MAGIC: "Avro files",
     b"\xc3\x01": "Avro with a single-object header",
-    b"\x03\x00": "behind a header of the Glue schema registry",
-    b"\x03\x05": "behind a header of the Glue schema registry",
+    **dict.fromkeys(GLUE_MAGIC, "behind a header of the Glue schema registry"),
     b"\x00\x00\x00": "behind a header of Confluent's schema registry",
-    b"\xef\xbb\xbf": "behind a byte order mark",
+    BOM: "behind a byte order mark",
 }
 _WORDS: Final = {
     "a list": "lists",
