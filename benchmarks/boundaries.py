@@ -19,11 +19,11 @@ from typing import Any, Final
 
 from benchmarks.figures import Column, publish
 from benchmarks.quiet_services import Answers, serve
+from consumer.boundaries.due import JOBS, Boundaries
 from consumer.boundaries.known import MARKED, KnownShards
 from consumer.boundaries.looks import Looker
 from consumer.boundaries.pool import JobPool
 from consumer.boundaries.saying import DaemonRuns, RowWriter
-from consumer.boundaries.thread import JOBS, Boundaries
 from consumer.child_logs.processor_log import OPENED, ProcessorEvent
 from consumer.stream.kinesis import KinesisStream
 from minutebook.aws.access import PLAIN

@@ -6,8 +6,8 @@ from typing import Final
 
 import structlog
 
+from consumer.boundaries.due import JOBS
 from consumer.boundaries.pool import JobPool
-from consumer.boundaries.thread import JOBS
 from consumer.daemon.fork_server import ForkPlan
 from consumer.daemon.opened import open_stream
 from consumer.daemon.prepared.classes import find_classes

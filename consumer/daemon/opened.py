@@ -10,8 +10,8 @@ import structlog
 
 from consumer.archived.application import KclStart
 from consumer.archived.skipped import SkippedBatches
+from consumer.boundaries.due import Boundaries, make_boundaries
 from consumer.boundaries.saying import DaemonRuns
-from consumer.boundaries.thread import Boundaries, make_boundaries
 from consumer.connections import archive_of, stream_of
 from consumer.daemon.fork_server import socket_of, stub_command
 from consumer.daemon.properties import ReadSize, effective_properties, processor_command, write_effective

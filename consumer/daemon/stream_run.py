@@ -11,7 +11,7 @@ from typing import Final
 
 import structlog
 
-from consumer.boundaries.thread import Boundaries, DaemonLog
+from consumer.boundaries.due import Boundaries, DaemonLog
 from consumer.child_logs.kcl_log import NEXT_STEPS, KclError, KclEvent, Skipped, read_kcl_error, read_kcl_line
 from consumer.child_logs.processor_log import FAILED, ProcessorEvent, ProcessorWatch
 from consumer.daemon.restart_policy import DaemonExit, EndSupervisor, Restart, RestartLimits, RestartPolicy

@@ -6,9 +6,9 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from consumer.boundaries import known, looks, thread
+from consumer.boundaries import due, known, looks
+from consumer.boundaries.due import Boundaries
 from consumer.boundaries.known import KnownShards
-from consumer.boundaries.thread import Boundaries
 from consumer.child_logs.processor_log import ProcessorEvent
 from consumer.evidence.shard_evidence import ShardEvidence
 from minutebook.completeness.rows import KnownTime, ShardReach, ShardTimes
@@ -103,7 +103,7 @@ MUTATIONS: Final[Mapping[str, Mutation]] = {
         {
             (looks, "read_until"): lambda _before: max,
             (looks, "QUIET_MS"): lambda _before: 0,
-            (thread, "_LEADER_MS"): lambda _before: 1000,
+            (due, "_LEADER_MS"): lambda _before: 1000,
         },
         ("kill",),
         seed=21,

@@ -19,10 +19,10 @@ import structlog
 from amazon_kclpy.kcl import CheckpointError
 
 from consumer.archived.skipped import SkippedBatches
+from consumer.boundaries.due import Boundaries
 from consumer.boundaries.known import KnownShards
 from consumer.boundaries.looks import IN_FLIGHT, Looker
 from consumer.boundaries.saying import DaemonRuns, RowWriter
-from consumer.boundaries.thread import Boundaries
 from consumer.child_logs.processor_log import OPENED, ProcessorEvent
 from consumer.pipe.messages import Delivery, Initialize, LeaseLostMessage
 from consumer.processor.processor import ShardProcessor

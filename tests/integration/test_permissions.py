@@ -22,8 +22,8 @@ from compaction.night.rewrite import CompactOptions, compact_day
 from compaction.publish.publisher import Publisher
 from compaction.stream.kinesis import ArchivedStream
 from compaction.tables.catalog import opened_followed
+from consumer.boundaries.due import make_boundaries
 from consumer.boundaries.saying import DaemonRuns
-from consumer.boundaries.thread import make_boundaries
 from consumer.child_logs.processor_log import ProcessorEvent
 from consumer.connections import stream_of
 from consumer.cut.command import check_held, read_sources, run_cut, run_handover

@@ -4,10 +4,10 @@ from collections.abc import Callable
 
 from structlog.testing import capture_logs
 
+from consumer.boundaries.due import Boundaries
 from consumer.boundaries.known import KnownShards
 from consumer.boundaries.looks import Looker
 from consumer.boundaries.saying import DaemonRuns, RowWriter
-from consumer.boundaries.thread import Boundaries
 from consumer.child_logs.processor_log import COMMITTED, OPENED, ProcessorEvent
 from minutebook.clock import new_random
 from minutebook.format.boundaries import UNTIL, decode_rows
