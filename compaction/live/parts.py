@@ -153,7 +153,7 @@ def _write(out: RetryingStorage, folder: str, rests: Sequence[Rest], new_id: IdS
     try:
         tables = _rows(out, rests[0]) if len(rests) == 1 else iter([_merged(out, rests)])
         for table in tables:
-            written.add_rows(table)
+            written.add(table)
             records += _firsts(table).num_rows
         written.close()
     except BaseException:  # also KeyboardInterrupt: an upload must not be left behind

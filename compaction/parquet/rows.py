@@ -4,6 +4,7 @@ Pages are PLAIN or dictionary-encoded, which every vectorized reader supports (d
 declares its sort order, and each row group is checked against it, because readers rely on it.
 """
 
+import abc
 import hashlib
 import inspect
 from typing import Any, Final
@@ -90,8 +91,8 @@ class HashedSink:
         self._sink.abort()
 
 
-class ParquetRows:
-    """A Parquet file that grows by tables of rows; memory is one row group.
+class _ParquetFile(abc.ABC):
+    """A Parquet file that grows by tables, which wait for their row group; memory is one row group.
 
     `columns` are the typed ones that the rows have. `is_sorted` False: the file declares no sort order.
     """
@@ -116,10 +117,6 @@ class ParquetRows:
         self._pending: list[pa.Table] = []
         self._pending_bytes = 0
         self.rows = 0
-
-    def add_rows(self, rows: pa.Table) -> None:
-        """Append rows in the file's columns; raise NotSorted if a declared order breaks."""
-        self._wait(rows)
 
     @property
     def size(self) -> int:
@@ -152,9 +149,9 @@ class ParquetRows:
         if self._pending_bytes >= self._row_group_bytes:
             self._write()
 
+    @abc.abstractmethod
     def _write(self) -> None:
         """Write what waits."""
-        self._write_group(pa.concat_tables([self._schema.empty_table(), *self._taken()]))
 
     def _taken(self) -> list[pa.Table]:
         taken, self._pending, self._pending_bytes = self._pending, [], 0
@@ -205,7 +202,18 @@ class ParquetRows:
         )
 
 
-class ParquetPart(ParquetRows):
+class ParquetRows(_ParquetFile):
+    """A Parquet file that grows by tables of rows, in the file's columns."""
+
+    def add(self, rows: pa.Table) -> None:
+        """Append rows; raise NotSorted if a declared order breaks."""
+        self._wait(rows)
+
+    def _write(self) -> None:
+        self._write_group(pa.concat_tables([self._schema.empty_table(), *self._taken()]))
+
+
+class ParquetPart(_ParquetFile):
     """A Parquet file that grows by tables of lines.
 
     `records` counts lines; `rows` are those of the file, which are more where a record may hold several events.
