@@ -193,10 +193,7 @@ def judge(out: Path, shape: Shape) -> dict[str, Any]:
         judged = rejudge(context, view, AuditOptions(published=place), before)
         seconds = time.perf_counter() - begin
         jvm, workers, cpu = memory_mib("java"), memory_mib("python"), cpu_seconds()
-    requests: Counter[str] = Counter()
-    for line in shape.log.read_text().splitlines():
-        what, _, count = line.partition(" ")
-        requests[what] += int(count)
+    requests = shape.requests()
     found = Counter[str]()
     for about in judged.audit.findings:
         found[about.code] += about.count

@@ -87,6 +87,14 @@ class Shape(NamedTuple):
     log: Path
     is_changed: bool = False
 
+    def requests(self) -> Counter[str]:
+        """Count what was asked, by kind."""
+        requests: Counter[str] = Counter()
+        for line in self.log.read_text().splitlines():
+            what, _, count = line.partition(" ")
+            requests[what] += int(count)
+        return requests
+
     @property
     def first_minute(self) -> int:
         """The first minute of the archive."""
@@ -284,10 +292,7 @@ def check(out: Path, shape: Shape) -> dict[str, Any]:
         seconds = time.perf_counter() - begin
         driver = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
         jvm, workers, cpu = memory_mib("java"), memory_mib("python"), cpu_seconds()
-    requests: Counter[str] = Counter()
-    for line in shape.log.read_text().splitlines():
-        what, _, count = line.partition(" ")
-        requests[what] += int(count)
+    requests = shape.requests()
     return {
         "days": len(due.days),
         "objects": shape.days * shape.shards * MINUTES_A_DAY,

@@ -24,7 +24,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Final
 
@@ -39,6 +39,7 @@ from tests.e2e.test_fleet import await_checkpoint
 from tests.e2e.worker import Worker, kill
 from tests.fakes.aggregates import poison_aggregate
 from tests.fakes.denying_dynamodb import deny
+from tests.fakes.loopback import serving
 from tests.witness.events import Event
 from tests.witness.ledger import Sent
 from tests.witness.waiting import wait_until
@@ -293,13 +294,8 @@ def _forbidden() -> Iterator[str]:
         def log_message(self, *_: object) -> None:
             """Say nothing."""
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    try:
-        yield f"http://127.0.0.1:{server.server_port}"
-    finally:
-        server.shutdown()
-        server.server_close()
+    with serving(Handler) as address:
+        yield address
 
 
 def _make_again(app: Application) -> None:

@@ -10,12 +10,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from http.client import HTTPConnection
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import parse_qs, urlsplit
 
 from minutebook.clock import SystemClock
+from tests.fakes.loopback import serving
 
 ROLE: Final = "arn:aws:iam::000000000000:role/fleet"
 _CLOCK: Final = SystemClock()
@@ -107,7 +108,7 @@ class WebIdentity:
                 answer = identity.issue(agent)
                 self.answer(200 if answer else 503, {"Content-Type": "text/xml"}, (answer or _AWAY).encode())
 
-        with _serve(Handler) as address:
+        with serving(Handler) as address:
             yield address
 
     @contextmanager
@@ -132,7 +133,7 @@ class WebIdentity:
 
             do_GET = do_PUT = do_POST = do_DELETE = do_HEAD = pass_on  # noqa: N815 - the names of http.server
 
-        with _serve(Handler) as address:
+        with serving(Handler) as address:
             yield address
 
 
@@ -166,17 +167,3 @@ class _Handler(BaseHTTPRequestHandler):
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002, ANN401 - the standard library's names
         """Say nothing."""
-
-
-@contextmanager
-def _serve(handler: type[BaseHTTPRequestHandler]) -> Iterator[str]:
-    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
-    server.daemon_threads = True
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_port}"
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()

@@ -4,13 +4,14 @@ It tells what it is asked for, too: the requests of KCL pass no hook of ours.
 """
 
 import json
-import threading
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from http.client import HTTPConnection
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from typing import Any
 from urllib.parse import urlsplit
+
+from tests.fakes.loopback import serving
 
 Tell = Callable[[str, bytes], object]
 
@@ -25,16 +26,8 @@ def deny(endpoint: str, *actions: str, tell: Tell = _nobody) -> Iterator[str]:
 
     `tell` is given the action and the body of each request, from any thread.
     """
-    server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(endpoint, frozenset(actions), tell))
-    server.daemon_threads = True
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_port}"
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()
+    with serving(_handler(endpoint, frozenset(actions), tell)) as address:
+        yield address
 
 
 def _handler(endpoint: str, denied: Collection[str], tell: Tell) -> type[BaseHTTPRequestHandler]:

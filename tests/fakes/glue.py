@@ -5,12 +5,11 @@
 
 import functools
 import json
-import threading
 import uuid
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from typing import Any
 
 from botocore.awsrequest import AWSPreparedRequest, AWSResponse
@@ -18,6 +17,7 @@ from botocore.awsrequest import AWSPreparedRequest, AWSResponse
 from minutebook.aws.access import PLAIN
 from minutebook.aws.clients import GlueClient, make_glue_client
 from tests.fakes.answering import Body
+from tests.fakes.loopback import serving
 
 _STATUS = {"InternalServiceException": 500}
 _HEADERS = {"content-type": "application/x-amz-json-1.1"}
@@ -100,15 +100,8 @@ class FakeGlue:
             def log_message(self, *_: object) -> None:
                 pass
 
-        server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
-        thread.start()
-        try:
-            yield f"http://127.0.0.1:{server.server_port}"
-        finally:
-            server.shutdown()
-            server.server_close()
-            thread.join()
+        with serving(Handler) as address:
+            yield address
 
     def _failed(self, code: str) -> tuple[int, bytes]:
         return _STATUS.get(code, 400), json.dumps({"__type": code, "Message": "no"}).encode()
