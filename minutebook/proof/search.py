@@ -298,8 +298,9 @@ class Search:
             first = self._first_inside(shard_id) if pieces else None
             for piece in pieces:
                 is_before = first is None or (piece.position is not None and piece.position < first)
-                # Also evidence that is not proven: it covers nothing, but refers to a segment.
-                is_near = Interval(piece.from_ms, piece.until_ms).overlaps(self._scope)
+                # Also evidence that is not proven: it covers nothing, but refers to a segment. And the end of a shard
+                # that closed at midnight: it was read to its end a minute before, and covers what comes after.
+                is_near = Interval(piece.from_ms, piece.interval.until_ms).overlaps(self._scope)
                 if piece.position is not None and is_before and is_near:
                     positions.add(piece.position)
             adopted = self._statements.of(shard_id).adopted

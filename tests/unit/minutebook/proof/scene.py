@@ -91,11 +91,12 @@ class Bucket:
         until: float,
         number: int | None = 0,
         continuity: Continuity = Continuity.PROVEN,
+        kind: MarkKind = MarkKind.READ,
     ) -> None:
-        """Put a read mark at the last segment, or another one."""
+        """Put a read mark at the last segment, or another one; or the proof of the shard's end."""
         number = self.number if number == 0 else number
         position = None if number is None else Position(number)
-        mark = ReadMark(SHARD, MarkKind.READ, continuity, self.at(since), self.at(until), position, f"w{until}")
+        mark = ReadMark(SHARD, kind, continuity, self.at(since), self.at(until), position, f"w{until}")
         for day in mark_days(mark):
             self.put(read_mark_key(PREFIX, day, mark), encode_read_mark(mark))
 

@@ -17,6 +17,7 @@ from minutebook.format.document import FORMAT
 from minutebook.format.keys import start_marker_key
 from minutebook.format.metadata import Continuity
 from minutebook.format.minute import MINUTE_MS
+from minutebook.format.read_mark import MarkKind
 from minutebook.format.tombstone import ExpiredRun, ExpiredShard, Tombstone, encode_tombstone
 from minutebook.proof.evidence_set import ProofQuery
 from minutebook.proof.reading import judge_archive, read_links
@@ -328,6 +329,16 @@ def test_a_mark_at_a_stale_checkpoint_finds_the_segment_that_was_read_again_from
     bucket.segment(5, doubts=1)
     bucket.mark(-200, 30, number=2, continuity=Continuity.UNPROVEN)
     assert Reason.BROKEN_CHAIN not in bucket.judge().verdict.reasons
+
+
+@pytest.mark.parametrize("until_seconds", [-90, -31, -1, 0, 30])
+def test_a_shard_that_closed_at_midnight_covers_the_day_behind_it(until_seconds: int) -> None:
+    """It was read to its end a minute before, and its proof names no time of the day."""
+    bucket = Bucket()
+    for hour in (-24, -5):
+        bucket.segment(hour)
+    bucket.mark(-5.1, until_seconds / 3600, kind=MarkKind.END)
+    assert bucket.judge().coverages[SHARD].is_covered(DAY.begin_ms, DAY.end_ms)
 
 
 def test_a_stale_mark_names_a_segment_far_before_those_beside_midnight() -> None:
