@@ -6,7 +6,8 @@ until a time by which it had certainly ended: by its own proof, or because a chi
 
 The first shards must cover all hash keys, and children those of their parents. A shard that was opened later in a
 hole succeeds the ended one; the time between the two is then not proven. A hole of one key that no known shard holds
-is an off-by-one of emulators.
+is an off-by-one of emulators. A shard that nobody read before Kinesis forgot it is known from its relatives alone, by
+its name and not by its hash keys. But a split has two children and a merge one: if those are known, none is missing.
 """
 
 from collections.abc import Iterable, Mapping
@@ -153,6 +154,8 @@ class _Descent:
         for child in children:
             self._require(self._coverage(child), self._born_after(child), is_first=False)
         hash_range = self._topology.hash_range(shard)
+        if None in {hash_range, *map(self._topology.hash_range, children)} and self._topology.has_all_children(shard):
+            return
         if hash_range is None:
             interval = Interval(self._last_open(shard), FOREVER)
             self._doubts.append(Doubt(Reason.RANGE_UNKNOWN, interval, shard_id=shard))

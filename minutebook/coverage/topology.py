@@ -17,6 +17,8 @@ from minutebook.format.aggregate import LAST_HASH_KEY, HashRange
 from minutebook.format.coverage_markers import FirstShards, OpenedMarker
 from minutebook.format.markers import EndMarker, StartMarker
 
+_SPLIT_INTO: Final = 2
+_MERGED_OF: Final = 2
 _CACHED: Final = 4096
 """Ranges of hash keys that are kept parsed: those of a stream's shards are read at each look at its markers."""
 
@@ -84,6 +86,12 @@ class Topology:
     def children(self, shard_id: str) -> list[str]:
         """Return the shard's children, in order."""
         return sorted(self._children.get(shard_id, ()))
+
+    def has_all_children(self, shard_id: str) -> bool:
+        """Return whether the known children are all that it can have: both of a split, or the one of a merge."""
+        children = self._children.get(shard_id, set())
+        is_split = len(children) == _SPLIT_INTO and all(self._parents[child] == {shard_id} for child in children)
+        return is_split or (len(children) == 1 and len(self._parents[min(children)]) == _MERGED_OF)
 
     def ancestors(self, shard_ids: Iterable[str]) -> set[str]:
         """Return all ancestors of some shards."""

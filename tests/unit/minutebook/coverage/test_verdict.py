@@ -215,11 +215,26 @@ def test_a_child_of_one_key_is_judged() -> None:
     assert spoiled(decide(sources, *all_covered, begin=at(-1))) == {"e": (Reason.MISSING_SHARD,)}
 
 
-def test_without_hash_keys_the_children_prove_nothing() -> None:
-    """A shard may be missing among them."""
-    sources = split_stream(marked=(shard("c", None, "p"), shard("d", HIGH, "p")))
-    children = (marked("c", (BIRTH, 25)), marked("d", (BIRTH, 25)))
-    assert decide(sources, ended(at(-1), at(9)), *children, begin=at(-1)).reasons == (Reason.RANGE_UNKNOWN,)
+def test_without_hash_keys_one_child_proves_nothing() -> None:
+    """A shard may be missing beside it."""
+    sources = split_stream(marked=(shard("c", None, "p"),))
+    evidence = (ended(at(-1), at(9)), marked("c", (BIRTH, 25)))
+    assert decide(sources, *evidence, begin=at(-1)).reasons == (Reason.RANGE_UNKNOWN,)
+
+
+@pytest.mark.parametrize("heirs_of_c", [("c",), ("c", "d")], ids=["split", "merged"])
+def test_a_shard_that_nobody_read_needs_no_hash_keys_if_its_relatives_are_known(heirs_of_c: tuple[str, ...]) -> None:
+    """It came and went during an outage: the time until then stays unknown, and what comes later is covered."""
+    if len(heirs_of_c) == 1:
+        rows = (shard("c", None, "p"), shard("d", HIGH, "p"), shard("g", None, "c"), shard("h", None, "c"))
+    else:
+        rows = (shard("c", None, "p"), shard("d", None, "p"), shard("g", EVERY_HASH_KEY, "c", "d"))
+    read = [row.shard_id for row in rows if row.shard_id not in heirs_of_c]
+    sources = split_stream(marked=rows, opened=frozenset({"p", *read}))
+    evidence = (ended(at(-1), at(9)), *(marked(name, (10, 20), (20, 60)) for name in read))
+    assert Reason.RANGE_UNKNOWN not in decide(sources, *evidence, begin=at(-1)).reasons
+    assert decide(sources, *evidence, begin=at(-1)).state is State.UNKNOWN
+    assert decide(sources, *evidence, begin=at(-1), scope=span(24, 48)).state is State.COVERED
 
 
 GRANDCHILDREN = (shard("g", LOW, "lost"), shard("h", HIGH, "lost"))
