@@ -115,11 +115,14 @@ class Publisher:
         self._judged_old_ms = 0
         self._cache = StatementCache()
 
-    def attempt(self, now_ms: int) -> Attempt:
-        """Publish what is reached by `now_ms`, the service's time."""
+    def attempt(self, now_ms: int, *, withdraws: bool = False) -> Attempt:
+        """Publish what is reached by `now_ms`, the service's time.
+
+        `withdraws`: a batch was skipped, so what was published is judged, although no boundary is due.
+        """
         listed = self.objects.list_markers(now_ms - LOOK_BACK_MS, now_ms + HOUR_MS)
         newest = self._newest(listed, now_ms)
-        if newest is not None and next_boundary(newest.boundary_ms, self._every_ms) > now_ms:
+        if newest is not None and next_boundary(newest.boundary_ms, self._every_ms) > now_ms and not withdraws:
             return Attempt(newest)
         beginning = _Beginning() if newest is not None else self._beginning(now_ms)
         known_ms = newest.boundary_ms if newest is not None else (beginning.since_ms or now_ms)
@@ -129,7 +132,8 @@ class Publisher:
         for rows in new_rows:
             self._rows.add(*rows)
         last = self._last
-        if last is not None and not new_rows and last.attempt.newest == newest and now_ms - last.at_ms < _AGAIN_MS:
+        is_old_news = last is not None and not new_rows and last.attempt.newest == newest
+        if last is not None and is_old_news and now_ms - last.at_ms < _AGAIN_MS and not withdraws:
             return Attempt(newest, last.attempt.holds)
         attempt = self._try(listed, newest, beginning, now_ms)
         self._last = _Tried(now_ms, attempt)
@@ -245,11 +249,14 @@ class Publisher:
         """Return the time of a batch that KCL skipped; None if that lies before all boundaries, or is archived.
 
         It begins where the run that logged the line had said that everything is archived, with its log read to the
-        end; without such a row, as long before the line as a host's clock may be wrong.
+        end. Without such a row, where anybody had said so before the line, by as much as a host's clock may be wrong:
+        a run that begins behind an outage skips what arrived hours before. A host without a clock logs in 1970, and
+        then the archive judges all since the first boundary.
         """
         said_ms = facts.rows.said.get((skipped.run, skipped.shard))
-        # A host without a clock logs in 1970.
-        from_ms = max(skipped.logged_ms - _LOG_MARGIN_MS if said_ms is None else said_ms, facts.since_ms)
+        if said_ms is None:
+            said_ms = facts.rows.said_by(skipped.shard, skipped.logged_ms - _LOG_MARGIN_MS)
+        from_ms = facts.since_ms if said_ms is None else max(said_ms, facts.since_ms)
         until_ms = skipped.stored_ms + ARRIVAL_STEP_BACK_MS
         if from_ms >= until_ms:
             return None

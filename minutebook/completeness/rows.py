@@ -9,18 +9,29 @@ reach                       the hole is judged by the archive, once a row behind
 is old enough; until then it holds the boundary
 """
 
-from collections import defaultdict
+from collections import defaultdict, deque
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple, Self
+from typing import Final, NamedTuple, Self
 
 from minutebook.coverage.chain import Reason
 from minutebook.coverage.intervals import FOREVER, Interval, gaps, union
 from minutebook.coverage.shard_coverage import Gap
 from minutebook.format.arrival import ARRIVAL_STEP_BACK_MS
 from minutebook.format.boundaries import RowsObject, ShardRow, ShardState
+from minutebook.format.minute import MINUTE_MS
 from minutebook.format.position import Position
 from minutebook.format.read_mark import BIRTH
+
+_HEARD: Final = 16
+_APART_MS: Final = 15 * MINUTE_MS
+
+
+class _Heard(NamedTuple):
+    """How far a row reached, and its LastModified."""
+
+    stored_ms: int
+    until_ms: int
 
 
 class KnownTime(NamedTuple):
@@ -66,6 +77,7 @@ class AllRows:
         self.shards: dict[str, ShardTimes] = defaultdict(ShardTimes)
         self.said: dict[tuple[str, str], int] = {}
         """How far the rows of one run of a daemon reach, by run and shard: what it skipped lies behind that."""
+        self._heard: dict[str, deque[_Heard]] = defaultdict(lambda: deque(maxlen=_HEARD))
 
     def add(self, document: RowsObject, stored_ms: int) -> None:
         """Add one object; `stored_ms` is its LastModified."""
@@ -76,6 +88,19 @@ class AllRows:
                 self.shards[shard].add(row, stored_ms)
                 said = document.run, shard
                 self.said[said] = max(self.said.get(said, 0), row.until_ms)
+                self._hear(shard, _Heard(stored_ms, row.until_ms))
+
+    def said_by(self, shard: str, stored_ms: int) -> int | None:
+        """Return how far rows of a shard reach that were stored by a time, whoever wrote them; None if none is known.
+
+        Of some rows only, a quarter of an hour apart: less far is true as well.
+        """
+        return max((heard.until_ms for heard in self._heard[shard] if heard.stored_ms <= stored_ms), default=None)
+
+    def _hear(self, shard: str, row: "_Heard") -> None:
+        heard = self._heard[shard]
+        if not heard or row.stored_ms >= heard[-1].stored_ms + _APART_MS:
+            heard.append(row)
 
     def forget_before(self, states: Mapping[str, ShardState], oldest_ms: int) -> None:
         """Drop the intervals that a marker contains: it stands for them; and what runs said before a time."""

@@ -212,6 +212,36 @@ def test_a_skipped_batch_is_a_gap_since_its_run_last_said_something() -> None:
     assert (gap.shard, gap.reasons, gap.times_ms[0]) == (S1, ("skipped",), T0 + 6 * MINUTE_MS)
 
 
+def test_a_batch_that_a_run_skipped_behind_an_outage_is_a_gap_since_anybody_said_something() -> None:
+    """It arrived hours before the line, and the run that logged it had not said anything yet.
+
+    Of the rows before, one in a quarter of an hour is remembered: the first.
+    """
+    scene = begun()
+    scene.say("before", s0=row(5, 6), s1=row(5, 6))
+    scene.clock.advance(3600)
+    scene.say("run", s0=row(6, 65))
+    scene.skipped(S1, T0 + 62 * MINUTE_MS, writer="run_1")
+    scene.say("next", s1=row(6, 66))
+    scene.clock.advance(125)
+    scene.publish()
+
+    [gap] = scene.marker(T0 + 2 * FIVE_MS).gaps
+    assert (gap.shard, gap.reasons, gap.times_ms[0]) == (S1, ("skipped",), T0 + 5 * MINUTE_MS)
+    assert scene.marker(T0 + 2 * FIVE_MS).since_ms < T0
+
+
+def test_a_batch_that_was_skipped_withdraws_at_once_if_asked() -> None:
+    """Boundaries may lie an hour apart; whoever stored the marker does not wait for the next one."""
+    scene = begun()
+    publisher, now_ms = scene.publisher(), scene.clock.now_ms()
+    publisher.attempt(now_ms)
+    scene.skipped(S1, T0 + 4 * MINUTE_MS, writer="other_1")
+    assert publisher.attempt(now_ms).withdrawn == 0
+    assert publisher.attempt(now_ms, withdraws=True).withdrawn == 1
+    assert publisher.attempt(now_ms, withdraws=True).withdrawn == 0
+
+
 def test_a_batch_that_was_skipped_before_a_published_boundary_withdraws_it() -> None:
     """Readers subtract it at once; the next marker contains it."""
     scene = begun()
