@@ -95,6 +95,7 @@ class Boundaries:
         self._failed_at: dict[str, float] = {}
         self._began_ms: int | None = None
         self._held: frozenset[str | None] = frozenset()
+        self._has_skipped = self._withdraws = False
 
     # From the supervisor
 
@@ -103,6 +104,8 @@ class Boundaries:
         self._runs.begin()
         self._known.daemon_started()
         self._daemon_log = log
+        self._withdraws |= self._has_skipped  # its marker was stored before
+        self._has_skipped = False
 
     def note(self, event: ProcessorEvent) -> None:
         """Take a line of a processor."""
@@ -110,6 +113,7 @@ class Boundaries:
 
     def skipped(self, shard_id: str) -> None:
         """Take a line of the daemon that it skipped a batch of a shard (empty: not known of which)."""
+        self._has_skipped = True
         self._known.skipped(shard_id)
 
     def store_last(self) -> None:
@@ -184,12 +188,12 @@ class Boundaries:
         return look
 
     def is_time_to_publish(self) -> bool:
-        """Return whether a boundary may be reached that nobody has published."""
+        """Return whether a boundary may be reached that nobody has published, or one is to be withdrawn."""
         now, service_ms, leads = self._clock.monotonic(), self._service_ms(), self._leads()
         wait = _LEADER_SECONDS if leads else _OTHERS_SECONDS
         if self._tried_at is not None and now - self._tried_at < wait:
             return False
-        if self._newest is None:
+        if self._newest is None or self._withdraws:
             return True
         after_ms = _LEADER_MS if leads else _OTHERS_MS
         return service_ms - after_ms >= next_boundary(self._newest.boundary_ms, self._every_ms)
@@ -197,8 +201,13 @@ class Boundaries:
     def publish(self) -> None:
         """Publish what is reached. Raises as the publisher does."""
         self._tried_at = self._clock.monotonic()
-        service_ms = self._service_ms()
-        attempt = self._publisher.attempt(service_ms)
+        service_ms, withdraws = self._service_ms(), self._withdraws
+        self._withdraws = False
+        try:
+            attempt = self._publisher.attempt(service_ms, withdraws=withdraws)
+        except MinutebookError:
+            self._withdraws |= withdraws
+            raise
         self._newest = attempt.newest
         if attempt.newest is not None:
             self._on_complete(attempt.newest.boundary_ms)

@@ -7,6 +7,8 @@
     shard_end_proven        its end piece                                      there is nothing left to look at
     read_mark_found         none: an earlier run has said it                   yes, if the processor has said nothing
     segment_adopted         [until, until]: another processor wrote it         yes, at its last position
+    checkpoint_behind_      [until, until]: the stream is empty behind a       yes, without a position
+      archive               chain whose end the processor does not know
     a look at the tip       [until of what it stands on, until]                no: it is not durable
 
 **The log rule.** KCL logs a batch that it skips before it delivers the next one. So a line counts only once the
@@ -31,7 +33,8 @@ MARKED: Final = "read_mark_written"
 END_PROVEN: Final = "shard_end_proven"
 FOUND: Final = "read_mark_found"
 ADOPTED: Final = "segment_adopted"
-_TAKEN: Final = frozenset({OPENED, COMMITTED, MARKED, END_PROVEN, FOUND, ADOPTED, *LEFT})
+BEHIND: Final = "checkpoint_behind_archive"
+_TAKEN: Final = frozenset({OPENED, COMMITTED, MARKED, END_PROVEN, FOUND, ADOPTED, BEHIND, *LEFT})
 
 
 @dataclass(slots=True)
@@ -161,7 +164,7 @@ class KnownShards:
 def row_of(event: ProcessorEvent) -> ShardRow | None:
     """Return what a line says of its shard's times; None if it lacks a part, as one of an older version does."""
     until_ms = event.covered_until_ms
-    from_ms = until_ms if event.event == ADOPTED else event.covered_from_ms
+    from_ms = until_ms if event.event in {ADOPTED, BEHIND} else event.covered_from_ms
     if from_ms is None or until_ms is None or from_ms > until_ms:
         return None
     if event.event in {COMMITTED, ADOPTED}:
@@ -172,7 +175,7 @@ def row_of(event: ProcessorEvent) -> ShardRow | None:
         return ShardRow(from_ms, until_ms, open_ms, event.last)
     is_proven = event.continuity == Continuity.PROVEN
     from_ms = from_ms if is_proven else until_ms
-    if event.event == MARKED:
+    if event.event in {MARKED, BEHIND}:
         return ShardRow(from_ms, until_ms, until_ms, event.last)
     return ShardRow(from_ms, until_ms, 0, event.last, "proven" if is_proven else "unproven")
 

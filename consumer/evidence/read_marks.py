@@ -17,7 +17,7 @@ from consumer.evidence.undelivered import keep_undelivered
 from consumer.evidence.worker_lock import WorkerLock
 from consumer.services import Services
 from minutebook.aws.kinesis.answers import Answer, Beginning
-from minutebook.coverage.continuity import first_from, is_mark_due, read_until
+from minutebook.coverage.continuity import HOUR_MS, first_from, is_mark_due, read_until
 from minutebook.errors import MinutebookError
 from minutebook.format.arrival import ARRIVAL_STEP_BACK_MS
 from minutebook.format.metadata import Predecessor
@@ -42,6 +42,7 @@ class ReadMarks:
         self._shard_id = evidence.origin.shard_id
         self._lock = lock
         self._attempt_ms: int | None = None
+        self._told_ms: int | None = None
         self._walk: _Walk | None = None
         self._log = structlog.get_logger().bind(shard=self._shard_id)
 
@@ -151,7 +152,8 @@ class ReadMarks:
         if asked_ms is None or walk.answered_ms is None:
             return
         if position is None and is_begun(services, self._shard_id):
-            return  # another writer's chain has an end that is not known here
+            self._tell_behind(asked_ms)
+            return
         if walk.stands_on_mark and not evidence.is_young():
             return  # the mark aged during the walk: the next attempt begins at the tail
         continuity = evidence.judge_walk(walk.tail, walk, services)
@@ -178,6 +180,22 @@ class ReadMarks:
             continuity=str(continuity),
             covered_from_ms=from_ms,
             covered_until_ms=until_ms,
+        )
+
+    def _tell_behind(self, asked_ms: int) -> None:
+        """Say, once an hour, that a chain has begun of which the stream holds nothing any more.
+
+        Where it ends is not known here, so no mark can name its position. But nothing has arrived behind it, which is
+        what the supervisor's looks stand on.
+        """
+        if self._told_ms is not None and asked_ms - self._told_ms < HOUR_MS:
+            return
+        self._told_ms = asked_ms
+        self._log.warning(
+            "checkpoint_behind_archive",
+            covered_until_ms=read_until(asked_ms, 0),
+            next_step="the stream has trimmed what the archive has behind this checkpoint, and the next record will "
+            "be refused: stop the worker and run minutebook restore --apply",
         )
 
 

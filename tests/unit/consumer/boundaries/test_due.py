@@ -10,6 +10,7 @@ from consumer.boundaries.looks import Looker
 from consumer.boundaries.saying import DaemonRuns, RowWriter
 from consumer.child_logs.processor_log import COMMITTED, OPENED, ProcessorEvent
 from minutebook.clock import new_random
+from minutebook.completeness.query import read_completeness
 from minutebook.format.boundaries import UNTIL, decode_rows
 from minutebook.retry import Backoff
 from minutebook.store.retrying import RetryingStore
@@ -172,6 +173,28 @@ def test_the_leader_publishes_first() -> None:
         assert not worker.boundaries.is_time_to_publish()
         worker.clock.advance(2)
         assert worker.boundaries.is_time_to_publish()
+
+
+def test_a_daemon_that_skipped_a_batch_withdraws_before_the_next_one_is_due() -> None:
+    """Its marker is stored before the next run begins; a store that does not answer then is asked again."""
+    worker = Worker()
+    worker.scene.say(s0=row(-6, 6), s1=row(-6, 6))
+    worker.clock.advance(300)
+    worker.stream.describe()
+    worker.boundaries.publish()
+    worker.clock.advance(20)
+    assert not worker.boundaries.is_time_to_publish()
+    worker.boundaries.skipped(S0)
+    worker.scene.skipped(S0, worker.clock.now_ms(), "run.1_1")
+    assert not worker.boundaries.is_time_to_publish()
+    worker.boundaries.daemon_started(worker.log)
+    assert worker.boundaries.is_time_to_publish()
+    worker.boundaries.publish()
+    known = read_completeness(worker.scene.objects(), worker.clock.now_ms())
+    assert known is not None
+    assert [gap.reasons for gap in known.gaps] == [("skipped",)]
+    worker.clock.advance(20)
+    assert not worker.boundaries.is_time_to_publish()
 
 
 def test_the_last_rows_are_stored_when_the_daemon_has_ended() -> None:

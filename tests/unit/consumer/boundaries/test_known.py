@@ -1,6 +1,6 @@
 """What a supervisor takes from its processors' lines, and when a line counts."""
 
-from consumer.boundaries.known import ADOPTED, END_PROVEN, FOUND, MARKED, KnownShards, row_of
+from consumer.boundaries.known import ADOPTED, BEHIND, END_PROVEN, FOUND, MARKED, KnownShards, row_of
 from consumer.child_logs.processor_log import COMMITTED, OPENED, ProcessorEvent
 from minutebook.coverage.continuity import Base
 from minutebook.format.boundaries import ShardRow
@@ -158,6 +158,15 @@ def test_a_mark_of_an_earlier_run_is_what_the_first_look_stands_on() -> None:
     [shard] = known.to_read()
 
     assert (shard.base, known.take_news()) == (Base(30), {})
+
+
+def test_a_look_stands_on_a_stream_that_is_empty_behind_a_checkpoint() -> None:
+    """All that the archive has was trimmed: nobody knows where its chain ends, and nothing has come behind it."""
+    known = KnownShards()
+    read(known, event(OPENED, after="TRIM_HORIZON"), event(BEHIND, covered_until_ms=START_MS - M))
+
+    assert known.to_read()[0].base == Base(START_MS - M)
+    assert known.take_news() == {SHARD: [ShardRow(START_MS - M, START_MS - M, START_MS - M, None)]}
 
 
 def test_a_look_stands_on_a_segment_that_the_processor_found_stored() -> None:

@@ -280,8 +280,15 @@ def test_no_position_is_marked_once_the_shard_was_begun(quiet: Tried) -> None:
     """The lease table is lost, all is trimmed: this processor does not know where the chain ends."""
     quiet.world.lease.wipe()
     quiet.world.shard.trim_through(quiet.world.shard.everything[3].position)
-    wait(Tried(quiet.world, quiet.world.started()), 4300)
+    with capture_logs() as logs:
+        tried = Tried(quiet.world, quiet.world.started())
+        for _ in range(3):
+            wait(tried, 1900)
     assert marks(quiet.world) == []
+    told = [entry for entry in logs if entry["event"] == "checkpoint_behind_archive"]
+    assert len(told) == 2  # once an hour
+    assert "restore --apply" in told[0]["next_step"]
+    assert told[1]["covered_until_ms"] - told[0]["covered_until_ms"] >= HOUR_MS
 
 
 def test_what_kcl_does_not_deliver_is_kept_named_and_passed_over(quiet: Tried) -> None:
