@@ -18,7 +18,7 @@ from typing import Final, NamedTuple
 from minutebook.completeness.objects import BoundaryObjects
 from minutebook.completeness.query import Answer, judge, read_completeness
 from minutebook.coverage.evidence import SURELY_HELD_MS
-from minutebook.errors import MinutebookError
+from minutebook.errors import MinutebookError, StoreUnavailable
 from minutebook.format.arrival import ARRIVAL_STEP_BACK_MS
 from minutebook.format.boundaries import (
     COMPLETE,
@@ -464,7 +464,11 @@ class History:
         """Ask as a reader does."""
         world, rng = self.world, self.world.rng
         objects = BoundaryObjects(self._store, PREFIX)
-        known = read_completeness(objects, world.now_ms)
+        try:
+            known = read_completeness(objects, world.now_ms)
+        except StoreUnavailable:
+            world.counts["failed reads"] += 1
+            return
         world.counts["reads"] += 1
         if known is None:
             return

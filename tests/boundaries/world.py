@@ -42,7 +42,7 @@ from tests.fakes.world import settings
 _LINES: Final = frozenset(
     {
         *(OPENED, "segment_committed", "segment_adopted", "read_mark_written", "read_mark_found"),
-        *("shard_end_proven", "lease_lost", "shard_end_checkpointed"),
+        *("shard_end_proven", "lease_lost", "shard_end_checkpointed", "checkpoint_behind_archive"),
     }
 )
 _FAILOVER_MS: Final = 30 * SECOND

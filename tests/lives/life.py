@@ -128,7 +128,7 @@ class Life:
         self._rows: dict[str, dict[Name, bytes]] = {}
         self._looked_at: dict[Day, int] = {}
         self._last_act_ms = max((act.time_ms for act in self.acts), default=0)
-        self._is_output_damaged = any(act.kind == "output" for act in self.acts)
+        self._is_output_damaged = False
 
     def note(self, what: str) -> None:
         """Write down what happened."""
@@ -210,7 +210,8 @@ class Life:
                 files = [row.key for row in self.site.out.list_objects("") if row.key.endswith(".parquet")]
                 if files:
                     done = rng.choice(files)
-                    self.site.out.delete([rng.choice(files)])
+                    self.site.out.delete([str(done)])
+                    self._is_output_damaged = True
             case "expire":
                 if not self.shape.has_ids:
                     done = expire_published_now(

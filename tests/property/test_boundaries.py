@@ -37,6 +37,23 @@ def test_what_boundaries_say_is_true_and_comes() -> None:
     )
 
 
+FOUND: Final = {
+    3_000_808: "a shard that came and went in two outages of 30 hours: its hash keys held all boundaries for ever",
+    3_022_346: "two of them, which were merged again",
+    3_010_456: "a batch was skipped 22 minutes after it had arrived: its gap began 15 minutes before the line",
+    3_021_027: "boundaries an hour apart: what was skipped was withdrawn an hour later",
+    3_022_856: "the reader itself meets a store that does not answer",
+    3_023_118: "all was trimmed behind a checkpoint at TRIM_HORIZON: nobody said anything of the shard any more",
+}
+
+
+@pytest.mark.parametrize("seed", FOUND)
+def test_histories_that_were_wrong_once(seed: int) -> None:
+    """Found among 25,500; what was wrong stands beside each."""
+    violations = History(seed).run().violations
+    assert [violation.what for violation in violations if not violation.is_risk] == [], FOUND[seed]
+
+
 @pytest.mark.parametrize("name", sorted(MUTATIONS))
 def test_a_rule_that_is_left_out_is_noticed(name: str) -> None:
     """By one of some histories in which happens what it takes."""

@@ -191,7 +191,10 @@ class World(ReadStream):
     def expire(self, keys: Iterable[str]) -> None:
         """Delete segments for ever."""
         for key in keys:
-            self.expired.append(self._take(key))
+            entry = self._take(key)
+            self.expired.append(entry)
+            if entry.metadata is not None:
+                self.late.pop(Day(entry.metadata.minute // MINUTES_A_DAY), None)
 
     def write_late(self, entry: Entry) -> str:
         """Let a zombie write a segment of an expired day again."""
