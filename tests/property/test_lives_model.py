@@ -39,6 +39,13 @@ def test_a_checkpoint_that_passes_a_quiet_shard_later_leaves_clean_days_alone() 
     assert not why, [*map(str, life.acts), *life.log]
 
 
+@pytest.mark.parametrize("seed", [6_001_441, 6_028_735])
+def test_lives_that_were_wrong_once(seed: int) -> None:
+    """A second expiry took what a zombie had left; a day was accepted without a line, then lost the whole segment."""
+    life, why = live(seed)
+    assert not why, [*map(str, life.acts), *life.log]
+
+
 @pytest.mark.parametrize("rule", Rule)
 def test_a_rule_that_is_left_out_is_noticed(rule: Rule) -> None:
     """Each decision of a night that the model tells by itself is needed; with it, the same life is well."""

@@ -262,15 +262,21 @@ class _Check:
                 link,
                 positions,
                 keys=[before.key, link.key],
+                between=(self._known_before(before, first), first),
             )
         elif context.reach.to_the_beginning:
             message = f"no segment ends at {after}, after which this one says it comes"
-            self._add(Code.BROKEN_CHAIN, message, link, positions)
+            self._add(Code.BROKEN_CHAIN, message, link, positions, between=(self._known_before(None, first), first))
         else:
             message = (
                 f"no segment that ends at {after} was found in the days that were searched; --lookback searches more"
             )
             self._add(Code.MISSING_START, message, link, positions, unknown=True)
+
+    def _known_before(self, before: ChainLink | None, first: Position) -> Position | None:
+        """Return up to where the archive holds or held what lies before a position: what is missing begins there."""
+        lasts = [run.span.last for run in self._context.expired if run.first < first]
+        return max([*lasts, *([] if before is None else [before.metadata.last])], default=None)
 
     def _is_expired_between(self, before: ChainLink | None, link: ChainLink) -> bool:
         """Return whether what is missing between two segments was expired, as far as it concerns the span.
@@ -372,6 +378,7 @@ class _Check:
         *,
         keys: Sequence[str] = (),
         unknown: bool = False,
+        between: tuple[Position | None, Position] | None = None,
     ) -> None:
         self._findings.append(
             finding(
@@ -382,6 +389,7 @@ class _Check:
                 minute=minute_text(link.metadata.minute),
                 keys=keys or [link.key],
                 positions=positions,
+                contents=() if between is None else _between(*between),
             )
         )
 
@@ -430,7 +438,6 @@ def _gap(tail: ChainLink | None, context: ShardContext, source: str, named: Posi
     reach = context.reach
     if not reach.to_the_end or (tail is None and not reach.to_the_beginning):
         return End("")
-    between = f"{_last(tail)} {named}"
     message = f"{source} names {named}, and the last segment ends at {_last(tail)}: what lies between is missing"
     broken = finding(
         Code.BROKEN_CHAIN,
@@ -439,9 +446,14 @@ def _gap(tail: ChainLink | None, context: ShardContext, source: str, named: Posi
         minute=None if tail is None else minute_text(tail.metadata.minute),
         keys=[] if tail is None else [tail.key],
         positions=[position for position in (_last(tail), named) if position is not None],
-        contents=(digest_of_lines([between]),),
+        contents=_between(_last(tail), named),
     )
     return End("", (broken,))
+
+
+def _between(last: Position | None, following: Position | None) -> tuple[str, ...]:
+    """Return the contents of a finding: what is missing between two positions. More of it is another finding."""
+    return (digest_of_lines([f"{last} {following}"]),)
 
 
 def _last(tail: ChainLink | None) -> Position | None:

@@ -9,6 +9,7 @@ from compaction.audit.rules.chain import JudgedMinutes, ShardContext, check_chai
 from compaction.inventory.neighbours import ChainLink, SearchReach
 from compaction.inventory.shard_markers import ShardMarkers
 from compaction.inventory.tombstones import ExpiredSpan
+from compaction.verdict.acceptance import accept, still_holds
 from minutebook.coverage.chain import Reason
 from minutebook.coverage.intervals import Interval
 from minutebook.coverage.verdict import State
@@ -185,6 +186,23 @@ def test_expired_runs_stand_for_their_segments_on_both_sides(
     context = ShardContext(SHARD, ShardMarkers(), None, EVERYTHING, expired=(run(1, 10, 0, -3), *runs))
     span = JudgedMinutes(TAIL.metadata.minute // 1440 * 1440, (TAIL.metadata.minute // 1440 + 1) * 1440)
     assert [found.code for found in check_chain(span, links, context).findings] == codes
+
+
+def test_a_break_that_more_is_missing_from_is_another_finding() -> None:
+    """What was accepted was one lost record; then the whole segment before it went, for good or with its day."""
+    span = JudgedMinutes(TAIL.metadata.minute // 1440 * 1440, (TAIL.metadata.minute // 1440 + 1) * 1440)
+    whole, behind, runs = segment(11, 15, 10, -1), segment(17, 20, 16, 0), (run(1, 10, 0, -3),)
+    context = ShardContext(SHARD, ShardMarkers(), None, EVERYTHING, expired=runs)
+    [first] = check_chain(span, [whole, behind], context).findings
+    assert accept([first], (), "", "").findings[0].contents
+    for links, expired, is_accepted in (
+        ([whole, behind], runs, True),
+        ([behind], (*runs, run(11, 15, 10, -1)), True),
+        ([segment(11, 14, 10, -1), behind], runs, False),
+        ([behind], runs, False),
+    ):
+        [found] = check_chain(span, links, context._replace(expired=expired)).findings
+        assert still_holds(accept([first], (), "looked at", "now"), [found], ()) is is_accepted
 
 
 def test_records_that_kcl_skipped_at_the_beginning_and_brought_later_are_no_defect() -> None:
