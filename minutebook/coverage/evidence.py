@@ -195,9 +195,11 @@ def adopted_evidence(shard_id: str, position: Position, *, stored_ms: int, held:
     return Evidence(shard_id, Kind.ADOPTED, begins_ms, begins_ms, position, Continuity.UNPROVEN, stored_ms)
 
 
-def expired_evidence(shard_id: str, interval: Interval, position: Position | None) -> Evidence:
+def expired_evidence(
+    shard_id: str, interval: Interval, position: Position | None, stored_ms: int | None = None
+) -> Evidence:
     """Return the evidence of a proven interval in a tombstone."""
-    return Evidence(shard_id, Kind.EXPIRED, *interval, position, Continuity.PROVEN)
+    return Evidence(shard_id, Kind.EXPIRED, *interval, position, Continuity.PROVEN, stored_ms)
 
 
 def ended_by_ms(pieces: Iterable[Evidence], end_stored_ms: int | None) -> int:

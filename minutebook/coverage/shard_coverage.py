@@ -15,6 +15,9 @@ from minutebook.format.read_mark import BIRTH
 _LOG_MARGIN_MS: Final = 15 * MINUTE_MS
 """S3 refuses requests from a host whose clock differs by more."""
 
+_JUDGED: Final = frozenset({Kind.STREAM, Kind.EXPIRED})
+"""Evidence that was made in knowledge of all skipped batches whose markers had been stored."""
+
 
 class Skip(NamedTuple):
     """A `_skipped/` marker: when the line was logged, by the host's clock, and the object's LastModified."""
@@ -126,7 +129,11 @@ class ShardCoverage:
         return Gap(gap, tuple(sorted(reasons)) or (Reason.NOT_COVERED,))
 
     def _skipped(self, skip: Skip) -> Sequence[Interval]:
-        """Return the times of a skipped batch: after what was durable at its log line; comparisons clear them."""
+        """Return the times of a skipped batch: after what was durable at its log line.
+
+        Comparisons clear them, and so does a tombstone that was stored after the batch's marker: its day was judged
+        with the segments, and when they were stored is not known any more.
+        """
         older = [
             piece.until_ms
             for piece in self.evidence
@@ -138,7 +145,7 @@ class ShardCoverage:
         cleared = (
             piece.interval
             for piece in self.evidence
-            if piece.kind is Kind.STREAM and piece.stored_ms is not None and piece.stored_ms > skip.stored_ms
+            if piece.kind in _JUDGED and piece.stored_ms is not None and piece.stored_ms > skip.stored_ms
         )
         blocked = Interval(max(older, default=BIRTH), skip.stored_ms + ARRIVAL_STEP_BACK_MS)
         return difference([blocked], cleared)

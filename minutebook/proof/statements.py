@@ -27,7 +27,7 @@ from minutebook.format.day import Day
 from minutebook.format.keys import check_shard_id
 from minutebook.format.markers import EndMarker, StartMarker
 from minutebook.format.read_mark import ReadMark, parse_read_mark_key, read_mark_folder
-from minutebook.format.tombstone import Tombstone, tombstone_key
+from minutebook.format.tombstone import FOLDER, Tombstone, tombstone_key
 from minutebook.store.markers import read_marker
 from minutebook.store.objects import ListedObject
 from minutebook.store.retrying import RetryingStore
@@ -87,6 +87,12 @@ class Statements(NamedTuple):
     def unread_days(self) -> tuple[Day, ...]:
         """The expired days whose tombstone is damaged, or is refused: their segments are unknown."""
         return tuple(problem.expired for problem in self.problems if problem.expired is not None)
+
+    def expired_ms(self) -> dict[Day, int]:
+        """Return when each tombstone was stored."""
+        names = {f"{FOLDER}{day}.json": day for day in self.tombstones}
+        rows = ((row, names.get("/".join(row.key.rsplit("/", 2)[-2:]))) for row in self.rows if names)
+        return {day: row.last_modified_ms for row, day in rows if day is not None}
 
     def of(self, shard_id: str) -> ShardStatements:
         """Return the markers of a shard, or empty ones."""

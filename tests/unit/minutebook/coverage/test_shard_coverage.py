@@ -111,6 +111,20 @@ def test_evidence_of_unknown_age_lets_nothing_begin_later() -> None:
     assert coverage(pieces=pieces, skips=(Skip(at(5, 10), at(5, 20)),)).covered == (Interval(at(5, 21), at(8)),)
 
 
+def test_a_tombstone_stands_against_a_batch_that_was_skipped_days_later() -> None:
+    """Its day was judged with its segments. Of a batch whose marker came behind the tombstone it says nothing."""
+    before = piece(at(-26), at(-25), stored=at(-25))
+    kept = expired_evidence(SHARD, span(-25, 0), Position(4), stored_ms=at(30))
+    last = piece(at(0), at(3), stored=at(3))
+    for skip, is_covered in (
+        (Skip(at(28), at(29)), True),
+        (Skip(at(31), at(32)), True),
+        (Skip(at(-24), at(31)), False),
+    ):
+        found = coverage(pieces=(before, kept, last), skips=(skip,))
+        assert found.is_covered(at(-26), at(0)) is is_covered, skip
+
+
 def test_a_comparison_with_the_stream_clears_what_was_skipped() -> None:
     """One that was stored behind the marker; an earlier one may not have seen the records."""
     skips = (Skip(at(5, 10), at(5, 20)),)
