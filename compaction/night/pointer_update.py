@@ -43,12 +43,14 @@ class PointerUpdate:
     def withdraw(self, current: Current, generation: str, key: str, audit: Audit) -> bool:
         """Store the audit of a held generation, and give its verdict to the published one, whose rows stay readable.
 
-        The pointer, if any, is about the scope of the held one. False: another run swapped the pointer meanwhile.
+        The pointer, if any, is about the scope of the held one. False: another run swapped the pointer meanwhile, or
+        made one: it may have listed the day before what keeps this one from publishing it.
         """
         pointer, judged = current.pointer, PointerVerdict(audit.verdict, key)
         self._publisher.put_audit(key, encode_audit(audit))
         if pointer is None or (pointer.verdict, pointer.audit) == judged:
-            return True
+            is_same = self._publisher.replaceable() == current
+            return self._logged(audit.scope.day, generation, swapped=is_same)
         swapped = self._publisher.swap_verdict(current, self._new_id(), judged)
         return self._logged(pointer.day, generation, swapped=swapped)
 

@@ -60,6 +60,7 @@ class Rule(enum.StrEnum):
 
     SWAP = "a pointer is swapped only if it is the one that was read before all else"
     WITHDRAW = "a scope that is held takes its verdict from the rows that readers see"
+    MADE = "a scope that is held while another run publishes it is listed again"
     PART = "where a longer scope is held, the published part is judged by itself"
     UNTIL = "what is published never reaches less far than before"
     GONE = "what is held of an object that went is kept for when it comes back"
@@ -488,10 +489,12 @@ class _Run:
         if pointer is None or pointer.until == self._until:
             yield
             is_other = pointer is not None and (pointer.verdict, pointer.audit) != (audit.verdict, key)
+            is_swapped = not self._site.has(Rule.MADE) or self._out.etag == view.etag
             if pointer is not None and is_other and self._site.has(Rule.WITHDRAW):
                 changed = msgspec.structs.replace(pointer, verdict=audit.verdict, audit=key, writer=self._run)
-                if not self._out.swap(changed, view.etag):
-                    return None
+                is_swapped = self._out.swap(changed, view.etag)
+            if not is_swapped:
+                return None
             held = held._replace(done=self._withdrawn(pointer, audit.verdict))
             manifest = self._out.manifest
             if manifest is None or self._out.damage(manifest, 0):

@@ -3,7 +3,7 @@
 import contextlib
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import pytest
@@ -15,6 +15,8 @@ from minutebook.errors import OutcomeUnknown
 from minutebook.published.generation import FACTS_FOLDER, Manifest, Pointer
 from minutebook.published.verdict import RULES
 from minutebook.reader import days
+from minutebook.store.objects import PutOutcome
+from minutebook.store.places import open_storage
 from tests.corpus.auditing import in_process
 from tests.corpus.desk import DAY, Desk, unproven
 from tests.fakes.failing_storage import Crash, FailingStorage
@@ -216,6 +218,29 @@ def test_a_lost_swap_of_a_verdict_is_lost(tmp_path: Path) -> None:
     assert (inner[0].state, inner[0].verdict) == ("published", "unknown")
     assert (outer.verdict, published(desk)[0].verdict) == ("unknown", "unknown")
     assert outer.manifest == published(desk)[1]
+
+
+def test_a_day_that_another_run_publishes_while_it_is_blocked_is_withdrawn(desk: Desk) -> None:
+    """It had listed the segment that is gone: nobody reads clean behind the run that found the loss."""
+    archive = open_storage(desk.archive)
+    lost = desk.corpus.shards[0].segments[desk.corpus.shards[0].in_day(DAY)[3]]
+    inner: list[Compacted] = []
+
+    class Meanwhile(FailingStorage):
+        """Lets another run publish the day as it was, before the audit of the blocked one is stored."""
+
+        def put_if_absent(self, key: str, *arguments: Any, **named: Any) -> PutOutcome:  # noqa: ANN401 - as the port
+            if key.endswith(".audit.json") and not inner:
+                desk.store_again(lost, 1)
+                inner.append(desk.compact())
+                archive.delete([lost.key])
+            return super().put_if_absent(key, *arguments, **named)
+
+    archive.delete([lost.key])
+    outer = desk.compact(Meanwhile(desk.storage, 0, applied=False))
+    assert (inner[0].state, inner[0].verdict) == ("published", "clean")
+    assert (outer.state, outer.verdict, outer.done) == ("held", "defects", ("withdrawn",))
+    assert published(desk)[0].verdict == "defects"
 
 
 def test_an_equation_that_does_not_balance_holds_the_day_back(desk: Desk) -> None:
