@@ -40,9 +40,9 @@ def test_a_checkpoint_that_passes_a_quiet_shard_later_leaves_clean_days_alone() 
     assert not why, [*map(str, life.acts), *life.log]
 
 
-@pytest.mark.parametrize("seed", [6_001_441, 6_028_735, 6_031_990])
+@pytest.mark.parametrize("seed", [6_001_441, 6_028_735, 6_031_990, 6_061_189])
 def test_lives_that_were_wrong_once(seed: int) -> None:
-    """A second expiry took what a zombie left; an accepted day lost more; a late skip, and the next day expired."""
+    """A second expiry took what a zombie left; an accepted day lost more, twice; a skip beside an expired day."""
     life, why = live(seed)
     assert not why, [*map(str, life.acts), *life.log]
 
