@@ -8,7 +8,7 @@ which would matter. The model's own are the order of the story, what is missing 
 
 import enum
 import itertools
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Generator, Mapping, Sequence
 from typing import Final, Literal, NamedTuple, TypeVar
 
@@ -169,6 +169,8 @@ class Site:
             if not why and (out := self.outputs.of(day)).audit is not None and out.audit.basis is not None
         }
         touched = {day for scope, _ in known.values() for day in _days_touched(scope)}
+        # What changes while the night looks is another state than the one that it has read.
+        versions = self.archive.versions.copy()
         markers = self.archive.read_markers(touched)
         due = {}
         for day in days:
@@ -182,17 +184,18 @@ class Site:
             if day in known:
                 yield
                 scope, basis = known[day]
-                why = self._differences(markers, basis, day, scope)
+                why = self._differences(markers, versions, basis, day, scope)
             due[day] = DueDay(day, word, why)
         return due
 
-    def _differences(self, markers: ArchiveMarkers, basis: Basis, day: Day, scope: Interval) -> str:
+    def _differences(
+        self, markers: ArchiveMarkers, versions: Counter[object], basis: Basis, day: Day, scope: Interval
+    ) -> str:
         """Return how a basis differs from what is listed now; compared once, while nothing changes that it names."""
         minutes = [minute for shard in basis.shards for minute in (shard.minute_before, shard.minute_after) if minute]
         numbers = [day.number - 1, day.number + 1, *(minute // MINUTES_A_DAY for minute in minutes)]
         is_open = any(shard.looks_ahead and not shard.first_after for shard in basis.shards)
         last = max(numbers) if not is_open else day_of_ms(self.now_ms).number
-        versions = self.archive.versions
         marks = versions[day], versions[day.shift(1)]
         state = [versions[""], *marks, *(versions[number] for number in range(min(numbers), last + 1))]
         known = self._compared.get(day)
