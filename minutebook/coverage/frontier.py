@@ -101,7 +101,7 @@ class _Descent:
         self._required: dict[str, Required] = {}
         self._doubts: list[Doubt] = []
         self._todo: list[str] = []
-        self._holes: list[tuple[HashRange, int]] = []
+        self._holes: list[tuple[HashRange, int, str | None]] = []
 
     def run(self) -> Frontier:
         for circle in self._topology.circles:
@@ -138,8 +138,16 @@ class _Descent:
         self._todo.append(shard)
 
     def _succeeded_ms(self, children: Iterable[str]) -> int:
-        times = (self._coverage(child).seen_open_ms for child in children)
+        times = (self._first_seen(child) for child in children)
         return min((time + _BIRTH_MARGIN_MS for time in times if time is not None), default=FOREVER)
+
+    def _first_seen(self, shard: str) -> int | None:
+        """Return when the shard, or one that descends from it if nobody read it, was first known to be open."""
+        seen_ms = self._coverage(shard).seen_open_ms
+        if seen_ms is not None:
+            return seen_ms
+        times = map(self._first_seen, self._topology.children(shard))
+        return min((time for time in times if time is not None), default=None)
 
     def _descend(self, shard: str) -> None:
         coverage = self._coverage(shard)
@@ -160,7 +168,7 @@ class _Descent:
             interval = Interval(self._last_open(shard), FOREVER)
             self._doubts.append(Doubt(Reason.RANGE_UNKNOWN, interval, shard_id=shard))
         else:
-            self._tile(hash_range, children, self._last_open(shard))
+            self._tile(hash_range, children, self._last_open(shard), shard)
 
     def _last_open(self, shard: str) -> int:
         """Return a time at which the shard had certainly not ended; at least the start of its required interval."""
@@ -171,19 +179,23 @@ class _Descent:
         parents = self._topology.parents(child)
         return max((self._last_open(parent) for parent in parents), default=self._begin_ms)
 
-    def _tile(self, whole: HashRange, parts: Iterable[str], from_ms: int) -> None:
-        """Record the hash keys of the whole that no part holds from `from_ms` on."""
+    def _tile(self, whole: HashRange, parts: Iterable[str], from_ms: int, owner: str | None = None) -> None:
+        """Record the hash keys of the whole, an ended shard's, that no part holds from `from_ms` on."""
         ranges = [self._topology.hash_range(part) for part in parts]
         if not all(ranges):
             self._doubts.append(Doubt(Reason.RANGE_UNKNOWN, Interval(from_ms, FOREVER)))
             return
         for hole in uncovered_ranges(whole, filter(None, ranges)):
-            self._holes.append((hole, from_ms))
+            self._holes.append((hole, from_ms, owner))
 
-    def _fill(self, hole: HashRange, from_ms: int) -> None:
-        """Require the shards that were opened later in a hole; the rest of it is in doubt."""
-        unrelated = self._unrelated(hole)
-        if hole.width == 1 and not unrelated:
+    def _fill(self, hole: HashRange, from_ms: int, owner: str | None) -> None:
+        """Require the shards that were opened later in a hole; the rest of it is in doubt.
+
+        One that is required already, by another hole or by a parent, fills this hole, too: a merge of shards of which
+        one came and went unread. Of the time before its evidence this side of it knows nothing.
+        """
+        unrelated, later = self._unrelated(hole), self._later(hole, from_ms, owner)
+        if hole.width == 1 and not unrelated and not later:
             return
         opened = {shard for shard in unrelated if self._topology.is_opened(shard)}
         successors = sorted(shard for shard in opened if not self._topology.parents(shard) & opened)
@@ -192,9 +204,12 @@ class _Descent:
             begins_ms = max(from_ms, coverage.begins_ms())
             self._doubts.append(Doubt(Reason.HASH_HOLE, Interval(from_ms, begins_ms)))
             self._require(coverage, begins_ms, is_first=False)
-        ranges = map(self._topology.hash_range, successors)
+        for shard in later:
+            begins_ms = max(from_ms, self._coverage(shard).without_birth().begins_ms())
+            self._doubts.append(Doubt(Reason.HASH_HOLE, Interval(from_ms, begins_ms)))
+        ranges = map(self._topology.hash_range, [*successors, *later])
         for rest in uncovered_ranges(hole, filter(None, ranges)):
-            if rest.width > 1 or not successors:
+            if rest.width > 1 or not (successors or later):
                 self._doubts.append(Doubt(Reason.HASH_HOLE, Interval(from_ms, FOREVER)))
 
     def _unrelated(self, hole: HashRange) -> list[str]:
@@ -202,3 +217,17 @@ class _Descent:
         known = self._topology.ancestors(self._required) | set(self._required)
         ranges = ((shard, self._topology.hash_range(shard)) for shard in self._topology.named)
         return [shard for shard, keys in ranges if shard not in known and keys is not None and keys.meets(hole)]
+
+    def _later(self, hole: HashRange, from_ms: int, owner: str | None) -> list[str]:
+        """Return the required shards that hold keys of a hole later: not its owner, nor what that descends from."""
+        before = set() if owner is None else {owner, *self._topology.ancestors([owner])}
+        first = set(self._topology.first_shards) if owner is None else set()
+        return [
+            shard
+            for shard, required in sorted(self._required.items())
+            if shard not in before | first
+            and required.interval.until_ms > from_ms
+            and self._topology.is_opened(shard)
+            and (keys := self._topology.hash_range(shard)) is not None
+            and keys.meets(hole)
+        ]

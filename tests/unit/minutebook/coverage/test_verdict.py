@@ -1,6 +1,7 @@
 """The verdict on a day: who is judged, from when to when, and what spoils it, such as kinship in a circle."""
 
 from collections.abc import Sequence
+from typing import Final
 
 import pytest
 
@@ -256,6 +257,28 @@ def test_a_shard_that_was_opened_later_in_a_hole_succeeds_the_ended_one() -> Non
     assert heirs(24).reasons == (Reason.HASH_HOLE,)
     assert heirs(37).state is State.COVERED
     assert [found.shard_id for found in heirs(37).shards] == ["g", "h"]
+
+
+THIRD: Final = EVERY_HASH_KEY.last // 3
+OUTER: Final = (HashRange(0, THIRD - 1), HashRange(2 * THIRD, EVERY_HASH_KEY.last))
+MIDDLE: Final = HashRange(THIRD, 2 * THIRD - 1)
+
+
+def test_a_shard_that_was_merged_of_two_unread_ones_fills_the_holes_of_both() -> None:
+    """Two shards became three in an outage, and the ones between were never read: unknown is the time until then."""
+    first = (shard("p", LOW), shard("q", HIGH))
+    later = (shard("a", OUTER[0], "p"), shard("d", OUTER[1], "q"), shard("e", MIDDLE, "b", "c"))
+    names = ("a", "d", "e")
+    sources = ShardSources(
+        first=first, marked=(*first, *later), opened=frozenset({"p", "q", *names}), ended=frozenset({"p", "q"})
+    )
+    gone = tuple(
+        coverage(pieces=(piece(at(-9), at(1)), piece(at(1), at(2), kind=Kind.END)), shard=name, ended=at(2))
+        for name in ("p", "q")
+    )
+    evidence = (*gone, *(marked(name, (10, 12), (12, 60)) for name in names))
+    assert decide(sources, *evidence, begin=at(-9)).state is State.UNKNOWN
+    assert decide(sources, *evidence, begin=at(-9), scope=span(24, 48)).state is State.COVERED
 
 
 def test_birth_proves_nothing_for_a_first_shard() -> None:
