@@ -205,7 +205,7 @@ class Boundaries:
         self._withdraws = False
         try:
             attempt = self._publisher.attempt(service_ms, withdraws=withdraws)
-        except MinutebookError:
+        except BaseException:
             self._withdraws |= withdraws
             raise
         self._newest = attempt.newest

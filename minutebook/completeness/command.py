@@ -138,7 +138,7 @@ class _Waiting:
 
     def _nobody_publishes(self, now_ms: int) -> bool:
         """Return whether no worker has stored a row for a quarter of an hour more than a boundary's distance."""
-        silent_ms = _SILENT_MS + (self._every_ms if self._every_ms > _SILENT_MS else 0)
+        silent_ms = _SILENT_MS + (self._every_ms if self._every_ms >= _SILENT_MS else 0)
         newest_ms = self._objects.newest_rows_ms(now_ms - silent_ms - HOUR_MS, now_ms + HOUR_MS)
         return newest_ms is None or newest_ms < now_ms - silent_ms
 

@@ -99,6 +99,14 @@ def questions(facts: Facts) -> list[Question]:
     return asked
 
 
+def times_required(facts: Facts) -> dict[str, Interval]:
+    """Return the times at which each shard must be covered: a child from when its parents were last surely open."""
+    frontier = find_frontier(
+        Topology(facts.sources), _reaches(facts, {}), begin_ms=facts.since_ms, end_ms=facts.now_ms
+    )
+    return {shard_id: required.interval for shard_id, required in frontier.shards.items()}
+
+
 def fold(facts: Facts, judged: Judged, asked: Iterable[Question], writer: str, folded: Iterable[str] = ()) -> Folded:
     """Return the markers of all boundaries that are reached, the oldest first.
 
@@ -158,9 +166,11 @@ def first_boundary(facts: Facts) -> int | list[Hold]:
     frontier = find_frontier(topology, reaches, begin_ms=0, end_ms=facts.now_ms)
     begins, holds = [], []
     for shard_id in sorted(frontier.shards):
-        reach = reaches.get(shard_id)
+        reach, until_ms = reaches.get(shard_id), frontier.shards[shard_id].interval.until_ms
         if reach is not None and reach.ended_ms != FOREVER:
             begins.append(reach.ended_ms)
+        elif until_ms != FOREVER and (reach is None or not reach.known.times):
+            begins.append(until_ms)  # nobody reads it, and its children are read
         elif reach is None or not reach.known.times:
             holds.append(Hold(shard_id, 0, _READ_IT))
         else:

@@ -10,7 +10,7 @@ Killed between any two requests, it leaves a beginning of the same sequence. The
 A marker may be as old as a day: before that it begins anew, because rows and skipped batches are searched no further.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
 import msgspec
@@ -24,13 +24,14 @@ from minutebook.completeness.folding import (
     fold,
     next_boundary,
     questions,
+    times_required,
 )
 from minutebook.completeness.judging import judge_times, question_of, still_open
 from minutebook.completeness.objects import HOUR_MS, LOOK_BACK_MS, BoundaryObjects, ListedMarkers, ahead
 from minutebook.completeness.rows import AllRows
 from minutebook.completeness.withdrawing import Claim, is_within, withdraw
 from minutebook.coverage.chain import Reason
-from minutebook.coverage.intervals import Interval
+from minutebook.coverage.intervals import FOREVER, Interval
 from minutebook.coverage.topology import Topology
 from minutebook.errors import FormatError
 from minutebook.format.arrival import ARRIVAL_STEP_BACK_MS
@@ -122,7 +123,8 @@ class Publisher:
         """
         listed = self.objects.list_markers(now_ms - LOOK_BACK_MS, now_ms + HOUR_MS)
         newest = self._newest(listed, now_ms)
-        if newest is not None and next_boundary(newest.boundary_ms, self._every_ms) > now_ms and not withdraws:
+        is_due = newest is None or next_boundary(newest.boundary_ms, self._every_ms) <= now_ms
+        if newest is not None and not (is_due or withdraws or self._lacks_hour(listed, newest)):
             return Attempt(newest)
         beginning = _Beginning() if newest is not None else self._beginning(now_ms)
         known_ms = newest.boundary_ms if newest is not None else (beginning.since_ms or now_ms)
@@ -153,6 +155,16 @@ class Publisher:
         facts = self._facts(statements, newest, since_ms or 0, now_ms)
         return self._publish(listed, newest, facts, statements)
 
+    def _lacks_hour(self, listed: ListedMarkers, newest: CompleteMarker) -> bool:
+        """Return whether a publisher died between a marker and the hour that it finishes."""
+        hour = Interval(newest.boundary_ms - HOUR_MS, newest.boundary_ms)
+        is_whole = newest.boundary_ms % HOUR_MS == 0 and newest.since_ms <= hour.from_ms
+        is_told = any(each.boundary_ms >= newest.boundary_ms for each in listed.withdrawals)
+        is_finished = success_key(self._prefix, hour.from_ms) in listed.finished
+        return is_whole and not (
+            is_told or is_finished or any(hour.overlaps(Interval(*gap.times_ms)) for gap in newest.gaps)
+        )
+
     def _newest(self, listed: ListedMarkers, now_ms: int) -> CompleteMarker | None:
         young = [boundary for boundary in listed.boundaries if boundary >= now_ms - LOOK_BACK_MS]
         return self.objects.newest(young, now_ms) if young else None
@@ -170,6 +182,9 @@ class Publisher:
             # A younger one is of somebody who has begun anew just now.
             after_ms = max([since.since_ms, *(boundary for boundary in listed if boundary < oldest_ms)])
             since = self.objects.since(after_ms)
+            if since is not None and since.since_ms <= after_ms:
+                key = since_key(self._prefix, after_ms)
+                raise FormatError(f"{key} begins before the boundary that it follows", next_step="delete it")
         return _Beginning(None if since is None else since.since_ms, after_ms)
 
     def _begin(self, statements: Statements, now_ms: int, after_ms: int | None) -> int | tuple[Hold, ...]:
@@ -215,10 +230,11 @@ class Publisher:
         known = set() if newest is None else set(newest.folded)
         later = [gap for identity, found in withdrawals if found and identity not in known for gap in found.gaps]
         skips = [skip for skip in _skips(statements, self._prefix) if skip.stored_ms >= facts.now_ms - LOOK_BACK_MS]
-        gap_of = {skip: self._skipped_gap(skip, facts) for skip in skips if skip.writer not in known}
+        times = times_required(facts)
+        gap_of = {skip: self._skipped_gap(skip, facts, times) for skip in skips if skip.writer not in known}
         skipped = [gap for gap in gap_of.values() if gap is not None]
         asked, first = questions(facts), frozenset(Topology(facts.sources).first_shards)
-        named = tuple(dict.fromkeys([*facts.gaps, *later, *skipped]))
+        named = tuple(dict.fromkeys(_clipped([*facts.gaps, *later, *skipped], facts, times)))
         left = self._left_alone(named, facts)
         again = {gap: question_of(gap, is_child=gap.shard not in first) for gap in named if gap not in left}
         judged = judge_times(
@@ -245,18 +261,21 @@ class Publisher:
         return frozenset(gap for gap in gaps if gap.times_ms[1] < facts.boundary_ms - ENDED_MS)
 
     @staticmethod
-    def _skipped_gap(skipped: Skipped, facts: Facts) -> NamedGap | None:
+    def _skipped_gap(skipped: Skipped, facts: Facts, times: Mapping[str, Interval]) -> NamedGap | None:
         """Return the time of a batch that KCL skipped; None if that lies before all boundaries, or is archived.
 
         It begins where the run that logged the line had said that everything is archived, with its log read to the
         end. Without such a row, where anybody had said so before the line, by as much as a host's clock may be wrong:
         a run that begins behind an outage skips what arrived hours before. A host without a clock logs in 1970, and
-        then the archive judges all since the first boundary.
+        a child of minutes has no such row: then the archive judges all since the shard was required, of the last
+        day. A run that was further behind had held the boundaries, and they begin anew.
         """
         said_ms = facts.rows.said.get((skipped.run, skipped.shard))
         if said_ms is None:
             said_ms = facts.rows.said_by(skipped.shard, skipped.logged_ms - _LOG_MARGIN_MS)
-        from_ms = facts.since_ms if said_ms is None else max(said_ms, facts.since_ms)
+        required = times.get(skipped.shard)
+        born_ms = 0 if required is None else required.from_ms
+        from_ms = max(said_ms or 0, facts.since_ms, born_ms, skipped.stored_ms - LOOK_BACK_MS)
         until_ms = skipped.stored_ms + ARRIVAL_STEP_BACK_MS
         if from_ms >= until_ms:
             return None
@@ -323,6 +342,18 @@ def _skips(statements: Statements, prefix: str) -> list[Skipped]:
                 continue  # a foreign object, which the audit names
             skips.append(Skipped(parsed.shard_id, parsed.logged_ms, row.last_modified_ms, parsed.writer))
     return skips
+
+
+def _clipped(gaps: Iterable[NamedGap], facts: Facts, times: Mapping[str, Interval]) -> Iterator[NamedGap]:
+    """Yield the parts of gaps that lie within the boundaries, and in a time in which their shard lived."""
+    for gap in gaps:
+        from_ms, until_ms = gap.times_ms
+        required = times.get(gap.shard, Interval(0, FOREVER))
+        low_ms = max(from_ms, facts.since_ms, required.from_ms)
+        high_ms = min(until_ms, facts.now_ms + HOUR_MS)
+        if low_ms < high_ms:
+            is_same = (low_ms, high_ms) == (from_ms, until_ms)
+            yield gap if is_same else NamedGap.of(gap.shard, low_ms, high_ms, gap.reasons)
 
 
 def _merged(gaps: Iterable[NamedGap]) -> tuple[NamedGap, ...]:

@@ -38,7 +38,7 @@ _ROWS: Final = re.compile(
     r"(?P<boundary>[0-9T-]{15}Z)/(?P<run>[a-zA-Z0-9_.]{1,128})-(?P<ms>[0-9]{1,15})\.json", re.ASCII
 )
 _MARKER: Final = re.compile(r"(?P<boundary>[0-9T-]{15}Z)(?:-withdrawn-(?P<id>[a-f0-9]{8,64}))?\.json", re.ASCII)
-_REWRITE: Final = "a later marker says it again: delete it, if nobody needs the boundary"
+_REWRITE: Final = "no worker writes it so: delete it. What it said is said again by the next one"
 
 
 class ShardRow(msgspec.Struct, frozen=True, array_like=True):
@@ -250,7 +250,7 @@ def decode_complete(body: bytes, key: str) -> CompleteMarker:
 def decode_since(body: bytes, key: str) -> Since:
     """Parse `since.json`; raises FormatError that names `key`."""
     since = decode_document(body, Since, key, next_step=_REWRITE)
-    _checked(key, lambda: since.since_ms)
+    _checked(key, lambda: minute_of(since.since_ms))
     return since
 
 
@@ -290,8 +290,12 @@ def _check_states(marker: CompleteMarker) -> None:
 def _check_times(gaps: Iterable[NamedGap], since_ms: int, boundary_ms: int) -> None:
     if since_ms > boundary_ms:
         raise FormatError("it ends before it begins")
+    for time_ms in (since_ms, boundary_ms):
+        minute_of(time_ms)
     for gap in gaps:
         check_shard_id(gap.shard)
         from_ms, until_ms = gap.times_ms
+        for time_ms in (from_ms, until_ms):
+            minute_of(time_ms)
         if from_ms >= until_ms:
             raise FormatError(f"a gap of {gap.shard} ends before it begins")

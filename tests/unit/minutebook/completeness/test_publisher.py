@@ -231,6 +231,59 @@ def test_a_batch_that_a_run_skipped_behind_an_outage_is_a_gap_since_anybody_said
     assert scene.marker(T0 + 2 * FIVE_MS).since_ms < T0
 
 
+def test_a_batch_of_a_young_child_is_a_gap_of_the_time_in_which_the_child_lived() -> None:
+    """Its run has said nothing, and no row of it is a quarter of an hour old; what lies before its birth stays."""
+    scene = begun()
+    split(scene, s0=row(5, 11), s1=row(5, 8, end="proven", open_minute=7), s2=row(7, 9), s3=row(7, 11))
+    scene.clock.advance(360)
+    scene.skipped(S2, T0 + 10 * MINUTE_MS, writer="other_1")
+    scene.say("next", s2=row(9, 11))
+    assert scene.publish().published == 1
+    known = read_completeness(scene.objects(), scene.clock.now_ms())
+    assert known is not None
+    assert judge(known, known.since_ms, T0 + FIVE_MS).answer is Answer.COMPLETE
+    gaps = [gap for gap in known.gaps if gap.shard == S2]
+    assert gaps
+    assert min(gap.times_ms[0] for gap in gaps) >= T0 + 7 * MINUTE_MS
+
+
+def test_a_shard_that_nobody_read_before_it_was_split_holds_no_first_boundary() -> None:
+    """KCL never gave it to a processor, so it has neither a row nor an end; those that descend from it are read."""
+    scene = BoundaryScene()
+    split(scene, s0=row(-5, -4))
+    older, younger = "shardId-000000000004", "shardId-000000000005"
+    middle = HALF + HALF // 4
+    scene.opened(older, (HALF + 1, middle), [S2])
+    scene.opened(younger, (middle + 1, HALF + HALF // 2), [S2])
+    scene.say(s0=row(-4, 1), s3=row(-5, 1), s4=row(-5, 1), s5=row(-5, 1))
+    scene.clock.advance(780)
+    scene.say(s0=row(1, 12), s3=row(1, 12), s4=row(1, 12), s5=row(1, 12))
+    assert scene.publish().published > 0
+
+
+def test_an_hour_whose_publisher_died_behind_its_marker_is_finished_at_once() -> None:
+    """The next boundary may be an hour away."""
+    scene = BoundaryScene()
+    scene.say(s0=row(-80, -14), s1=row(-80, -14))
+    scene.publish()
+    boundary_ms = T0 - 15 * MINUTE_MS
+    assert scene.marker(boundary_ms).boundary_ms == boundary_ms
+    key = success_key(PREFIX, boundary_ms - HOUR_MS)
+    scene.bucket.delete(key)
+    scene.publisher().attempt(boundary_ms + 90_000)
+    assert key in scene.bucket.keys(f"{PREFIX}_complete/")
+
+
+def test_a_beginning_that_does_not_grow_is_named() -> None:
+    """A damaged `since.json` would be asked for without end."""
+    scene = BoundaryScene()
+    old_ms = T0 - 3 * LOOK_BACK_MS
+    for key in (since_key(PREFIX), since_key(PREFIX, old_ms)):
+        scene.put(key, encode_boundary(Since(since=iso_time(old_ms), writer="w")))
+    with pytest.raises(FormatError, match="before the boundary that it follows"):
+        scene.publish()
+
+
 def test_a_batch_that_was_skipped_withdraws_at_once_if_asked() -> None:
     """Boundaries may lie an hour apart; whoever stored the marker does not wait for the next one."""
     scene = begun()

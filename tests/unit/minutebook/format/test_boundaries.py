@@ -10,9 +10,12 @@ from minutebook.format.boundaries import (
     RowsObject,
     ShardRow,
     ShardState,
+    Since,
     Withdrawal,
     decode_complete,
     decode_rows,
+    decode_since,
+    decode_withdrawal,
     encode_boundary,
     marker_key,
     parse_marker_key,
@@ -96,3 +99,20 @@ def test_rows_that_end_before_they_begin_are_refused() -> None:
 
     with pytest.raises(FormatError, match="ends before it begins"):
         decode_rows(encode_boundary(rows), "k")
+
+
+@pytest.mark.parametrize(
+    ("begin", "until"),
+    [
+        ("0001-01-01T00:00:00+14:00", "2026-11-21T10:00:00.000Z"),
+        ("1960-01-01T00:00:00.000Z", "2026-11-21T10:00:00.000Z"),
+        ("2026-11-21T10:00:00.000Z", "9999-12-31T23:59:59-23:00"),
+    ],
+)
+def test_times_that_no_clock_has_are_damage(begin: str, until: str) -> None:
+    """A publisher would list each hour of them, and a reader could not print them."""
+    gap = NamedGap(shard=S0, begin=begin, until=until, reasons=("skipped",))
+    with pytest.raises(FormatError, match="outside the years"):
+        decode_withdrawal(encode_boundary(Withdrawal(boundary=MARKER.boundary, gaps=(gap,), why="")), "k")
+    with pytest.raises(FormatError, match="outside the years"):
+        decode_since(encode_boundary(Since(since="0001-01-01T00:00:00+14:00", writer="w")), "k")
