@@ -25,11 +25,12 @@ from compaction.audit.day_view import DayView
 from compaction.audit.shards.group_view import JudgedShard
 from compaction.job.context import JobContext
 from compaction.job.scope import begins_ms, judged_scope
+from compaction.verdict.basis import digest_of_lines
 from compaction.verdict.findings import Code, Finding, Severity, finding
 from minutebook.coverage.chain import Doubt, Reason
 from minutebook.coverage.evidence import EvidenceLink
 from minutebook.coverage.intervals import FOREVER, Interval, union
-from minutebook.coverage.shard_coverage import Gap
+from minutebook.coverage.shard_coverage import Gap, ShardCoverage
 from minutebook.coverage.verdict import ShardVerdict, Verdict
 from minutebook.format.boundaries import NamedGap
 from minutebook.format.coverage_markers import UNDELIVERED
@@ -227,8 +228,14 @@ def _gap_finding(scope: Interval, shard: ShardVerdict, gap: Gap, judged: JudgedS
         shard=shard.shard_id,
         keys=named,
         positions=positions,
+        contents=() if coverage is None else _skips_of(coverage, gap.interval),
     )
     return _timed(made, gap.interval, gap.reasons)
+
+
+def _skips_of(coverage: ShardCoverage, interval: Interval) -> tuple[str, ...]:
+    """Return the contents of a finding: which skipped batches its time may miss. One more is another finding."""
+    return tuple(sorted({digest_of_lines([f"skipped {skip.logged_ms}"]) for skip in coverage.skips_in(interval)}))
 
 
 def _code(reasons: Sequence[Reason], *, is_end: bool) -> tuple[Code, Severity]:

@@ -13,7 +13,6 @@ from typing import NamedTuple
 import msgspec
 
 from compaction.verdict.findings import Code, Finding
-from minutebook.coverage.chain import Reason
 from minutebook.published.verdict import CLEAN, Verdict
 
 
@@ -30,14 +29,13 @@ class AcceptedFinding(msgspec.Struct, frozen=True, kw_only=True):
     until: str = ""
     digest: str = ""
     contents: tuple[str, ...] = ()
-    reasons: tuple[str, ...] = ()
 
 
 class Acceptance(msgspec.Struct, frozen=True, kw_only=True):
     """Why a day was accepted, when (ISO 8601), and what of it: findings, and checks that found nothing and failed.
 
-    `names_contents`: of each finding that has contents, and the reasons of each. Earlier releases named the contents
-    of altered objects and of dropped records; what they accepted goes on without the others.
+    `names_contents`: of each finding that has contents. Earlier releases named those of altered objects and of
+    dropped records; what they accepted goes on without the others.
     """
 
     reason: str
@@ -64,7 +62,6 @@ def accept(findings: Sequence[Finding], checks: Iterable[str], reason: str, acce
                 until=about.until,
                 digest=about.digest,
                 contents=about.contents,
-                reasons=about.reasons,
             )
             for about in findings
             if about.severity != "warning"
@@ -115,7 +112,7 @@ def _includes(accepted: AcceptedFinding, about: Finding, acceptance: Acceptance)
     if about.begins and accepted.begins:
         # ISO 8601 in UTC: the order of texts is that of times.
         is_inside = accepted.begins <= about.begins and about.until <= accepted.until
-        is_told = Reason.SKIPPED not in about.reasons or Reason.SKIPPED in accepted.reasons
+        is_told = set(about.contents) <= set(accepted.contents)
         is_same = about.severity == "unknown" or about.code == accepted.code
         return is_inside and is_same and (is_told or not acceptance.names_contents)
     return (

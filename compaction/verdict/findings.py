@@ -71,8 +71,8 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     `conflict` names the types of a column that keep the day out of a table; its position and minute are those of the
     first row that has a value in the column. `digest` is that of all the findings that one of them stands for, where
     it stands for many. `contents` are digests of what was found: of objects that are not as they were first or have
-    a defect of their own, of dropped records whose originals are not archived, of positions that are missing. Another
-    content is another finding.
+    a defect of their own, of dropped records whose originals are not archived, of positions that are missing, of
+    skipped batches that a time may miss. Another content is another finding.
     """
 
     code: str

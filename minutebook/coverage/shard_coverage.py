@@ -109,6 +109,10 @@ class ShardCoverage:
         """Return the times between the two that are not proven, each with its reasons."""
         return tuple(self._explain(gap) for gap in gaps(self.covered, Interval(from_ms, until_ms)))
 
+    def skips_in(self, interval: Interval) -> list[Skip]:
+        """Return the skipped batches that may have held records of a time."""
+        return [skip for skip in self._facts.skips if any(time.overlaps(interval) for time in self._skipped(skip))]
+
     def is_open_at(self, time_ms: int) -> bool:
         """Return whether the shard was known to be open, by a segment or a read mark whose `until` reaches that time.
 
