@@ -109,16 +109,15 @@ def _includes(accepted: AcceptedFinding, about: Finding, acceptance: Acceptance)
     is_unnamed = bool(about.contents) and not acceptance.names_contents and about.code != Code.ALTERED_OBJECT
     if about.digest and accepted.digest and not is_unnamed:
         return (about.code, about.digest) == (accepted.code, accepted.digest)
+    if not (set(about.contents) <= set(accepted.contents) or (is_unnamed and not accepted.contents)):
+        return False
     if about.begins and accepted.begins:
         # ISO 8601 in UTC: the order of texts is that of times.
         is_inside = accepted.begins <= about.begins and about.until <= accepted.until
-        is_told = set(about.contents) <= set(accepted.contents)
-        is_same = about.severity == "unknown" or about.code == accepted.code
-        return is_inside and is_same and (is_told or not acceptance.names_contents)
+        return is_inside and (about.severity == "unknown" or about.code == accepted.code)
     return (
         about.code == accepted.code
         and about.minute == accepted.minute
         and set(about.keys) <= set(accepted.keys)
-        and (set(about.contents) <= set(accepted.contents) or (is_unnamed and not accepted.contents))
         and about.count <= accepted.count
     )
