@@ -345,11 +345,14 @@ def _skips(statements: Statements, prefix: str) -> list[Skipped]:
 
 
 def _clipped(gaps: Iterable[NamedGap], facts: Facts, times: Mapping[str, Interval]) -> Iterator[NamedGap]:
-    """Yield the parts of gaps that lie within the boundaries, and in a time in which their shard lived."""
+    """Yield gaps as far as their time has come; those of skipped batches from when their shard can have lived.
+
+    What a night has found it finds again, with the same times: clipped, it would be withdrawn each night.
+    """
     for gap in gaps:
         from_ms, until_ms = gap.times_ms
         required = times.get(gap.shard, Interval(0, FOREVER))
-        low_ms = max(from_ms, facts.since_ms, required.from_ms)
+        low_ms = max(from_ms, facts.since_ms, required.from_ms) if Reason.SKIPPED in gap.reasons else from_ms
         high_ms = min(until_ms, facts.now_ms + HOUR_MS)
         if low_ms < high_ms:
             is_same = (low_ms, high_ms) == (from_ms, until_ms)
