@@ -60,6 +60,7 @@ class EvidenceSet:
         self._open_until: dict[str, int] = defaultdict(int)
         self._archived_until: dict[str, int] = defaultdict(int)
         self._topology: tuple[set[str], Topology] | None = None
+        self._expired_ms = statements.expired_ms()
         for marks in statements.marks.values():
             self.add_marks(marks)
         self._add_expired()
@@ -130,12 +131,11 @@ class EvidenceSet:
         if markers.adopted is not None:
             position, stored_ms = markers.adopted.adopted_position(), markers.adopted_stored_ms
             yield evidence.adopted_evidence(shard_id, position, stored_ms=stored_ms, held=markers.adopted.held)
-        stored = self._statements.expired_ms()
         for day, tombstone in sorted(self._statements.tombstones.items()):
             shard = tombstone.shards.get(shard_id)
             for interval in shard.proven if shard else ():
                 last = Position.parse(shard.runs[-1].last) if shard and shard.runs else None
-                yield evidence.expired_evidence(shard_id, Interval(*interval), last, stored.get(day))
+                yield evidence.expired_evidence(shard_id, Interval(*interval), last, self._expired_ms.get(day))
 
     def concerned(self) -> set[str]:
         """Return the shards that the scope may depend on: children of shards that are not known to be open, too."""
