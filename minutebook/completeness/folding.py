@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple
 
 from minutebook.completeness.rows import AllRows, ShardReach, ShardTimes
-from minutebook.coverage.frontier import CoveredShard, find_frontier
+from minutebook.coverage.frontier import CoveredShard, Required, find_frontier
 from minutebook.coverage.intervals import FOREVER, Interval
 from minutebook.coverage.shard_coverage import Gap
 from minutebook.coverage.topology import ShardSources, Topology
@@ -78,13 +78,16 @@ def next_boundary(after_ms: int, every_ms: int) -> int:
     return (after_ms // every_ms + 1) * every_ms
 
 
-def questions(facts: Facts) -> list[Question]:
-    """Return the times that the archive must judge before the boundaries are folded."""
-    reaches = _reaches(facts, {})
-    topology = Topology(facts.sources)
-    frontier = find_frontier(topology, reaches, begin_ms=facts.since_ms, end_ms=facts.now_ms)
+def shards_required(facts: Facts) -> Mapping[str, Required]:
+    """Return the shards of the boundaries up to now: a child from when its parents were last surely open."""
+    reaches, topology = _reaches(facts, {}), Topology(facts.sources)
+    return find_frontier(topology, reaches, begin_ms=facts.since_ms, end_ms=facts.now_ms).shards
+
+
+def questions(facts: Facts, shards: Mapping[str, Required]) -> list[Question]:
+    """Return the times of the required shards that the archive must judge before the boundaries are folded."""
     asked = []
-    for shard_id, required in sorted(frontier.shards.items()):
+    for shard_id, required in sorted(shards.items()):
         reach = required.coverage
         if not isinstance(reach, ShardReach):
             continue
@@ -97,14 +100,6 @@ def questions(facts: Facts) -> list[Question]:
             if hole.from_ms < until_ms
         ]
     return asked
-
-
-def times_required(facts: Facts) -> dict[str, Interval]:
-    """Return the times at which each shard must be covered: a child from when its parents were last surely open."""
-    frontier = find_frontier(
-        Topology(facts.sources), _reaches(facts, {}), begin_ms=facts.since_ms, end_ms=facts.now_ms
-    )
-    return {shard_id: required.interval for shard_id, required in frontier.shards.items()}
 
 
 def fold(facts: Facts, judged: Judged, asked: Iterable[Question], writer: str, folded: Iterable[str] = ()) -> Folded:

@@ -10,7 +10,7 @@ Killed between any two requests, it leaves a beginning of the same sequence. The
 A marker may be as old as a day: before that it begins anew, because rows and skipped batches are searched no further.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
 import msgspec
@@ -24,7 +24,7 @@ from minutebook.completeness.folding import (
     fold,
     next_boundary,
     questions,
-    times_required,
+    shards_required,
 )
 from minutebook.completeness.judging import judge_times, question_of, still_open
 from minutebook.completeness.objects import HOUR_MS, LOOK_BACK_MS, BoundaryObjects, ListedMarkers, ahead
@@ -32,7 +32,6 @@ from minutebook.completeness.rows import AllRows
 from minutebook.completeness.withdrawing import Claim, is_within, withdraw
 from minutebook.coverage.chain import Reason
 from minutebook.coverage.intervals import FOREVER, Interval
-from minutebook.coverage.topology import Topology
 from minutebook.errors import FormatError
 from minutebook.format.arrival import ARRIVAL_STEP_BACK_MS
 from minutebook.format.boundaries import CompleteMarker, NamedGap, ShardState, Since, since_key, success_key
@@ -157,13 +156,10 @@ class Publisher:
 
     def _lacks_hour(self, listed: ListedMarkers, newest: CompleteMarker) -> bool:
         """Return whether a publisher died between a marker and the hour that it finishes."""
-        hour = Interval(newest.boundary_ms - HOUR_MS, newest.boundary_ms)
-        is_whole = newest.boundary_ms % HOUR_MS == 0 and newest.since_ms <= hour.from_ms
+        hour_ms = newest.boundary_ms - HOUR_MS
+        is_whole = newest.boundary_ms % HOUR_MS == 0 and newest.since_ms <= hour_ms
         is_told = any(each.boundary_ms >= newest.boundary_ms for each in listed.withdrawals)
-        is_finished = success_key(self._prefix, hour.from_ms) in listed.finished
-        return is_whole and not (
-            is_told or is_finished or any(hour.overlaps(Interval(*gap.times_ms)) for gap in newest.gaps)
-        )
+        return is_whole and not is_told and self._is_to_finish(hour_ms, listed.finished, newest.gaps)
 
     def _newest(self, listed: ListedMarkers, now_ms: int) -> CompleteMarker | None:
         young = [boundary for boundary in listed.boundaries if boundary >= now_ms - LOOK_BACK_MS]
@@ -230,10 +226,11 @@ class Publisher:
         known = set() if newest is None else set(newest.folded)
         later = [gap for identity, found in withdrawals if found and identity not in known for gap in found.gaps]
         skips = [skip for skip in _skips(statements, self._prefix) if skip.stored_ms >= facts.now_ms - LOOK_BACK_MS]
-        times = times_required(facts)
+        shards = shards_required(facts)
+        times = {shard: required.interval for shard, required in shards.items()}
         gap_of = {skip: self._skipped_gap(skip, facts, times) for skip in skips if skip.writer not in known}
         skipped = [gap for gap in gap_of.values() if gap is not None]
-        asked, first = questions(facts), frozenset(Topology(facts.sources).first_shards)
+        asked, first = questions(facts, shards), {shard for shard, required in shards.items() if required.is_first}
         named = tuple(dict.fromkeys(_clipped([*facts.gaps, *later, *skipped], facts, times)))
         left = self._left_alone(named, facts)
         again = {gap: question_of(gap, is_child=gap.shard not in first) for gap in named if gap not in left}
@@ -314,11 +311,15 @@ class Publisher:
         """Store what is missing of the last day's hours before a marker; `finished` are those that are stored."""
         begin_ms = max(newest.since_ms, newest.boundary_ms - LOOK_BACK_MS)
         for hour_ms in range(-(-begin_ms // HOUR_MS) * HOUR_MS, newest.boundary_ms - HOUR_MS + 1, HOUR_MS):
-            key, hour = success_key(self._prefix, hour_ms), Interval(hour_ms, hour_ms + HOUR_MS)
-            if key in finished or any(hour.overlaps(Interval(*gap.times_ms)) for gap in (*newest.gaps, *gaps)):
-                continue
-            self.objects.finish_hour(hour_ms)
-            finished.add(key)
+            if self._is_to_finish(hour_ms, finished, (*newest.gaps, *gaps)):
+                self.objects.finish_hour(hour_ms)
+                finished.add(success_key(self._prefix, hour_ms))
+
+    def _is_to_finish(self, hour_ms: int, finished: Container[str], gaps: Iterable[NamedGap]) -> bool:
+        """Return whether an hour is not finished, and has no gap."""
+        hour = Interval(hour_ms, hour_ms + HOUR_MS)
+        is_finished = success_key(self._prefix, hour_ms) in finished
+        return not is_finished and not any(hour.overlaps(Interval(*gap.times_ms)) for gap in gaps)
 
 
 def what_holds(
