@@ -194,40 +194,37 @@ class _Descent:
         One that is required already, by another hole or by a parent, fills this hole, too: a merge of shards of which
         one came and went unread. Of the time before its evidence this side of it knows nothing.
         """
-        unrelated, later = self._unrelated(hole), self._later(hole, from_ms, owner)
+        named = [shard for shard in self._topology.named if self._holds(shard, hole)]
+        known = self._topology.ancestors(self._required) | set(self._required)
+        unrelated, later = [shard for shard in named if shard not in known], self._later(named, from_ms, owner)
         if hole.width == 1 and not unrelated and not later:
             return
         opened = {shard for shard in unrelated if self._topology.is_opened(shard)}
         successors = sorted(shard for shard in opened if not self._topology.parents(shard) & opened)
-        for shard in successors:
+        fillers = [*successors, *later]
+        for shard in fillers:
             coverage = self._coverage(shard).without_birth()
             begins_ms = max(from_ms, coverage.begins_ms())
             self._doubts.append(Doubt(Reason.HASH_HOLE, Interval(from_ms, begins_ms)))
             self._require(coverage, begins_ms, is_first=False)
-        for shard in later:
-            begins_ms = max(from_ms, self._coverage(shard).without_birth().begins_ms())
-            self._doubts.append(Doubt(Reason.HASH_HOLE, Interval(from_ms, begins_ms)))
-        ranges = map(self._topology.hash_range, [*successors, *later])
+        ranges = map(self._topology.hash_range, fillers)
         for rest in uncovered_ranges(hole, filter(None, ranges)):
-            if rest.width > 1 or not (successors or later):
+            if rest.width > 1 or not fillers:
                 self._doubts.append(Doubt(Reason.HASH_HOLE, Interval(from_ms, FOREVER)))
 
-    def _unrelated(self, hole: HashRange) -> list[str]:
-        """Return the shards in the hole that neither belong to the frontier nor are ancestors of it."""
-        known = self._topology.ancestors(self._required) | set(self._required)
-        ranges = ((shard, self._topology.hash_range(shard)) for shard in self._topology.named)
-        return [shard for shard, keys in ranges if shard not in known and keys is not None and keys.meets(hole)]
+    def _holds(self, shard: str, hole: HashRange) -> bool:
+        keys = self._topology.hash_range(shard)
+        return keys is not None and keys.meets(hole)
 
-    def _later(self, hole: HashRange, from_ms: int, owner: str | None) -> list[str]:
-        """Return the required shards that hold keys of a hole later: not its owner, nor what that descends from."""
-        before = set() if owner is None else {owner, *self._topology.ancestors([owner])}
-        first = set(self._topology.first_shards) if owner is None else set()
+    def _later(self, named: Iterable[str], from_ms: int, owner: str | None) -> list[str]:
+        """Return the required ones of some shards that live behind a time: not the hole's owner, nor its ancestors.
+
+        Without an owner the hole is one between the first shards.
+        """
+        before = self._topology.first_shards if owner is None else [owner, *self._topology.ancestors([owner])]
+        required = ((shard, self._required.get(shard)) for shard in named if shard not in before)
         return [
             shard
-            for shard, required in sorted(self._required.items())
-            if shard not in before | first
-            and required.interval.until_ms > from_ms
-            and self._topology.is_opened(shard)
-            and (keys := self._topology.hash_range(shard)) is not None
-            and keys.meets(hole)
+            for shard, each in required
+            if each is not None and each.interval.until_ms > from_ms and self._topology.is_opened(shard)
         ]
