@@ -95,7 +95,8 @@ class Boundaries:
         self._failed_at: dict[str, float] = {}
         self._began_ms: int | None = None
         self._held: frozenset[str | None] = frozenset()
-        self._has_skipped = self._withdraws = False
+        self._has_skipped = False
+        self._skipped_runs = self._judged_runs = 0
 
     # From the supervisor
 
@@ -104,7 +105,7 @@ class Boundaries:
         self._runs.begin()
         self._known.daemon_started()
         self._daemon_log = log
-        self._withdraws |= self._has_skipped  # its marker was stored before
+        self._skipped_runs += self._has_skipped  # its marker was stored before
         self._has_skipped = False
 
     def note(self, event: ProcessorEvent) -> None:
@@ -193,7 +194,7 @@ class Boundaries:
         wait = _LEADER_SECONDS if leads else _OTHERS_SECONDS
         if self._tried_at is not None and now - self._tried_at < wait:
             return False
-        if self._newest is None or self._withdraws:
+        if self._newest is None or self._skipped_runs > self._judged_runs:
             return True
         after_ms = _LEADER_MS if leads else _OTHERS_MS
         return service_ms - after_ms >= next_boundary(self._newest.boundary_ms, self._every_ms)
@@ -201,13 +202,9 @@ class Boundaries:
     def publish(self) -> None:
         """Publish what is reached. Raises as the publisher does."""
         self._tried_at = self._clock.monotonic()
-        service_ms, withdraws = self._service_ms(), self._withdraws
-        self._withdraws = False
-        try:
-            attempt = self._publisher.attempt(service_ms, withdraws=withdraws)
-        except BaseException:
-            self._withdraws |= withdraws
-            raise
+        service_ms, runs = self._service_ms(), self._skipped_runs
+        attempt = self._publisher.attempt(service_ms, withdraws=runs > self._judged_runs)
+        self._judged_runs = runs
         self._newest = attempt.newest
         if attempt.newest is not None:
             self._on_complete(attempt.newest.boundary_ms)
