@@ -37,7 +37,7 @@ class CoveredShard(Protocol):
 
     @property
     def seen_open_ms(self) -> int | None:
-        """The first such time."""
+        """The first time by which it was known to exist: its parents had ended."""
 
     @property
     def ended_ms(self) -> int:
@@ -142,7 +142,7 @@ class _Descent:
         return min((time + _BIRTH_MARGIN_MS for time in times if time is not None), default=FOREVER)
 
     def _first_seen(self, shard: str) -> int | None:
-        """Return when the shard, or one that descends from it if nobody read it, was first known to be open."""
+        """Return when the shard, or one that descends from it if nobody read it, was first known to exist."""
         seen_ms = self._coverage(shard).seen_open_ms
         if seen_ms is not None:
             return seen_ms

@@ -32,13 +32,14 @@ class Skip(NamedTuple):
 
 
 class ShardFacts(NamedTuple):
-    """All durable facts about one shard. `end_stored_ms` is the LastModified of its `end.json`."""
+    """All durable facts about one shard. The times are the LastModified of its `end.json` and `opened.json`."""
 
     shard_id: str
     chain: ChainView = ChainView()
     pieces: tuple[Evidence, ...] = ()
     skips: tuple[Skip, ...] = ()
     end_stored_ms: int | None = None
+    opened_stored_ms: int | None = None
 
 
 class Gap(NamedTuple):
@@ -52,7 +53,8 @@ class ShardCoverage:
     """The coverage of one shard.
 
     `covered` are the proven times, disjoint and in order. `open_until_ms` is the last time at which the shard was
-    known to be open (0: none), `seen_open_ms` the first; `ended_ms` a time by which it had ended (FOREVER: unknown).
+    known to be open (0: none), `seen_open_ms` the first at which it was known to exist; `ended_ms` a time by which it
+    had ended (FOREVER: unknown).
     """
 
     def __init__(self, facts: ShardFacts, *, trusts_birth: bool = True) -> None:
@@ -73,6 +75,8 @@ class ShardCoverage:
         opened = [node.link.until_ms for node in self._chain.nodes if node.link.kind is Kind.SEGMENT]
         opened += [piece.until_ms for piece in facts.pieces if piece.kind is Kind.READ]
         self.open_until_ms = max(opened, default=0)
+        # A processor opens a shard before it stores the marker, and KCL opens no shard before it exists.
+        opened += [] if facts.opened_stored_ms is None else [facts.opened_stored_ms]
         self.seen_open_ms = min(opened, default=None)
         self.ended_ms = ended_by_ms(facts.pieces, facts.end_stored_ms)
         self.adopted_ms = self._adoption()

@@ -120,7 +120,8 @@ class EvidenceSet:
             for day in self._statements.unread_days
         )
         view = ChainView(tuple(links), begun_at, to_the_beginning, to_the_end, unseen, unread)
-        return ShardFacts(shard_id, view, tuple(self.pieces(shard_id)), markers.skips, markers.end_stored_ms)
+        pieces = tuple(self.pieces(shard_id))
+        return ShardFacts(shard_id, view, pieces, markers.skips, markers.end_stored_ms, markers.opened_stored_ms)
 
     def pieces(self, shard_id: str) -> Iterator[evidence.Evidence]:
         """Yield the evidence of a shard other than segments."""

@@ -65,6 +65,7 @@ class ShardStatements(NamedTuple):
     opened: OpenedMarker | None = None
     adopted: AdoptedMarker | None = None
     end: EndMarker | None = None
+    opened_stored_ms: int | None = None
     adopted_stored_ms: int = 0
     end_stored_ms: int | None = None
     skips: tuple[Skip, ...] = ()
@@ -173,7 +174,7 @@ def _fields(marker: _ShardMarker, stored_ms: int) -> dict[str, object]:
     if isinstance(marker, StartMarker):
         return {"start": marker}
     if isinstance(marker, OpenedMarker):
-        return {"opened": marker}
+        return {"opened": marker, "opened_stored_ms": stored_ms}
     if isinstance(marker, AdoptedMarker):
         return {"adopted": marker, "adopted_stored_ms": stored_ms}
     return {"end": marker, "end_stored_ms": stored_ms}

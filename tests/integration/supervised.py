@@ -28,6 +28,11 @@ class Supervised:
             bufsize=0,  # `communicate` does not see what a buffered reader has read ahead
         )
         self.events: list[dict[str, Any]] = []
+        self.stderr = ""
+
+    def __repr__(self) -> str:
+        """Show what it has logged: a failed assertion prints it."""
+        return f"<Supervised {self.events} {self.stderr}>"
 
     def wait_for(self, event: str) -> dict[str, Any]:
         """Read on until a line tells `event`; return it."""
@@ -43,7 +48,7 @@ class Supervised:
     def finish(self) -> int:
         """Read the rest of its lines and return its exit code."""
         stdout, stderr = self.process.communicate(timeout=PATIENCE_SECONDS)
-        self.stdout = stdout.decode()
+        self.stdout, self.stderr = stdout.decode(), stderr.decode()
         self.events += [json.loads(line) for line in stderr.splitlines() if line.startswith(b"{")]
         return self.process.returncode
 

@@ -99,7 +99,8 @@ class Audit:
         view = ChainView(tuple(links), begun, not self._view.narrow, not self._view.narrow)
         skips = tuple(Skip(logged, put) for logged, put in archive.skips if put <= self._time)
         ended = archive.ended if archive.ended is not None and archive.ended <= self._time else None
-        return ShardFacts(shard_id, view, tuple(pieces), skips, ended)
+        opened = archive.opened if archive.opened is not None and archive.opened <= self._time else None
+        return ShardFacts(shard_id, view, tuple(pieces), skips, ended, opened)
 
     def _expire(
         self, shard_id: str, day: Day, links: list[EvidenceLink], begun: Position | None

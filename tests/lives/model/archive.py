@@ -295,7 +295,7 @@ class Archive:
             elif isinstance(value, StartMarker):
                 fields[value.shard]["start"] = value
             elif isinstance(value, OpenedMarker):
-                fields[value.shard]["opened"] = value
+                fields[value.shard] |= {"opened": value, "opened_stored_ms": row.last_modified_ms}
             elif isinstance(value, EndMarker):
                 fields[value.shard] |= {"end": value, "end_stored_ms": row.last_modified_ms}
         for shard, skips in self._skips.items():

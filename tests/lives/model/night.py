@@ -234,10 +234,10 @@ class Site:
     def judge_afresh(self, day: Day) -> Steps[Verdict]:
         """Return the verdict of an audit that knows nothing of what was published.
 
-        But that it judges no shard that was born since: one whose first segment is gone is judged on earlier days,
-        too, because nothing says on which one the segment lay. Nor does it ask KCL's checkpoints, which no digest
-        holds: when one comes to pass the last segment later, the segment that is gone was stored after the times of a
-        clean day were proven.
+        But that it judges no shard that was born since, or had no segment then: one whose first segment is gone is
+        judged on earlier days, too, because nothing says on which one the segment lay. Nor does it ask KCL's
+        checkpoints, which no digest holds: when one comes to pass the last segment later, the segment that is gone
+        was stored after the times of a clean day were proven.
         """
         view = yield from self.view(day)
         view = view._replace(checkpoints=Checkpoints({}))
@@ -246,7 +246,15 @@ class Site:
         findings = merge_rows(view, {entry.key: entry for entry in view.entries}).findings
         audit, published = conclude(view, judged, findings, None, is_in_motion=False), self.outputs.of(day).audit
         basis = None if published is None else published.basis
-        known = {None, *(shard.shard for shard in basis.shards)} if basis is not None else set()
+        known: set[str | None] = set()
+        if basis is not None:
+            inside = {entry.row.parsed.shard_id for entry in view.entries if entry.row.parsed is not None}
+            had_one = [
+                each.shard
+                for each in basis.shards
+                if each.looks_ahead or each.first_before or each.first_after or each.shard in inside
+            ]
+            known = {None, *had_one}
         return overall_verdict([about for about in audit.findings if about.shard in known], audit.checks)
 
     def compact(self, day: Day, until_ms: int | None = None, accept: str | None = None) -> Steps[Compacted]:

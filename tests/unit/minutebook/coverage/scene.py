@@ -82,11 +82,12 @@ def coverage(
     shard: str = SHARD,
     begun: int | None = 1,
     searched: bool = True,
+    opened: int | None = None,
 ) -> ShardCoverage:
     """Return the coverage of one shard whose archive was searched from end to end, unless told otherwise."""
     begun_at = Position(begun) if begun is not None and links else None
     view = ChainView(tuple(links), begun_at, to_the_beginning=searched, to_the_end=searched)
-    return ShardCoverage(ShardFacts(shard, view, pieces, skips, ended))
+    return ShardCoverage(ShardFacts(shard, view, pieces, skips, ended, opened))
 
 
 def marked(shard: str, *pairs: tuple[int, int]) -> ShardCoverage:

@@ -185,6 +185,15 @@ def test_a_child_that_was_seen_shows_that_its_parents_had_ended() -> None:
     assert decide(sources, marked("p", (-99, 0)), *children, scope=span(2, 24)).state is State.COVERED
 
 
+def test_a_child_that_was_opened_shows_that_its_parents_had_ended() -> None:
+    """Its `opened.json` is as old as its first reader, where the parent's lost `end.json` was put back days later."""
+    read = (piece(at(9), at(25), shard="c"),)
+    child = coverage(pieces=read, opened=at(2), shard="c")
+    parent = coverage(pieces=(piece(BEGAN, at(1)),), shard="p", ended=at(40))
+    verdict = decide(split_stream(), parent, child, marked("d", (BIRTH, 25)))
+    assert {one.shard_id: one.required for one in verdict.shards}["p"] == Interval(at(0), at(2, 3))
+
+
 def test_children_must_hold_all_keys_of_their_parent() -> None:
     """Half of them are nobody's."""
     sources = split_stream(marked=(shard("c", LOW, "p"),))
