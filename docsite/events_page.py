@@ -29,6 +29,8 @@ NORMAL_LIFE: Final[Mapping[str, str]] = {
     "large_day_without_spark": "a large day is compacted by this machine alone: there is no PySpark, or no Java",
     "leader_lock_kept": "the supervisor could not release the lock of its dead daemon; it expires after two minutes",
     "leader_lock_not_remembered": "the state folder is full or read-only: a restart waits for a dead leader anew",
+    "lease_left_to_kcl": "the supervisor could not take the only free lease, and KCL's leader assigns it",
+    "lease_taken": "the supervisor took the only free lease for its worker, which opens the shard seconds sooner",
     "leader_lock_released": "the supervisor released the lock of its dead daemon, so that another leads at once",
     "leases_released": "a worker that stops gave its leases to the others; `kept` are those that it could not give",
     "lease_lost": "another worker has the shard now; it reads again what was not committed here",

@@ -17,7 +17,8 @@ from consumer.daemon.fork_server import socket_of, stub_command
 from consumer.daemon.properties import ReadSize, effective_properties, processor_command, write_effective
 from consumer.daemon.start import StartChooser, as_settled, settle_start
 from consumer.daemon.stream_run import StreamPlan
-from consumer.leases.hand_over import REPORT_SECONDS, HandedCounts, Leaving, release_own_lock
+from consumer.leases.hand_over import REPORT_SECONDS, HandedCounts, Leaving, release_own_lock, take_only_lease
+from consumer.leases.rows import LeaseRows
 from consumer.leases.table import DynamoDBLeaseTable, failover_seconds, lease_table_of
 from consumer.liveness.first_start import FirstStart
 from consumer.liveness.lock_memory import LockMemory
@@ -128,10 +129,16 @@ def open_stream(
     worker_id, state = worker.worker_id, worker.state
     name = file_name(worker_id)
     table = _lease_table(loaded, clock, budget_seconds=_TABLE_SECONDS)
+    quick_table = _lease_table(loaded, clock, budget_seconds=_LEADER_LOCK_SECONDS)
+
+    def take(rows: LeaseRows) -> None:
+        take_only_lease(quick_table, rows, worker_id, clock, every_seconds=_report_seconds(loaded))
+
     first_start = FirstStart(
         table,
         makes_table=loaded.kcl.get("leaseTablePitrEnabled") != "true",
         protected=loaded.kcl.get("leaseTableDeletionProtectionEnabled") == "true",
+        on_rows=take if loaded.settings.release_leases else None,
     )
     readers = ReaderPoll(
         ReaderWatch(
@@ -186,7 +193,7 @@ def open_stream(
         boundaries=boundaries,
         before_start=[
             skipped.store,
-            partial(release_own_lock, _lease_table(loaded, clock, budget_seconds=_LEADER_LOCK_SECONDS), worker_id),
+            partial(release_own_lock, quick_table, worker_id),
             readers.before_start,
             first_start.before_start,
             *counted,
@@ -211,15 +218,20 @@ def _leaving(loaded: LoadedSettings, worker_id: str, clock: Clock, handed: Hande
     if not loaded.settings.release_leases:
         return None
     table = lease_table_of(loaded, clock, new_random(), budget_seconds=_LEAVE_SECONDS, read_timeout=_LEAVE_SECONDS)
-    most, every = loaded.kcl.get("maxLeasesForWorker"), loaded.kcl.get("workerMetricsReporterFreqInMillis")
+    most = loaded.kcl.get("maxLeasesForWorker")
     return Leaving(
         table,
         worker_id,
         clock,
         most=None if most is None else int(most),
-        every_seconds=REPORT_SECONDS if every is None else int(every) / 1000,
+        every_seconds=_report_seconds(loaded),
         handed=handed,
     )
+
+
+def _report_seconds(loaded: LoadedSettings) -> float:
+    every = loaded.kcl.get("workerMetricsReporterFreqInMillis")
+    return REPORT_SECONDS if every is None else int(every) / 1000
 
 
 def _lease_table(loaded: LoadedSettings, clock: Clock, *, budget_seconds: float) -> DynamoDBLeaseTable:

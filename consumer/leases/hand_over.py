@@ -1,4 +1,4 @@
-"""Hand the leases of a stopping worker to others at once, instead of letting them expire.
+"""Hand the leases of a stopping worker to others at once, instead of letting them expire; take one at a start.
 
 Every step is optional: without it KCL waits until the leases expire, which takes a minute or more. So no request is
 repeated: what was refused, failed or has an unknown outcome is logged and left as it is.
@@ -10,6 +10,10 @@ repeated: what was refused, failed or has an unknown outcome is logged and left 
 The daemon takes some seconds more to end, in which it renews and reads nothing. This is safe at any moment: a row's
 checkpoint stays; its counter moves, so requests that a daemon with our worker id may still send fail; and S3 fences
 every writer (docs/decisions/0022-hand-over.md).
+
+    start, nobody owns the     the lease becomes ours: KCL opens its own at once, and a free one after the leader's
+      only open shard, and     second run, six seconds with the presets, because no worker has reported in the first
+      no other worker reports
 """
 
 import threading
@@ -19,7 +23,7 @@ from typing import Final, NamedTuple, Protocol
 
 import structlog
 
-from consumer.leases.rows import Lease, LeaseTable
+from consumer.leases.rows import Lease, LeaseRows, LeaseTable
 from minutebook.clock import Clock
 from minutebook.errors import TableRefused, TableUnavailable
 from minutebook.logs import in_context
@@ -210,6 +214,27 @@ class Leaving:
             self._table.reports(), self._worker_id, self._clock.now_ms() / 1000, every_seconds=self._every_seconds
         )
         return self._handed.plan(rows.leases, self._worker_id, others, most=self._most)
+
+
+def take_only_lease(
+    table: HandedTable, rows: LeaseRows, worker_id: str, clock: Clock, *, every_seconds: float = REPORT_SECONDS
+) -> None:
+    """Take the lease of a stream with one open shard that nobody owns, unless another worker reports.
+
+    `rows` were just read. With more shards the leader assigns them: workers that start together share them. Any error
+    is left to KCL.
+    """
+    log = structlog.get_logger().bind(worker=worker_id)
+    leases = [lease for lease in rows.leases.values() if lease.checkpoint != "SHARD_END"]
+    if rows.unreadable or [lease.owner for lease in leases] != [None]:
+        return
+    now = clock.now_ms() / 1000
+    try:
+        others = reporting_workers(table.reports(), worker_id, now, every_seconds=every_seconds)
+        if not others and table.hand_over(HandOver(leases[0], worker_id)):
+            log.info("lease_taken", shard=leases[0].shard_id)
+    except (TableRefused, TableUnavailable) as exc:
+        log.info("lease_left_to_kcl", error=str(exc))
 
 
 def release_own_lock(table: LeaseTable, worker_id: str) -> None:

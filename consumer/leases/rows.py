@@ -190,7 +190,7 @@ def put_condition(seen: Lease | None) -> tuple[str, dict[str, "AttributeValueTyp
 
 
 def hand_over_request(seen: Lease, next_owner: str | None) -> dict[str, Any]:
-    """Return the UpdateItem that gives a lease of a stopped owner to `next_owner`, or releases it (None).
+    """Return the UpdateItem that gives a free lease or one of a stopped owner to `next_owner`, or releases it (None).
 
     we read               meanwhile                          our update
     --------              ---------                          ----------
@@ -199,13 +199,16 @@ def hand_over_request(seen: Lease, next_owner: str | None) -> dict[str, Any]:
     w1, counter 7         a daemon of the same name renews   leaseCounter = 7 fails: it keeps its lease
     w1, counter 7         the row is deleted                 fails: no partial row is created
     w1, counter 7         KCL begins its own hand-over       checkpointOwner exists: fails, and KCL's goes on
+    nobody, counter 7     -                                  holds: counter 8, owned by the next owner
+    nobody, counter 7     the leader gives it to w2          leaseOwner exists: fails, w2 keeps it
 
     Only the owner changes, as when KCL assigns or evicts a lease (DynamoDBLeaseSerializer.java). The counter is
     incremented, so that later requests of the old owner fail; all other attributes stay.
     """
     position = seen.checkpoint if isinstance(seen.checkpoint, Position) else None
+    owner: dict[str, AttributeValueTypeDef] = {} if seen.owner is None else {":owner": {"S": seen.owner}}
     values: dict[str, AttributeValueTypeDef] = {
-        ":owner": {"S": seen.owner or ""},
+        **owner,
         ":counter": {"N": str(seen.counter)},
         ":checkpoint": {"S": str(position.sequence) if position else str(seen.checkpoint)},
         ":sub": {"N": str(position.sub if position else 0)},
@@ -218,8 +221,9 @@ def hand_over_request(seen: Lease, next_owner: str | None) -> dict[str, Any]:
     return {
         "Key": {"leaseKey": {"S": seen.shard_id}},
         "UpdateExpression": change,
-        "ConditionExpression": "leaseOwner = :owner AND leaseCounter = :counter AND checkpoint = :checkpoint "
-        "AND checkpointSubSequenceNumber = :sub AND attribute_not_exists(checkpointOwner)",
+        "ConditionExpression": f"{'leaseOwner = :owner' if owner else 'attribute_not_exists(leaseOwner)'} "
+        "AND leaseCounter = :counter AND checkpoint = :checkpoint AND checkpointSubSequenceNumber = :sub "
+        "AND attribute_not_exists(checkpointOwner)",
         "ExpressionAttributeValues": values,
     }
 

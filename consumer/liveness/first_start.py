@@ -9,6 +9,7 @@
 All of this is optional: a failure is left to KCL, which then logs why it cannot start.
 """
 
+from collections.abc import Callable
 from typing import Final, Protocol
 
 import structlog
@@ -40,11 +41,19 @@ class FirstStart:
     """Creates a missing lease table, and logs what a first start waits for.
 
     `makes_table`: False if the properties ask for a table that only KCL can create. `protected`: with deletion
-    protection.
+    protection. `on_rows` gets the leases at every other start.
     """
 
-    def __init__(self, table: StartTable, *, makes_table: bool = True, protected: bool = False) -> None:
+    def __init__(
+        self,
+        table: StartTable,
+        *,
+        makes_table: bool = True,
+        protected: bool = False,
+        on_rows: Callable[[LeaseRows], None] | None = None,
+    ) -> None:
         self._table = table
+        self._on_rows = on_rows
         self._makes_table = makes_table
         self._protected = protected
         self._left: dict[bytes, str] = {}
@@ -56,6 +65,8 @@ class FirstStart:
         try:
             rows = self._table.read()
             if rows is not None and rows.leases:
+                if self._on_rows is not None:
+                    self._on_rows(rows)
                 return
             self._left = dict(_WAITS)
             self._log.info("first_start", waiting_for="KCL's tables and rows: a minute as a rule, and once")

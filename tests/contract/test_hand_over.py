@@ -43,6 +43,15 @@ def test_a_lease_is_handed_over_as_it_was_seen(handed_table: HandedTable, next_o
     assert handed_table.read() == LeaseRows({LEASE.shard_id: HELD._replace(owner=next_owner, counter=4)})
 
 
+def test_a_free_lease_is_given_to_one(handed_table: HandedTable) -> None:
+    """Whoever read it as free comes too late when it has an owner."""
+    free = HELD._replace(owner=None)
+    handed_table.create()
+    handed_table.put(free, None)
+    assert [handed_table.hand_over(HandOver(free, owner)) for owner in ("w1", "w2")] == [True, False]
+    assert handed_table.read() == LeaseRows({LEASE.shard_id: HELD._replace(counter=4)})
+
+
 @pytest.mark.parametrize(
     "theirs",
     [

@@ -16,8 +16,9 @@ from consumer.leases.hand_over import (
     plan_hand_over,
     release_own_lock,
     reporting_workers,
+    take_only_lease,
 )
-from consumer.leases.rows import Lease, hand_over_request
+from consumer.leases.rows import Lease, LeaseRows, hand_over_request
 from consumer.leases.table import DynamoDBLeaseTable
 from minutebook.errors import TableRefused, TableUnavailable
 from minutebook.format.position import Position
@@ -35,10 +36,14 @@ def _leaving(table: MemoryLeaseTable, clock: ManualClock) -> Leaving:
     return Leaving(table, "w1", clock)
 
 
-def _owners(table: MemoryLeaseTable) -> dict[str, str | None]:
+def _rows(table: MemoryLeaseTable) -> LeaseRows:
     rows = table.read()
     assert rows is not None
-    return {shard[-1]: lease.owner for shard, lease in rows.leases.items()}
+    return rows
+
+
+def _owners(table: MemoryLeaseTable) -> dict[str, str | None]:
+    return {shard[-1]: lease.owner for shard, lease in _rows(table).leases.items()}
 
 
 @pytest.mark.parametrize(("age", "is_living"), [(0, True), (60, True), (61, False)])
@@ -240,6 +245,61 @@ def test_an_unreachable_table_prevents_no_start() -> None:
     with capture_logs() as logs:
         release_own_lock(table, "w1")
     assert [log["event"] for log in logs] == ["leader_lock_kept"]
+
+
+@pytest.mark.parametrize("reported", [{}, {"w1": 900}, {"w2": 939}])
+def test_the_only_free_lease_is_taken(reported: dict[str, int]) -> None:
+    """KCL would wait six seconds for it. A finished shard is nobody's, and a worker that is silent has gone."""
+    table = MemoryLeaseTable(_lease(0)._replace(checkpoint="SHARD_END", owner=None), _lease(1, None))
+    table.reported = dict(reported)
+    with capture_logs() as logs:
+        take_only_lease(table, _rows(table), "w1", ManualClock(1_000_000))
+    assert (_owners(table), [log["event"] for log in logs]) == ({"0": None, "1": "w1"}, ["lease_taken"])
+
+
+@pytest.mark.parametrize(
+    ("leases", "reported"),
+    [
+        ([_lease(1, None)], {"w2": 940}),
+        ([_lease(1, None), _lease(2, None)], {}),
+        ([_lease(1, None), _lease(2, "w2")], {}),
+        ([_lease(1, "w2")], {}),
+        ([_lease(1)], {}),
+    ],
+)
+def test_what_others_may_want_is_left_to_the_leader(leases: list[Lease], reported: dict[str, int]) -> None:
+    """Workers that start together share the shards."""
+    table = MemoryLeaseTable(*leases)
+    table.reported = reported
+    before = _owners(table)
+    with capture_logs() as logs:
+        take_only_lease(table, _rows(table), "w1", ManualClock(1_000_000))
+    assert (_owners(table), logs) == (before, [])
+
+
+def test_a_free_lease_that_moves_meanwhile_is_left_alone() -> None:
+    """The leader was faster."""
+    table = MemoryLeaseTable(_lease(1, None))
+    table.before_put = lambda _: table.seed(_lease(1, "w2")._replace(counter=8))
+    with capture_logs() as logs:
+        take_only_lease(table, _rows(table), "w1", ManualClock(1_000_000))
+    assert (_owners(table), logs) == ({"1": "w2"}, [])
+
+
+def test_a_lease_that_cannot_be_taken_prevents_no_start() -> None:
+    """KCL's leader assigns it."""
+    table = MemoryLeaseTable(_lease(1, None))
+    rows, table.unavailable = _rows(table), True
+    with capture_logs() as logs:
+        take_only_lease(table, rows, "w1", ManualClock(1_000_000))
+    assert [log["event"] for log in logs] == ["lease_left_to_kcl"]
+
+
+def test_a_free_lease_is_taken_while_it_is_free() -> None:
+    """DynamoDB has no owner to compare."""
+    request = hand_over_request(_LEASE._replace(owner=None), "w2")
+    assert request["ConditionExpression"].startswith("attribute_not_exists(leaseOwner) AND leaseCounter = :counter ")
+    assert ":owner" not in request["ExpressionAttributeValues"]
 
 
 def test_each_thing_that_was_seen_is_a_condition() -> None:
