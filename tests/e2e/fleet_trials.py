@@ -5,9 +5,9 @@ kills   20 SIGKILLs of processors, three of each of seven streams, a poison aggr
         beside them a bucket that answers 403, a stream that is deleted and made again, and quiet streams with a
         record a second; then SIGKILL of the JVM, of the fork server and of the supervisor
 scan    the lease table of one stream answers no Scan any more; another stream is split
-move    a worker of one stream under load is frozen until a fleet reads the stream, thawed and stopped; then a worker
-        of its own takes the stream back. `dedupe = claims`, producers repeat events, and another stream has events of
-        the same ids
+move    a worker of one stream under load is frozen until a fleet reads the stream, and as long as --frozen says,
+        thawed and stopped; then a worker of its own takes the stream back. `dedupe = claims`, producers repeat
+        events, and another stream has events of the same ids
 
 Exit code 0 only if what the trial is about was seen. Times are printed; they are those of a machine with other work.
 """
@@ -24,6 +24,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
+from functools import partial
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Final
@@ -51,6 +52,7 @@ _LEADER_SECONDS: Final = 300
 _OTHERS_SECONDS: Final = 15
 _REFUSAL: Final = b'<?xml version="1.0"?><Error><Code>AccessDenied</Code><Message>Access Denied</Message></Error>'
 Check = tuple[str, bool]
+Trial = Callable[[EmbeddedAws, Path], list[Check]]
 
 
 class Load(threading.Thread):
@@ -194,7 +196,7 @@ def scan(aws: EmbeddedAws, folder: Path) -> list[Check]:
     ]
 
 
-def move(aws: EmbeddedAws, folder: Path) -> list[Check]:  # noqa: PLR0915 - one story
+def move(aws: EmbeddedAws, folder: Path, frozen_seconds: float = 0) -> list[Check]:  # noqa: PLR0915 - one story
     """Play the third trial."""
     ours = {"dedupe": "claims", "eventId": "id", "flushSeconds": 2, "checkpointIntervalSeconds": 1}
     site = FleetSite(aws, folder, ("moves", "stays"), **ours)
@@ -228,7 +230,8 @@ def move(aws: EmbeddedAws, folder: Path) -> list[Check]:  # noqa: PLR0915 - one 
                 fleet.events.wait("shard_opened", seconds=_LEADER_SECONDS, properties="moves")
                 into = _CLOCK.monotonic() - begun
                 fleet.events.wait("segment_committed", properties="moves")
-                _CLOCK.sleep(10)
+                _CLOCK.sleep(max(10, begun + frozen_seconds - _CLOCK.monotonic()))
+                frozen = _CLOCK.monotonic() - begun
             _CLOCK.sleep(15)  # thawed, and at work on what it held
             old.terminate()
             old.wait()
@@ -254,8 +257,8 @@ def move(aws: EmbeddedAws, folder: Path) -> list[Check]:  # noqa: PLR0915 - one 
     segments = {name: app.segments() for name, app in site.apps.items()}
     verdicts = {name: compare(segments[name], app.producer.fingerprints()) for name, app in site.apps.items()}
     dropped = {name: sum(len(each.dropped) for each in some) for name, some in segments.items()}
-    say("seconds from the freeze until the fleet reads, and from SIGTERM of the fleet until the other one does",
-         [round(into, 1), round(back, 1)])  # fmt: skip
+    say("seconds from the freeze until the fleet reads, and until it ends", [round(into, 1), round(frozen, 1)])
+    say("seconds from SIGTERM of the fleet until the other one reads", round(back, 1))
     say("records sent, copies of producers, left out", [{n: v.sent for n, v in verdicts.items()}, copies, dropped])
     return [
         *((f"0 lost, 0 doubled: {name}", is_once(verdict)) for name, verdict in verdicts.items()),
@@ -341,7 +344,7 @@ def say(what: str, value: object) -> None:
     print(f"{what}: {value}", flush=True)  # noqa: T201 - what the trial shows
 
 
-_TRIALS: Final[Mapping[str, Callable[[EmbeddedAws, Path], list[Check]]]] = {
+_TRIALS: Final[Mapping[str, Trial]] = {
     "kills": kills,
     "scan": scan,
     "move": move,
@@ -354,12 +357,14 @@ def main(arguments: Sequence[str]) -> int:
         prog="python -m tests.e2e.fleet_trials", description=(__doc__ or "").split("\n")[0]
     )
     parser.add_argument("trials", nargs="+", choices=sorted(_TRIALS))
+    parser.add_argument("--frozen", type=float, default=0, help="seconds for `move`, at the least")
     options = parser.parse_args(arguments)
+    trials: Mapping[str, Trial] = {**_TRIALS, "move": partial(move, frozen_seconds=options.frozen)}
     os.environ["PATH"] = f"{ensure_java().parent}:{os.environ['PATH']}"
     is_well = True
     for name in options.trials:
         with tempfile.TemporaryDirectory() as folder, EmbeddedAws(Path(folder) / "aws") as aws:
-            for what, held in _TRIALS[name](aws, Path(folder)):
+            for what, held in trials[name](aws, Path(folder)):
                 say(f"{name}: {what}", "yes" if held else "NO")
                 is_well = is_well and held
     say("load at the end", round(os.getloadavg()[0], 1))
