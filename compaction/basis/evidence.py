@@ -1,7 +1,8 @@
 """The evidence beside the segments that a scope's verdict rests on, as digests. Pure.
 
     marks      under the days that the scope touches, those that begin before its end; proven and lost ones are about
-               their whole interval, so that one may lie under the next day, too, or under it alone
+               their whole interval, so that one may lie under the next day, too, or under it alone; those behind its
+               end that say of a skipped batch that it came later
     markers    of the first shards, and of what descends from them through shards that were not open at its end
     skips      that block times of the scope: what was proven when they were logged they do not touch
     tombstones of days nearby, those that there were: where dropped records' originals may be, and where chains stood
@@ -18,6 +19,7 @@ from compaction.inventory.shard_markers import ArchiveMarkers
 from compaction.verdict.basis import Basis, ShardBasis, digest_of_lines
 from minutebook.coverage.evidence import mark_evidence
 from minutebook.coverage.intervals import Interval
+from minutebook.coverage.shard_coverage import Skip
 from minutebook.coverage.topology import Topology
 from minutebook.format.coverage_markers import FIRST_NAME, SHARDS
 from minutebook.format.day import day_of_ms
@@ -36,24 +38,30 @@ def with_evidence(basis: Basis, prefix: str, markers: ArchiveMarkers, scope: Int
     concerned = _concerned(markers.statements, shards)
     return msgspec.structs.replace(
         basis,
-        marks=digest_of_lines(_marks(markers.statements, concerned, scope)),
+        marks=digest_of_lines(_marks(markers.statements, concerned, shards, scope)),
         markers=digest_of_lines(_markers(prefix, markers, concerned, shards, scope)),
         skips=digest_of_lines(_skips(markers.statements, scope, shards)),
         tombstones=digest_of_lines(_tombstones(prefix, markers.statements, basis.expired)),
     )
 
 
-def _marks(statements: Statements, concerned: AbstractSet[str], scope: Interval) -> Iterator[str]:
+def _marks(
+    statements: Statements, concerned: AbstractSet[str], shards: Mapping[str, ShardBasis], scope: Interval
+) -> Iterator[str]:
     """Yield the marks that are about the scope.
 
     Of a shard that was born behind the scope none is, though the first evidence of a child has no beginning.
     """
     own = day_of_ms(scope.from_ms)
+    blocking = {name: _blocking(statements, name, shard, scope) for name, shard in shards.items()}
     for day in days_touched(scope):
         for mark, stored_ms in statements.marks.get(day, ()):
             is_about_interval = mark.continuity is Continuity.PROVEN or mark_evidence(mark).is_loss
             begins_ms = mark.from_ms if is_about_interval else mark.until_ms
-            if begins_ms >= scope.until_ms or (begins_ms == BIRTH and day != own and mark.shard_id not in concerned):
+            is_behind = begins_ms >= scope.until_ms
+            if is_behind and not any(skip.follows(stored_ms) for skip in blocking.get(mark.shard_id, ())):
+                continue
+            if begins_ms == BIRTH and day != own and mark.shard_id not in concerned:
                 continue
             yield f"{mark} {stored_ms}" if day == own else f"{day} {mark} {stored_ms}"
 
@@ -107,6 +115,9 @@ def _tombstones(prefix: str, statements: Statements, expired: Iterable[str]) -> 
 
 def _skips(statements: Statements, scope: Interval, shards: Mapping[str, ShardBasis]) -> Iterator[str]:
     for shard_id, shard in shards.items():
-        for skip in statements.of(shard_id).skips:
-            if skip.may_block(scope, shard.proven_ms):
-                yield f"{shard_id} {skip}"
+        for skip in _blocking(statements, shard_id, shard, scope):
+            yield f"{shard_id} {skip}"
+
+
+def _blocking(statements: Statements, shard_id: str, shard: ShardBasis, scope: Interval) -> list[Skip]:
+    return [skip for skip in statements.of(shard_id).skips if skip.may_block(scope, shard.proven_ms)]

@@ -136,11 +136,17 @@ def _shard(judged: JudgedScope, statements: Statements, shard: str, *, has_links
 
 
 def _proven_ms(coverage: ShardCoverage, until_ms: int) -> int | None:
-    """Return when the first evidence was stored that proves the shard up to a time, as skipped batches count it."""
+    """Return when the first evidence was stored that proves the shard up to a time, as skipped batches count it.
+
+    Without marks that begin behind that time, which the basis holds only where a skipped batch asks for them.
+    """
     stored = (
         piece.stored_ms
         for piece in coverage.evidence
-        if piece.kind is not Kind.END and piece.continuity is Continuity.PROVEN and piece.until_ms >= until_ms
+        if piece.kind is not Kind.END
+        and piece.continuity is Continuity.PROVEN
+        and piece.until_ms >= until_ms
+        and (piece.kind is not Kind.READ or piece.from_ms < until_ms)
     )
     return min((time_ms for time_ms in stored if time_ms is not None), default=None)
 

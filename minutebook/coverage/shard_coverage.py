@@ -25,9 +25,13 @@ class Skip(NamedTuple):
     logged_ms: int
     stored_ms: int
 
+    def follows(self, stored_ms: int) -> bool:
+        """Return whether what was stored at a time was there when the batch was skipped."""
+        return stored_ms <= self.logged_ms - _LOG_MARGIN_MS
+
     def may_block(self, scope: Interval, proven_ms: int | None) -> bool:
         """Return whether its time may touch a scope whose end is proven by what was stored at `proven_ms`."""
-        is_proven = proven_ms is not None and proven_ms <= self.logged_ms - _LOG_MARGIN_MS
+        is_proven = proven_ms is not None and self.follows(proven_ms)
         return not is_proven and self.stored_ms + ARRIVAL_STEP_BACK_MS > scope.from_ms
 
 
@@ -148,7 +152,7 @@ class ShardCoverage:
             if piece.kind is not Kind.END
             and piece.continuity is Continuity.PROVEN
             and piece.stored_ms is not None
-            and piece.stored_ms <= skip.logged_ms - _LOG_MARGIN_MS
+            and skip.follows(piece.stored_ms)
         ]
         cleared = (
             piece.interval
