@@ -143,12 +143,14 @@ class ShardCoverage:
     def _skipped(self, skip: Skip) -> Sequence[Interval]:
         """Return the times of a skipped batch: after what was durable at its log line.
 
+        A read mark counts whether or not its segment was looked for: it tells what was durable when it was stored.
         Comparisons clear them, and so does a tombstone that was stored after the batch's marker: its day was judged
         with the segments, and when they were stored is not known any more.
         """
+        marks = (piece for piece in self._facts.pieces if piece.kind is Kind.READ)
         older = [
             piece.until_ms
-            for piece in self.evidence
+            for piece in (*self.evidence, *marks)
             if piece.kind is not Kind.END
             and piece.continuity is Continuity.PROVEN
             and piece.stored_ms is not None

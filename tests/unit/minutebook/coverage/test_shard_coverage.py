@@ -105,6 +105,14 @@ def test_neither_doubt_nor_an_end_lets_skipped_records_begin_later(later: Eviden
     assert Reason.SKIPPED in gap.reasons
 
 
+def test_a_mark_lets_skipped_records_begin_later_whatever_became_of_its_segment() -> None:
+    """Nobody looked for it, or it is gone since: the mark says what was durable when it was stored."""
+    unsupported = piece(at(3), at(4, 30), 7, stored=at(4, 50))
+    found = coverage(pieces=(*MARKS, unsupported), skips=(Skip(at(5, 10), at(5, 20)),))
+    skipped = [doubt.interval for doubt in found.doubts if doubt.reason is Reason.SKIPPED]
+    assert (skipped, unsupported in found.evidence) == ([Interval(at(4, 30), at(5, 21))], False)
+
+
 def test_evidence_of_unknown_age_lets_nothing_begin_later() -> None:
     """It may have been stored behind the skipped records."""
     pieces = tuple(mark._replace(stored_ms=None) for mark in MARKS)
