@@ -155,6 +155,7 @@ class Life:
         self._end_ms = FIRST_DAY.shift(days - SOUND_TAIL).begin_ms
         self._last_act_ms = max((act.time_ms for act in self.acts), default=0)
         self._is_file_lost = False
+        self._lost_from_table: set[Day] = set()
         self._again: Counter[Day] = Counter()
         self._reached: dict[Day, int] = {}
         self._wrong_when_accepted: dict[Day, set[Name]] = {}
@@ -253,7 +254,9 @@ class Life:
             case "file":
                 done = self._lose_file(rng)
             case "table loses" if self.table is not None and self.table.days:
-                self.table.days.pop(rng.choice(sorted(self.table.days)))
+                lost = rng.choice(sorted(self.table.days))
+                self.table.days.pop(lost)
+                self._lost_from_table.add(lost)
                 self.table.snapshots += 1
         if undo is not None:
             world.at(undo_ms, lambda: self._undo(act, undo))
@@ -309,6 +312,7 @@ class Life:
         for day in accept:
             self._wrong_when_accepted[day] = {*self._wrong_when_accepted.get(day, ()), *world.since[day.number]}
         begun, newest = world.events, self._newest()
+        self._lost_from_table.clear()
         is_slow = "slow night" in acts
         try:
             steps = self.site.night(self.shape.window, accept)
@@ -457,6 +461,7 @@ class Life:
                 self._check_day(day, begun)
             if self.table is not None:
                 is_told = is_alone and row.pointer != "none" and not self._is_file_lost
+                is_told = is_told and day not in self._lost_from_table  # behind the night's commit
                 is_same = is_told and row.table in {"same", "mended"} and out.manifest is not None
                 self._check_table(day, out, self.table.days.get(day), is_same=is_same)
         self._check_rest(night)
