@@ -6,6 +6,20 @@ from tests.mutations.mutation import Change, Mutation
 
 LIVENESS: Final = (
     Mutation(
+        "take a free lease from a worker that reports",
+        Change("consumer.leases.hand_over:take_only_lease", "not others", "True"),
+        tests=("test_what_others_may_want_is_left_to_the_leader",),
+    ),
+    Mutation(
+        "take the first of several leases",
+        Change(
+            "consumer.leases.hand_over:take_only_lease",
+            "[lease.owner for lease in leases] != [None]",
+            "[lease.owner for lease in leases][:1] != [None]",
+        ),
+        tests=("test_what_others_may_want_is_left_to_the_leader",),
+    ),
+    Mutation(
         "others can move the state folder away",
         Change("consumer.worker.state_folder:prepare_state", "_refuse_movable(path)", "pass"),
         tests=("test_a_parent_that_everybody_may_write_to_is_refused",),

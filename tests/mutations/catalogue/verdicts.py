@@ -375,6 +375,27 @@ VERDICTS: Final = (
         tests=("test_an_inventory_that_lacks_a_lost_key_is_not_believed",),
     ),
     Mutation(
+        "hold no mark behind a day that a skipped batch may block",
+        Change("compaction.basis.evidence:_marks", "skip.follows(stored_ms)", "False"),
+        tests=("test_a_mark_behind_the_day_counts_where_it_says_that_a_skipped_batch_came_later",),
+    ),
+    Mutation(
+        "bound a skipped batch by marks alone whose segment was looked for",
+        Change(
+            "minutebook.coverage.shard_coverage:ShardCoverage._skipped", "(*self.evidence, *marks)", "self.evidence"
+        ),
+        tests=("test_a_mark_lets_skipped_records_begin_later_whatever_became_of_its_segment",),
+    ),
+    Mutation(
+        "require parents of a quiet child until their end.json was stored",
+        Change(
+            "minutebook.coverage.shard_coverage:ShardCoverage.__init__",
+            "facts.opened_stored_ms is None",
+            "facts.opened_stored_ms is not facts",
+        ),
+        tests=("test_a_child_that_was_opened_shows_that_its_parents_had_ended",),
+    ),
+    Mutation(
         "forget marks that lie under the next date alone",
         Change("compaction.basis.evidence:_marks", "days_touched(scope)", "(own,)"),
         tests=(
