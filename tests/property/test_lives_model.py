@@ -59,9 +59,9 @@ def test_a_checkpoint_that_passes_a_quiet_shard_later_leaves_clean_days_alone() 
 def test_lives_that_were_wrong_once(seed: int) -> None:
     """A second expiry took what a zombie left; an accepted day lost more; a skip beside an expired day.
 
-    A shard's first segment was lost; a lost `end.json` was put back when its shard's children were quiet; a mark behind
-    the day was lost that had cleared it of a skipped batch; such a mark's segment was found at one search alone; the
-    table lost a day behind the night's commit.
+    A shard's first segment was lost; a lost `end.json` was put back when its shard's children were quiet; a mark
+    behind the day was lost that had cleared it of a skipped batch; such a mark's segment was found at one search
+    alone; the table lost a day behind the night's commit.
     """
     life, why = live(seed)
     assert not why, [*map(str, life.acts), *life.log]
