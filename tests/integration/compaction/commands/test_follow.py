@@ -4,7 +4,6 @@ import signal
 import subprocess
 import sys
 import urllib.request
-from typing import Final
 
 import pytest
 from pyiceberg.catalog.sql import SqlCatalog
@@ -16,22 +15,25 @@ from tests.corpus.model import Corpus
 from tests.integration.shell import Shell
 from tests.witness.waiting import PATIENCE_SECONDS, wait_until
 
-TODAY: Final[Day] = day_of_ms(SystemClock().now_ms())
-
 
 @pytest.fixture
 def shell(embedded_aws: EmbeddedAws, bucket: str, tmp_path: object) -> Shell:
     """Return a shell with an archive of yesterday."""
     made = Shell(embedded_aws, bucket, tmp_path)  # type: ignore[arg-type]  # pytest's path
-    made.archive(Corpus(TODAY.shift(-1)))
+    made.archive(Corpus(_today().shift(-1)))
     return made
+
+
+def _today() -> Day:
+    """Return the day as it is asked: a run of all tests may pass midnight."""
+    return day_of_ms(SystemClock().now_ms())
 
 
 def _positions(shell: Shell, *more: str) -> list[tuple[object, ...]]:
     """Return the positions of yesterday's rows, and more columns; the corpus has neighbours."""
     uri = f"sqlite:///{shell.folder / 'out' / '_iceberg' / 'catalog.sqlite'}"
     with SqlCatalog("default", uri=uri) as catalog:
-        yesterday = f"arrival_time < '{TODAY}T00:00:00+00:00'"
+        yesterday = f"arrival_time < '{_today()}T00:00:00+00:00'"
         rows = catalog.load_table("events.raw").scan(row_filter=yesterday).to_arrow().to_pylist()
     rows.sort(key=lambda row: (row["shard_id"], row["sequence_number"], row["sub_sequence_number"]))
     return [
