@@ -10,7 +10,7 @@
 What comes later and concerns later times changes none of them: the next day's reshard, the marks of the next hours.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 
 import msgspec
@@ -36,24 +36,24 @@ def with_evidence(basis: Basis, prefix: str, markers: ArchiveMarkers, scope: Int
     """Return the basis, whose shards are known, with the digests of its evidence."""
     shards = {shard.shard: shard for shard in basis.shards}
     concerned = _concerned(markers.statements, shards)
+    blocking = {name: _blocking(markers.statements, shard, scope) for name, shard in shards.items()}
     return msgspec.structs.replace(
         basis,
-        marks=digest_of_lines(_marks(markers.statements, concerned, shards, scope)),
+        marks=digest_of_lines(_marks(markers.statements, concerned, blocking, scope)),
         markers=digest_of_lines(_markers(prefix, markers, concerned, shards, scope)),
-        skips=digest_of_lines(_skips(markers.statements, scope, shards)),
+        skips=digest_of_lines(_skips(blocking)),
         tombstones=digest_of_lines(_tombstones(prefix, markers.statements, basis.expired)),
     )
 
 
 def _marks(
-    statements: Statements, concerned: AbstractSet[str], shards: Mapping[str, ShardBasis], scope: Interval
+    statements: Statements, concerned: AbstractSet[str], blocking: Mapping[str, Sequence[Skip]], scope: Interval
 ) -> Iterator[str]:
     """Yield the marks that are about the scope.
 
     Of a shard that was born behind the scope none is, though the first evidence of a child has no beginning.
     """
     own = day_of_ms(scope.from_ms)
-    blocking = {name: _blocking(statements, name, shard, scope) for name, shard in shards.items()}
     for day in days_touched(scope):
         for mark, stored_ms in statements.marks.get(day, ()):
             is_about_interval = mark.continuity is Continuity.PROVEN or mark_evidence(mark).is_loss
@@ -113,11 +113,11 @@ def _tombstones(prefix: str, statements: Statements, expired: Iterable[str]) -> 
     yield from (f"{row.key} {row.etag} {row.size}" for row in statements.rows if row.key in keys)
 
 
-def _skips(statements: Statements, scope: Interval, shards: Mapping[str, ShardBasis]) -> Iterator[str]:
-    for shard_id, shard in shards.items():
-        for skip in _blocking(statements, shard_id, shard, scope):
-            yield f"{shard_id} {skip}"
+def _skips(blocking: Mapping[str, Sequence[Skip]]) -> Iterator[str]:
+    for shard_id, skips in blocking.items():
+        yield from (f"{shard_id} {skip}" for skip in skips)
 
 
-def _blocking(statements: Statements, shard_id: str, shard: ShardBasis, scope: Interval) -> list[Skip]:
-    return [skip for skip in statements.of(shard_id).skips if skip.may_block(scope, shard.proven_ms)]
+def _blocking(statements: Statements, shard: ShardBasis, scope: Interval) -> list[Skip]:
+    """Return the skipped batches of a shard that may touch the scope."""
+    return [skip for skip in statements.of(shard.shard).skips if skip.may_block(scope, shard.proven_ms)]

@@ -32,6 +32,7 @@ from minutebook.completeness.rows import AllRows
 from minutebook.completeness.withdrawing import Claim, is_within, withdraw
 from minutebook.coverage.chain import Reason
 from minutebook.coverage.intervals import FOREVER, Interval
+from minutebook.coverage.shard_coverage import LOG_MARGIN_MS
 from minutebook.errors import FormatError
 from minutebook.format.arrival import ARRIVAL_STEP_BACK_MS
 from minutebook.format.boundaries import CompleteMarker, NamedGap, ShardState, Since, since_key, success_key
@@ -44,8 +45,6 @@ from minutebook.store.retrying import RetryingStore
 
 _AGAIN_MS: Final = MINUTE_MS
 """Without a new row only ages change, so an attempt is not repeated sooner: it lists all markers of shards."""
-_LOG_MARGIN_MS: Final = 15 * MINUTE_MS
-"""S3 refuses requests from a host whose clock differs by more."""
 
 
 class Skipped(NamedTuple):
@@ -269,7 +268,7 @@ class Publisher:
         """
         said_ms = facts.rows.said.get((skipped.run, skipped.shard))
         if said_ms is None:
-            said_ms = facts.rows.said_by(skipped.shard, skipped.logged_ms - _LOG_MARGIN_MS)
+            said_ms = facts.rows.said_by(skipped.shard, skipped.logged_ms - LOG_MARGIN_MS)
         required = times.get(skipped.shard)
         born_ms = 0 if required is None else required.from_ms
         from_ms = max(said_ms or 0, facts.since_ms, born_ms, skipped.stored_ms - LOOK_BACK_MS)

@@ -12,7 +12,7 @@ from minutebook.format.minute import MINUTE_MS
 from minutebook.format.position import Position
 from minutebook.format.read_mark import BIRTH
 
-_LOG_MARGIN_MS: Final = 15 * MINUTE_MS
+LOG_MARGIN_MS: Final = 15 * MINUTE_MS
 """S3 refuses requests from a host whose clock differs by more."""
 
 _JUDGED: Final = frozenset({Kind.STREAM, Kind.EXPIRED})
@@ -27,7 +27,7 @@ class Skip(NamedTuple):
 
     def follows(self, stored_ms: int) -> bool:
         """Return whether what was stored at a time was there when the batch was skipped."""
-        return stored_ms <= self.logged_ms - _LOG_MARGIN_MS
+        return stored_ms <= self.logged_ms - LOG_MARGIN_MS
 
     def may_block(self, scope: Interval, proven_ms: int | None) -> bool:
         """Return whether its time may touch a scope whose end is proven by what was stored at `proven_ms`."""

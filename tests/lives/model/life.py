@@ -460,8 +460,8 @@ class Life:
             if row.pointer != "none":
                 self._check_day(day, begun)
             if self.table is not None:
-                is_told = is_alone and row.pointer != "none" and not self._is_file_lost
-                is_told = is_told and day not in self._lost_from_table  # behind the night's commit
+                is_lost = self._is_file_lost or day in self._lost_from_table  # behind the night's commit
+                is_told = is_alone and row.pointer != "none" and not is_lost
                 is_same = is_told and row.table in {"same", "mended"} and out.manifest is not None
                 self._check_table(day, out, self.table.days.get(day), is_same=is_same)
         self._check_rest(night)
