@@ -6,6 +6,8 @@
     the rows are created         KCL would sleep for a minute: `shardSyncIntervalMillis` of the presets
     the leases are assigned      in the leader's second run: `leaseAssignmentIntervalMillis` of the presets
 
+At every other start the leases that were read are passed on (`on_rows`), so that nobody reads them again.
+
 All of this is optional: a failure is left to KCL, which then logs why it cannot start.
 """
 

@@ -41,6 +41,8 @@ class Story:
     """After the first life and after the second."""
     health: tuple[Answer, Answer]
     """In the first life and after it, without the worker's --state-dir."""
+    taken: Event
+    """In the second life, whose only lease was nobody's."""
 
 
 @pytest.fixture(scope="module")
@@ -62,8 +64,9 @@ def story(embedded_aws: "EmbeddedAws", tmp_path_factory: pytest.TempPathFactory)
         assert worker.wait() == 0
     objects, gone = app.objects(), health(app)
     app.drop_lease_tables()
-    app.seed_leases({_SHARD: "w2"}, checkpoint="AT_TIMESTAMP")
+    app.seed_leases({}, checkpoint="AT_TIMESTAMP")
     with app.consume("w2", start="oldest") as worker:
+        taken = worker.events.wait("lease_taken")
         worker.events.wait("checkpoint_written", position=str(app.producer.last()[_SHARD]))
         warned = worker.events.all("start_settled_earlier")
         worker.terminate()
@@ -81,6 +84,7 @@ def story(embedded_aws: "EmbeddedAws", tmp_path_factory: pytest.TempPathFactory)
         warned=warned,
         objects=(objects, app.objects()),
         health=(alive, gone),
+        taken=taken,
     )
 
 
@@ -126,3 +130,8 @@ def test_health_finds_the_worker_that_has_a_state_folder(story: Story) -> None:
     alive, gone = story.health
     assert (alive.code, alive.text) == (0, "healthy: 1 shard, nothing waits\n")
     assert (gone.code, "no daemon runs" in gone.text, "--state-dir" in gone.text) == (7, True, True)
+
+
+def test_the_only_lease_is_taken_where_it_is_free(story: Story) -> None:
+    """Before the daemon starts, which then opens the shard at once."""
+    assert (story.taken["shard"], story.taken["worker"]) == (_SHARD, "w2")

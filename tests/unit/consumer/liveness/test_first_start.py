@@ -3,7 +3,7 @@
 import pytest
 from structlog.testing import capture_logs
 
-from consumer.leases.rows import Lease
+from consumer.leases.rows import Lease, LeaseRows
 from consumer.liveness.first_start import FirstStart
 from tests.fakes.lease_table import MemoryLeaseTable
 
@@ -42,6 +42,15 @@ def test_an_empty_table_is_a_first_start_too() -> None:
 def test_later_starts_say_nothing() -> None:
     """Their shards have rows."""
     assert _said(FirstStart(MemoryLeaseTable(Lease("shardId-000000000000", "TRIM_HORIZON")))) == []
+
+
+def test_the_rows_of_a_later_start_are_passed_on() -> None:
+    """Of a first one there are none."""
+    passed: list[LeaseRows] = []
+    lease = Lease("shardId-000000000000", "TRIM_HORIZON")
+    for table in (MemoryLeaseTable(lease), MemoryLeaseTable()):
+        FirstStart(table, on_rows=passed.append).before_start()
+    assert passed == [LeaseRows({lease.shard_id: lease})]
 
 
 def test_a_table_that_only_kcl_can_make_is_left_to_it() -> None:
