@@ -47,7 +47,6 @@ from tests.witness.waiting import wait_until
 
 _CLOCK: Final = SystemClock()
 _KILLS: Final = 20
-_BEFORE_SECONDS: Final = 40
 _LEADER_SECONDS: Final = 300
 _OTHERS_SECONDS: Final = 15
 _REFUSAL: Final = b'<?xml version="1.0"?><Error><Code>AccessDenied</Code><Message>Access Denied</Message></Error>'
@@ -83,9 +82,11 @@ class Load(threading.Thread):
         return [now - put for now, put in zip(at, found, strict=True) if put is not None]
 
 
-def kills(aws: EmbeddedAws, folder: Path) -> list[Check]:  # noqa: C901, PLR0915 - one story
+def kills(  # noqa: C901, PLR0915 - one story
+    aws: EmbeddedAws, folder: Path, quiet_count: int = 4, before_seconds: float = 40
+) -> list[Check]:
     """Play the first trial."""
-    quiet = tuple(f"quiet{number}" for number in range(4))
+    quiet = tuple(f"quiet{number}" for number in range(quiet_count))
     victims = tuple(f"victim{number}" for number in range(7))
     site = FleetSite(aws, folder, (*victims, "again", *quiet), flushSeconds=2, checkpointIntervalSeconds=1)
     site.write()
@@ -106,7 +107,7 @@ def kills(aws: EmbeddedAws, folder: Path) -> list[Check]:  # noqa: C901, PLR0915
                 site.apps[name].producer.put_numbered(20)
                 await_checkpoint(worker, name, site.apps[name])
             load.start()
-            _CLOCK.sleep(_BEFORE_SECONDS)
+            _CLOCK.sleep(before_seconds)
             mark = worker.events.mark()
             before = load.freshness(_commits(worker, quiet, 0))
             (java,) = worker.daemons()
@@ -329,8 +330,8 @@ def _threads(pid: int) -> int:
 
 
 def _two(seconds: Sequence[float]) -> list[float]:
-    """Return median and 99th percentile."""
-    return [round(statistics.median(seconds), 1), round(statistics.quantiles(seconds, n=100)[98], 1)]
+    """Return the median, the 99th percentile, and of how many."""
+    return [round(statistics.median(seconds), 2), round(statistics.quantiles(seconds, n=100)[98], 2), len(seconds)]
 
 
 def is_once(verdict: object) -> bool:
@@ -358,8 +359,14 @@ def main(arguments: Sequence[str]) -> int:
     )
     parser.add_argument("trials", nargs="+", choices=sorted(_TRIALS))
     parser.add_argument("--frozen", type=float, default=0, help="seconds for `move`, at the least")
+    parser.add_argument("--quiet", type=int, default=4, help="quiet streams of `kills` (31 make a fleet of forty)")
+    parser.add_argument("--before", type=float, default=40, help="seconds of `kills` before the first one")
     options = parser.parse_args(arguments)
-    trials: Mapping[str, Trial] = {**_TRIALS, "move": partial(move, frozen_seconds=options.frozen)}
+    trials: Mapping[str, Trial] = {
+        **_TRIALS,
+        "kills": partial(kills, quiet_count=options.quiet, before_seconds=options.before),
+        "move": partial(move, frozen_seconds=options.frozen),
+    }
     os.environ["PATH"] = f"{ensure_java().parent}:{os.environ['PATH']}"
     is_well = True
     for name in options.trials:
