@@ -1,4 +1,4 @@
-"""promtool, which comes with Prometheus, evaluates alerting rules over series of our choosing."""
+"""promtool, which comes with Prometheus, evaluates alerting rules and queries over series of our choosing."""
 
 import json
 import re
@@ -10,11 +10,13 @@ from typing import Final
 
 CHECKOUT: Final = Path(__file__).resolve().parents[2]
 RULES: Final = CHECKOUT / "deploy" / "grafana" / "alarms.yaml"
+DASHBOARD: Final = RULES.with_name("minutebook.json")
 MISSING: Final = (
     "promtool is missing: `make alarms` fetches it on Debian; or leave this ring out: --ignore tests/alarms"
 )
 _FETCHED: Final = CHECKOUT / ".cache" / "promtool" / "promtool"
 _ALARM: Final = re.compile(r"\{([^{}]*alertname=[^{}]*)\}")
+_ROW: Final = re.compile(r"\{([^{}]*)\} ")
 _LABEL: Final = re.compile(r'(\w+)="([^"]*)"')
 
 
@@ -23,28 +25,39 @@ def find_promtool() -> str | None:
     return shutil.which("promtool") or (str(_FETCHED) if _FETCHED.is_file() else None)
 
 
-def check_rules(rules: Path) -> None:
-    """Let promtool read a file of rules; raises AssertionError with what it says against them."""
-    code, said = _run("check", "rules", str(rules))
-    assert code == 0, said
-
-
 def firing(folder: Path, series: Mapping[str, str], minutes: Sequence[int]) -> list[list[dict[str, str]]]:
     """Return the labels of the alarms that fire at each of these minutes, by the rules that are shipped.
 
     `series` maps a selector to its values, a minute apart, in promtool's notation.
     """
-    # promtool only compares. It is told that no alarm fires, and objects with those that do.
-    questions = [{"expr": 'ALERTS{alertstate="firing"}', "eval_time": f"{minute}m"} for minute in minutes]
+    found = _ask(folder, series, [('ALERTS{alertstate="firing"}', minute) for minute in minutes], [str(RULES)])
+    return [[dict(_LABEL.findall(labels)) for labels in _ALARM.findall(found.get(minute, ""))] for minute in minutes]
+
+
+def answers(
+    folder: Path, series: Mapping[str, str], queries: Sequence[str], *, since: int
+) -> list[list[dict[str, str]]]:
+    """Return the labels of each row of each query's answer; each is asked a minute after the one before it."""
+    found = _ask(folder, series, [(query, since + number) for number, query in enumerate(queries)], [])
+    rows = [_ROW.findall(found.get(since + number, "")) for number in range(len(queries))]
+    return [[dict(_LABEL.findall(labels)) for labels in some] for some in rows]
+
+
+def _ask(
+    folder: Path, series: Mapping[str, str], questions: Sequence[tuple[str, int]], rules: Sequence[str]
+) -> dict[int, str]:
+    """Return what each query of a minute answers, by its minute; not those that answer nothing."""
+    # promtool only compares. It is told that there is no answer, and objects with those that there are.
+    asked = [{"expr": query, "eval_time": f"{minute}m"} for query, minute in questions]
     rows = [{"series": name, "values": values} for name, values in series.items()]
-    test = {"interval": "1m", "input_series": rows, "promql_expr_test": questions}
-    file = folder / "alarms-test.yaml"
-    file.write_text(json.dumps({"rule_files": [str(RULES)], "evaluation_interval": "1m", "tests": [test]}))
+    test = {"interval": "1m", "input_series": rows, "promql_expr_test": asked}
+    file = folder / "questions.yaml"
+    file.write_text(json.dumps({"rule_files": list(rules), "evaluation_interval": "1m", "tests": [test]}))
     code, said = _run("test", "rules", str(file))
     found = dict(_objections(said))
     assert bool(found) == bool(code), said
-    assert found.keys() <= {*minutes}, said
-    return [[dict(_LABEL.findall(labels)) for labels in _ALARM.findall(found.get(minute, ""))] for minute in minutes]
+    assert found.keys() <= {minute for _, minute in questions}, said
+    return found
 
 
 def _objections(said: str) -> Iterator[tuple[int, str]]:

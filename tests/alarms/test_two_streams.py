@@ -6,7 +6,8 @@ worse of the two for both.
 """
 
 import json
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -16,7 +17,7 @@ from ruamel.yaml import YAML
 from consumer.child_logs.processor_log import ProcessorEvent
 from consumer.monitoring.labels import StreamLabels
 from consumer.monitoring.watch import Watch
-from tests.alarms.promtool import MISSING, RULES, check_rules, find_promtool, firing
+from tests.alarms.promtool import DASHBOARD, MISSING, RULES, answers, find_promtool, firing
 from tests.fakes.clock import ManualClock
 
 SICK: Final = StreamLabels("orders-archive", "orders")
@@ -228,14 +229,23 @@ def test_the_series_of_these_tests_are_those_of_a_task() -> None:
     assert {name.replace(',instance="w"', "") for name in _series(SICK, _well(), "w")} - real == set()
 
 
-def test_the_queries_of_the_dashboard_can_be_read(tmp_path: Path) -> None:
-    """As rules, which promtool reads; Grafana shows a broken one as an empty panel."""
-    dashboard = json.loads((RULES.parent / "minutebook.json").read_text())
-    queries = [target["expr"] for panel in dashboard["panels"] for target in panel["targets"]]
-    rules = [{"record": f"panel:{number}", "expr": query} for number, query in enumerate(queries)]
-    file = tmp_path / "panels.yaml"
-    file.write_text(json.dumps({"groups": [{"name": "panels", "rules": rules}]}))
-    check_rules(file)
+@pytest.mark.parametrize("streams", [(SICK, FINE), (FINE,)], ids=["both", "one"])
+def test_each_panel_of_the_dashboard_shows_the_streams_that_are_chosen(
+    tmp_path: Path, streams: Sequence[StreamLabels]
+) -> None:
+    """Over all series of a task, as they are scraped. Grafana shows a broken query as an empty panel."""
+    dashboard = json.loads(DASHBOARD.read_text())
+    chosen = {each["name"]: each.get("allValue", "") for each in dashboard["templating"]["list"]}
+    if len(streams) == 1:
+        chosen |= streams[0]._asdict()
+    targets = [target for panel in dashboard["panels"] for target in panel["targets"]]
+    queries = [re.sub(r"\$(\w+)", lambda name: chosen[name[1]], target["expr"]) for target in targets]
+    rows = answers(tmp_path, _scraped(SICK) | _scraped(FINE), queries, since=BREAKS)
+    for target, answered in zip(targets, rows, strict=True):
+        assert answered, target["expr"]
+        if legend := set(re.findall(r"\{\{(\w+)\}\}", target.get("legendFormat", ""))):
+            assert any(legend <= row.keys() for row in answered), target["legendFormat"]
+            assert {row["stream"] for row in answered} == {labels.stream for labels in streams}, target["expr"]
 
 
 def _firing(folder: Path, series: Series, *minutes: int) -> list[list[dict[str, str]]]:
@@ -264,6 +274,18 @@ def _series(labels: StreamLabels, series: Series, instance: str) -> dict[str, st
         more = {key: text.strip('"') for key, text in pairs.items()}
         found[_selector(f"minutebook_{name}", {**labels._asdict(), **more, "instance": instance})] = values
     return found
+
+
+def _scraped(labels: StreamLabels) -> dict[str, str]:
+    """Return all series of a stream's task as Prometheus has them, each growing by one a minute."""
+    watch = Watch(ManualClock(), labels=labels)
+    watch.note(ProcessorEvent(event="shard_opened", shard=SHARD))
+    assert watch.metrics is not None
+    return {
+        _selector(sample.name, {**sample.labels, "job": "minutebook", "instance": "10.0.0.1:9464"}): f"1+1x{END}"
+        for family in watch.metrics.registry.collect()
+        for sample in family.samples
+    }
 
 
 def _selector(name: str, labels: Mapping[str, str]) -> str:
