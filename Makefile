@@ -99,8 +99,8 @@ model: ## check the model of the commit protocol and its broken variants (needs 
 simulate: $(READY) ## search SEEDS=0..20000 histories of each of MODES=all for a broken promise: zombies, faults, clocks, copies
 	@$(BIN)/python -m tests.simulation --modes $(or $(MODES),all) --seeds $(or $(SEEDS),0..20000) $(ARGS)
 
-chaos: $(READY) ## break the real parts for MINUTES=10 with SEED=1 (HOSTILE=1: hostile producers, too; STREAMS=4: in a fleet), then prove that nothing is lost or doubled
-	@$(BIN)/python -m tests.chaos --minutes $(or $(MINUTES),10) --seed $(or $(SEED),1) $(if $(HOSTILE),--hostile) --streams $(or $(STREAMS),1) $(ARGS)
+chaos: $(READY) $(if $(FOLLOW),.cache/iceberg-rest/.ready) ## break the real parts for MINUTES=10 with SEED=1 (HOSTILE=1: hostile producers, too; STREAMS=4: in a fleet; FOLLOW=1: with a table), then prove that nothing is lost or doubled
+	@$(BIN)/python -m tests.chaos --minutes $(or $(MINUTES),10) --seed $(or $(SEED),1) $(if $(HOSTILE),--hostile) --streams $(or $(STREAMS),1) $(if $(FOLLOW),--catalog .cache/iceberg-rest) $(ARGS)
 
 hostloss: $(READY) ## lose RUNS=50 hosts for good under the real daemon: is every shard read again, is nothing lost? (hours)
 	@$(BIN)/python -m tests.e2e.host_loss --runs $(or $(RUNS),50) $(ARGS)

@@ -33,6 +33,11 @@ def main(arguments: list[str]) -> int:
         help="poison aggregates, key bombs, strays, producers' copies and conflicts of ids among the records",
     )
     parser.add_argument("--streams", type=int, default=1, help="streams; each worker is then a fleet of them (1)")
+    parser.add_argument(
+        "--catalog",
+        type=Path,
+        help="jars of a REST catalog: a table follows the archive, too",
+    )
     options = parser.parse_args(arguments)
     folder = _ROOT / ".demo" / f"chaos-seed-{options.seed}-{SystemClock().now_ms()}-{os.getpid()}"
     folder.mkdir(parents=True)
@@ -46,6 +51,7 @@ def main(arguments: list[str]) -> int:
         is_loud=True,
         is_hostile=options.hostile,
         streams=options.streams,
+        catalog=options.catalog,
     )
     try:
         found = run.play()

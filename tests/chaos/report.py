@@ -9,6 +9,7 @@ from typing import Final, NamedTuple
 from demo.readback import Verdict
 from minutebook.format.boundaries import CompleteMarker
 from tests.chaos.faults import Fault
+from tests.chaos.followed import TableFindings
 from tests.chaos.hostile import Hostile
 from tests.chaos.timeline import Strike
 from tests.witness.events import Event
@@ -58,6 +59,8 @@ class Findings:
     """What boundaries said when it was not true, and what is out of order."""
     hostile: Hostile | None = None
     """What became of what hostile producers sent."""
+    table: TableFindings | None = None
+    """What readers of a followed table were shown."""
 
     @property
     def refusals(self) -> list[int]:
@@ -70,7 +73,8 @@ class Findings:
         verdict = self.verdict
         wrong = (verdict.lost, verdict.duplicated, verdict.altered, verdict.unknown, verdict.broken)
         wrongly_dropped = self.hostile is not None and self.hostile.wrongly_dropped
-        doubts = (*wrong, self.wrong_checkpoints, self.false_boundaries, self.refusals, wrongly_dropped)
+        shown = self.table is not None and self.table.wrong
+        doubts = (*wrong, self.wrong_checkpoints, self.false_boundaries, self.refusals, wrongly_dropped, shown)
         return verdict.sent > 0 and not any(doubts)
 
 
@@ -139,7 +143,8 @@ def table(findings: Findings) -> str:
     rows.append(f"  {'codes at the last stop':<24} {'':>8}   codes {list(findings.stop_codes)}")
     rows.append(f"  {'stalls after the faults':<24} {findings.stalls:>8}")
     hostile = [] if findings.hostile is None else findings.hostile.rows()
-    return "\n".join([*rows, *hostile, *_verdict_rows(findings)])
+    followed = [] if findings.table is None else findings.table.rows_of_report()
+    return "\n".join([*rows, *hostile, *_verdict_rows(findings), *followed])
 
 
 def _verdict_rows(findings: Findings) -> list[str]:

@@ -14,6 +14,7 @@ from tests.chaos.acts import BACKGROUND_DYNAMODB, BACKGROUND_S3, Acts, Play
 from tests.chaos.boundaries import BoundaryWatch
 from tests.chaos.faults import CALM
 from tests.chaos.feeder import Feeder
+from tests.chaos.followed import FollowedTable
 from tests.chaos.hostile import CLAIMS, HostileFeeder, judge
 from tests.chaos.proxy import FaultProxy
 from tests.chaos.report import Findings, tables
@@ -45,7 +46,8 @@ _OF_ALL: Final = frozenset({Kind.KILL_S3, Kind.S3_STORM, Kind.DYNAMODB_STORM})
 class Run:
     """A run of `seconds` of faults. Everything that the seed can decide, it decides.
 
-    Of several `streams` each worker is a fleet that reads them all; `rate` is that of all together.
+    Of several `streams` each worker is a fleet that reads them all; `rate` is that of all together. `catalog`: the
+    jars of a REST catalog; the first stream is then followed into a table.
     """
 
     def __init__(
@@ -58,6 +60,7 @@ class Run:
         is_loud: bool,
         is_hostile: bool = False,
         streams: int = 1,
+        catalog: Path | None = None,
     ) -> None:
         self._folder = folder
         self._seconds = seconds
@@ -66,11 +69,13 @@ class Run:
         self._is_loud = is_loud
         self._is_hostile = is_hostile
         self._names = [f"s{number}" for number in range(streams)] if streams > 1 else [""]
+        self._catalog = catalog
+        self._followed: FollowedTable | None = None
         self._sampled = 0.0
         self._stalls = 0
         # A generator for each, so that what one of them does not use up does not shift the others.
         feeders = [f"feeder{name}" for name in self._names]
-        self._rngs = {name: random.Random(f"{seed} {name}") for name in ("acts", *feeders, "s3", "dynamodb")}
+        self._rngs = {name: random.Random(f"{seed} {name}") for name in ("acts", *feeders, "s3", "dynamodb", "table")}
 
     def play(self) -> list[Findings]:
         """Play the run and return what it found of each stream; logs, properties and buckets stay in the folder."""
@@ -100,12 +105,17 @@ class Run:
             self._feeders = [self._feeder_of(name, app) for name, app in apps.items()]
             self._watches = [BoundaryWatch(app.store) for app in apps.values()]
             self._proxies = {"s3": s3, "dynamodb": dynamodb}
+            if self._catalog is not None:
+                first = next(iter(apps.values()))
+                self._followed = FollowedTable(
+                    first, aws, folder, self._clock, self._timeline, rngs["table"], self._catalog
+                )
             with self._ended():
                 self._begin()
                 self._storm()
                 self._drain()
                 stop_codes = self._stop()
-            return self._look(stop_codes)
+                return self._look(stop_codes)
 
     def _feeder_of(self, name: str, app: ChaosApplication) -> Feeder:
         rng, rate = self._rngs[f"feeder{name}"], self._rate / len(self._names)
@@ -127,6 +137,8 @@ class Run:
             self._site.write_logs()
             for site in self._sites:
                 site.end()
+            if self._followed is not None:
+                self._followed.end()
 
     def _begin(self) -> None:
         """Start the workers on seeded lease rows, and wait until each shard is open."""
@@ -134,6 +146,8 @@ class Run:
             shards = site.app.open_shards()
             site.app.seed_leases({shard: WORKERS[number % len(WORKERS)] for number, shard in enumerate(shards)})
         self._site.keep()
+        if self._followed is not None:
+            self._followed.begin()
         for feeder in self._feeders:
             feeder.start()
         self._until(
@@ -253,6 +267,7 @@ class Run:
             boundaries=watch.published(),
             false_boundaries=watch.judge(segments),
             hostile=judge(self._feeders[number], segments, events),
+            table=self._followed.finish(segments) if self._followed is not None and not number else None,
         )
 
     def _until(
@@ -272,6 +287,8 @@ class Run:
             if next(act[1], self) is self:
                 playing.remove(act)
         self._site.keep()
+        if self._followed is not None:
+            self._followed.tick()
         if self._clock.monotonic() - self._sampled >= _SAMPLE_SECONDS:
             self._sampled = self._clock.monotonic()
             for site, watch in zip(self._sites, self._watches, strict=True):

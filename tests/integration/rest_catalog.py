@@ -18,9 +18,18 @@ _CLASS = "org.apache.iceberg.rest.RESTCatalogServer"
 def rest_catalog(jars: Path, folder: Path) -> Iterator[str]:
     """Start the server on the jars of requirements/iceberg-rest/pom.xml; yields its address."""
     (port,) = free_ports(1)
-    address = f"http://127.0.0.1:{port}"
+    server = catalog_server(jars, folder, port)
+    try:
+        server.wait_until(lambda: is_serving(port), seconds=60)
+        yield address(port)
+    finally:
+        server.kill()
+
+
+def catalog_server(jars: Path, folder: Path, port: int) -> Child:
+    """Start the server at a port, not waiting for it; it has what an earlier one in the folder had acknowledged."""
     hadoop = sorted((Path(pyspark.__file__).parent / "jars").glob("hadoop-client-*.jar"))
-    server = Child(
+    return Child(
         "the REST catalog",
         ["java", "-cp", ":".join(map(str, [jars / "*", *hadoop])), _CLASS],
         log=folder / "rest.log",
@@ -32,8 +41,13 @@ def rest_catalog(jars: Path, folder: Path) -> Iterator[str]:
             "CATALOG_URI": f"jdbc:sqlite:{folder / 'rest.sqlite'}",
         },
     )
-    try:
-        server.wait_until(lambda: status(address, "GET", "/v1/config") == 200, seconds=60)
-        yield address
-    finally:
-        server.kill()
+
+
+def address(port: int) -> str:
+    """Return the address of the server at a port."""
+    return f"http://127.0.0.1:{port}"
+
+
+def is_serving(port: int) -> bool:
+    """Tell whether it answers."""
+    return status(address(port), "GET", "/v1/config") == 200
