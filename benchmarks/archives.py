@@ -16,6 +16,7 @@ from minutebook.format.position import Position
 from minutebook.format.record import Record
 from minutebook.format.segment import SegmentWriter
 from minutebook.store.directory_storage import DirectoryStorage
+from minutebook.store.objects import ObjectStore
 
 DAY = Day.parse("2026-11-20")
 PREFIX = "raw/"
@@ -64,17 +65,24 @@ def make_archive_of(
     size_file = folder / f"size-{name}"
     if size_file.exists():
         return int(size_file.read_text())
-    store = DirectoryStorage(folder / "raw")
-    objects, records = shape
-    shards = min(10, objects)
-    raw = sum(_make_shard(store, rng, payload, number, (objects // shards, records)) for number in range(shards))
-    store.put_if_absent(application_key(PREFIX), encode_marker(APPLICATION), {}, "application/json")
+    raw = write_archive(DirectoryStorage(folder / "raw"), shape, payload, rng)
     size_file.write_text(str(raw))
     return raw
 
 
+def write_archive(
+    store: ObjectStore, shape: tuple[int, int], payload: Callable[[Line], bytes], rng: random.Random
+) -> int:
+    """Write such an archive into a store that has none; returns the bytes of all lines."""
+    objects, records = shape
+    shards = min(10, objects)
+    raw = sum(_make_shard(store, rng, payload, number, (objects // shards, records)) for number in range(shards))
+    store.put_if_absent(application_key(PREFIX), encode_marker(APPLICATION), {}, "application/json")
+    return raw
+
+
 def _make_shard(
-    store: DirectoryStorage,
+    store: ObjectStore,
     rng: random.Random,
     payload: Callable[[Line], bytes],
     number: int,
@@ -118,7 +126,7 @@ def start_marker(shard_id: str, first: Position) -> StartMarker:
     )
 
 
-def mark(store: DirectoryStorage, shard_id: str, first: Position, last: Predecessor) -> None:
+def mark(store: ObjectStore, shard_id: str, first: Position, last: Predecessor) -> None:
     """Store where a shard began, and that it has ended."""
     start = start_marker(shard_id, first)
     end = EndMarker(

@@ -48,10 +48,11 @@ _COLUMNS: Final = (
 
 
 @contextmanager
-def disk_s3(folder: Path, index: Path) -> Iterator[str]:
-    """Serve the day, and what is written; yields the endpoint."""
+def disk_s3(folder: Path, index: Path | None) -> Iterator[str]:
+    """Serve a day, if there is one, and what is written; yields the endpoint."""
     (folder / "port").unlink(missing_ok=True)
-    command = [sys.executable, "-m", "benchmarks.disk_s3", str(folder / "put"), str(folder / "port"), str(index)]
+    command = [sys.executable, "-m", "benchmarks.disk_s3", str(folder / "put"), str(folder / "port")]
+    command += [] if index is None else [str(index)]
     server = subprocess.Popen(command, stdin=subprocess.PIPE)  # noqa: S603 - our own
     try:
         yield f"http://127.0.0.1:{read_port(folder / 'port')}"
