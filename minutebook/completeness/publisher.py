@@ -247,7 +247,7 @@ class Publisher:
         facts = facts._replace(gaps=gaps)
         ids = {*(identity for identity, _ in withdrawals), *(skip.writer for skip in skips)}
         folded = fold(facts, judged, asked, self._writer, ids)
-        return self._write(listed, newest, folded, withdrawn, (*later, *skipped, *gaps))
+        return self._write(listed, newest, folded, withdrawn, gaps)
 
     def _left_alone(self, gaps: Iterable[NamedGap], facts: Facts) -> frozenset[NamedGap]:
         """Return the gaps that are not judged again now: old ones are, once an hour."""
@@ -292,7 +292,7 @@ class Publisher:
         withdrawn: int,
         gaps: Sequence[NamedGap],
     ) -> Attempt:
-        """Store the markers, and the finished hours; `gaps` are all that this attempt knows of, healed or not.
+        """Store the markers, and the finished hours; `gaps` are those that this attempt knows of, and has not healed.
 
         Hours after each marker: behind an outage of a day an attempt stores markers of more hours than it looks back.
         """
