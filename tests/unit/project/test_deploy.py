@@ -14,6 +14,8 @@ import typer
 from ruamel.yaml import YAML
 from ruamel.yaml.nodes import Node, ScalarNode, SequenceNode
 
+from compaction.commands.follow import METRICS
+from compaction.job.checks import iceberg_table
 from compaction.job.settings import load_job_settings
 from consumer.monitoring.cloudwatch import COUNTED, GAUGES, OF_STREAM
 from consumer.settings.settings import load_with_kcl
@@ -167,6 +169,56 @@ def test_no_role_has_other_policies(template: dict[str, Any]) -> None:
         "NightlyRole",
         "SchedulerRole",
     }
+
+
+_TABLE: Final = {"DatabaseName": "lake", "TableName": "events", "WarehouseBucket": "house", "WarehousePrefix": "w/"}
+
+
+def test_a_night_commits_to_the_table_of_the_stack() -> None:
+    """By options that the command has, and the catalog's settings for pyiceberg; with the rights to it."""
+    resources = _stack(**_TABLE)["Resources"]
+    job = json.loads(resources["CompactSchedule"]["Properties"]["Target"]["Input"])["JobDriver"]["SparkSubmit"]
+    options = ["--iceberg", "lake.events", "--iceberg-catalog", "lake"]
+    assert job["EntryPointArguments"] == [*NIGHT["CompactSchedule"], *options]
+    commands: Any = typer.main.get_command(app)
+    commands.commands["compact"].make_context("compact", job["EntryPointArguments"][1:])
+    catalog = dict(re.findall(r"driverEnv\.PYICEBERG_CATALOG__LAKE__(\w+)=(\S+)", job["SparkSubmitParameters"]))
+    assert catalog == {"TYPE": "glue", "WAREHOUSE": "s3://house/w/"}
+    assert "<CatalogPolicy>" in resources["NightlyRole"]["Properties"]["ManagedPolicyArns"]
+    assert "FollowService" not in resources
+    audit = json.loads(resources["AuditSchedule"]["Properties"]["Target"]["Input"])["JobDriver"]["SparkSubmit"]
+    assert audit["EntryPointArguments"] == NIGHT["AuditSchedule"]
+
+
+def test_the_table_is_followed_by_a_service_of_its_own() -> None:
+    """With settings that the command reads, into the night's table; the alarm is about a metric that it prints."""
+    resources = _stack(**_TABLE, FollowImage="image")["Resources"]
+    [container] = resources["FollowTask"]["Properties"]["ContainerDefinitions"]
+    variables = {row["Name"]: row["Value"] for row in container["Environment"]}
+    settings = load_job_settings(None, variables)
+    assert (settings.stream_name, settings.bucket, settings.prefix) == (NAMES.stream, NAMES.bucket, NAMES.prefix)
+    assert settings.metrics == "emf"
+    assert variables["PYICEBERG_CATALOG__LAKE__WAREHOUSE"] == "s3://house/w/"
+    command = container["Command"]
+    commands: Any = typer.main.get_command(app)
+    given = commands.commands["follow"].make_context("follow", command[1:]).params
+    assert f":{given['port']}/healthz" in container["HealthCheck"]["Command"][-1]
+    role = resources["FollowRole"]["Properties"]
+    assert (role["ManagedPolicyArns"], "Policies" in role) == (["<FollowPolicy>", "<CatalogPolicy>"], False)
+    alarm = resources["FollowAlarm"]["Properties"]
+    table = iceberg_table(given["iceberg"], given["iceberg_catalog"])
+    assert alarm["MetricName"] in METRICS
+    assert alarm["Dimensions"] == [
+        {"Name": "Application", "Value": NAMES.application},
+        {"Name": "Table", "Value": table},
+    ]
+
+
+def test_without_a_table_nobody_asks_glue() -> None:
+    """Nor does a fleet: each of its streams has a table of its own."""
+    made = json.dumps(_stack()["Resources"])
+    assert "glue:UpdateTable" not in made
+    assert "--iceberg" not in made
 
 
 def test_the_bucket_is_protected_by_the_policy_of_the_pages(template: dict[str, Any]) -> None:
