@@ -22,6 +22,7 @@ import pyarrow.compute as pc
 from compaction.columns.arrow_columns import bytes_column, flag_column, text_column, with_gaps
 from compaction.columns.misfits import is_unicode
 from compaction.columns.types import ColumnType
+from compaction.columns.zones import in_utc
 
 Values = Sequence[Any]
 
@@ -56,7 +57,6 @@ PLAIN_INTEGER: Final = re.compile(r"-?[0-9]{1,76}")
 _JSON_NUMBER: Final = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]{1,3})?")
 _FINER: Final = r"(\.[0-9]{6})[0-9]{1,3}(Z|[+-][0-9:]+)?$"
 """The digits of a time behind its microseconds."""
-_FOLDS: Final = {"": "raise", "earlier": "earliest", "later": "latest"}
 _FURTHEST: Final = 80
 """Larger exponents fit no decimal. They never reach Arrow's parser, which crashes on 1e-999999999."""
 
@@ -191,9 +191,9 @@ def _timestamp(kind: ColumnType, values: Values, types: set[type]) -> pa.Array:
         column = _numbers("q", pa.int64(), kind, times, types).cast(kind.arrow)
     elif kind.how:
         local = _formatted(kind, values, types).cast(pa.timestamp("us"))
-        column = _in_zone(kind, local) if kind.zone else local.cast(pa.int64()).cast(kind.arrow)
+        column = in_utc(kind.zone, kind.fold, local) if kind.zone else local.cast(pa.int64()).cast(kind.arrow)
     elif kind.zone:
-        column = _in_zone(kind, _iso(_texts(kind, values, types), pa.timestamp("us")))
+        column = in_utc(kind.zone, kind.fold, _iso(_texts(kind, values, types), pa.timestamp("us")))
     else:
         column = _iso(_texts(kind, values, types), kind.arrow)
     _check_range(column.cast(pa.int64()), EPOCH_UNITS["us"].low, EPOCH_UNITS["us"].high)
@@ -218,11 +218,6 @@ def _iso(texts: pa.StringArray, kind: pa.DataType) -> pa.Array:
         return texts.cast(kind)
     except pa.ArrowInvalid:
         return pc.replace_substring_regex(texts, pattern=_FINER, replacement=r"\1\2").cast(kind)
-
-
-def _in_zone(kind: ColumnType, local: pa.Array) -> pa.Array:
-    """Read local times in a zone; raise ArrowInvalid for an hour that is not there, or there twice without a fold."""
-    return pc.assume_timezone(local, kind.zone, ambiguous=_FOLDS[kind.fold]).cast(kind.arrow)
 
 
 def _formatted(kind: ColumnType, values: Values, types: set[type]) -> pa.Array:

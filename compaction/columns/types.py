@@ -17,8 +17,8 @@ from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from compaction.columns.zones import is_zone
 from minutebook.errors import SettingsError
 
 SIMPLE: Final = ("string", "bool", "int32", "int64", "float64", "json")
@@ -190,10 +190,8 @@ class _Parser:
         zone = self._match(_ZONE) if name == "timestamp" and how not in UNITS[name] else None
         if zone is None:
             return ColumnType(name, how=how)
-        try:
-            pc.assume_timezone(pa.array([0], pa.timestamp("us")), zone[1])
-        except pa.ArrowInvalid as exc:
-            raise self._error(f"{zone[1]!r} is not a time zone of this machine, such as Europe/Berlin") from exc
+        if not is_zone(zone[1]):
+            raise self._error(f"{zone[1]!r} is not a time zone of this machine, such as Europe/Berlin")
         return ColumnType(name, how=how, zone=zone[1], fold=zone[2] or "")
 
     def _check_format(self, how: str) -> None:
