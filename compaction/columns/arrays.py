@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 from compaction.columns.arrow_columns import bytes_column, flag_column, text_column, with_gaps
 from compaction.columns.misfits import is_unicode
 from compaction.columns.types import ColumnType
-from compaction.columns.zones import in_utc
+from compaction.columns.zones import in_utc, not_there
 
 Values = Sequence[Any]
 
@@ -51,6 +51,7 @@ RANGES: Final = {
     **{name: unit[:2] for name, unit in EPOCH_UNITS.items()},
 }
 """The least and the greatest integer of types and units."""
+_LOCAL: Final = pa.timestamp("us")
 _EXACT_DOUBLE: Final = 1 << 53
 PLAIN_DECIMAL: Final = re.compile(r"-?[0-9]{1,76}(\.[0-9]{1,76})?")
 PLAIN_INTEGER: Final = re.compile(r"-?[0-9]{1,76}")
@@ -190,10 +191,10 @@ def _timestamp(kind: ColumnType, values: Values, types: set[type]) -> pa.Array:
         times = [None if value is None else microseconds(unit, value) for value in values]
         column = _numbers("q", pa.int64(), kind, times, types).cast(kind.arrow)
     elif kind.how:
-        local = _formatted(kind, values, types).cast(pa.timestamp("us"))
+        local = _formatted(kind, values, types).cast(_LOCAL)
         column = in_utc(kind.zone, kind.fold, local) if kind.zone else local.cast(pa.int64()).cast(kind.arrow)
     elif kind.zone:
-        column = in_utc(kind.zone, kind.fold, _iso(_texts(kind, values, types), pa.timestamp("us")))
+        column = in_utc(kind.zone, kind.fold, _iso(_texts(kind, values, types), _LOCAL))
     else:
         column = _iso(_texts(kind, values, types), kind.arrow)
     _check_range(column.cast(pa.int64()), EPOCH_UNITS["us"].low, EPOCH_UNITS["us"].high)
@@ -243,6 +244,16 @@ def misformatted(kind: ColumnType, values: Values) -> list[int]:
     texts = [value if value is None or is_unicode(value) else "" for value in values]
     _, wrong = _parsed(kind, _texts(kind, texts, set(map(type, texts))))
     return list(pc.indices_nonzero(wrong).to_pylist())
+
+
+def outside_zone(kind: ColumnType, values: Values) -> list[int]:
+    """Return the rows of local times that the zone of a type does not have; none where a text is no time at all."""
+    texts = _texts(kind, values, set(map(type, values)))
+    try:
+        local = _parsed(kind, texts)[0].cast(_LOCAL) if kind.how else _iso(texts, _LOCAL)
+        return not_there(kind.zone, kind.fold, local)
+    except REFUSALS:
+        return []
 
 
 def _check_range(numbers: pa.Array, low: int, high: int) -> None:

@@ -33,6 +33,7 @@ from compaction.columns.arrays import (
     list_array,
     map_array,
     misformatted,
+    outside_zone,
     struct_array,
 )
 from compaction.columns.counts import LeafCount
@@ -163,6 +164,17 @@ def _bisect(kind: ColumnType, remaining: list[Any], misfits: dict[int, Misfit], 
 
 def _refused(kind: ColumnType, values: Sequence[Any]) -> list[int]:
     """Return the rows of values, all of a right Python type, that certainly do not fit. Others may not, either."""
+    wrong = _misshapen(kind, values)
+    if not kind.zone:
+        return wrong
+    times = list(values)
+    for number in wrong:
+        times[number] = None
+    return [*wrong, *outside_zone(kind, times)]
+
+
+def _misshapen(kind: ColumnType, values: Sequence[Any]) -> list[int]:
+    """Return the rows of values that are none of their type, whatever its zone."""
     if "%" in kind.how:
         return misformatted(kind, values)
     if kind.how in EPOCH_UNITS or kind.is_from_text:

@@ -40,15 +40,28 @@ def in_utc(zone: str, fold: str, local: pa.TimestampArray) -> pa.TimestampArray:
 
     Raises NoSuchTimeError, and ValueError or OverflowError for times outside the years 1 to 9999.
     """
+    offsets = _offsets(zone, fold, local)
+    if offsets.null_count > local.null_count:
+        raise NoSuchTimeError
+    return pc.subtract(local.cast(pa.int64()), offsets).cast(pa.timestamp("us", "UTC"))
+
+
+def not_there(zone: str, fold: str, local: pa.TimestampArray) -> list[int]:
+    """Return the rows whose local times `in_utc` does not take. Raises as it does for times outside the years."""
+    offsets = _offsets(zone, fold, local)
+    return list(pc.indices_nonzero(pc.and_(pc.is_valid(local), pc.is_null(offsets))).to_pylist())
+
+
+def _offsets(zone: str, fold: str, local: pa.TimestampArray) -> pa.Int64Array:
+    """Return the offsets of local times in microseconds; null where a time is not there."""
     days = local.cast(pa.date32()).cast(pa.int32()).dictionary_encode()
     of_days = [_of_day(zone, day) for day in days.dictionary.to_pylist()]
     offsets = pa.array(of_days, pa.int64()).take(days.indices)
-    times = local.cast(pa.int64())
-    if None in of_days:
-        changing = pc.and_(pc.is_valid(local), pc.is_null(offsets))
-        found = [_of_time(zone, fold, time) for time in times.filter(changing).to_pylist()]
-        offsets = pc.replace_with_mask(offsets, changing, pa.array(found, pa.int64()))
-    return pc.subtract(times, offsets).cast(pa.timestamp("us", "UTC"))
+    if None not in of_days:
+        return offsets
+    changing = pc.and_(pc.is_valid(local), pc.is_null(offsets))
+    found = [_of_time(zone, fold, time) for time in local.cast(pa.int64()).filter(changing).to_pylist()]
+    return pc.replace_with_mask(offsets, changing, pa.array(found, pa.int64()))
 
 
 @lru_cache(_DAYS)
@@ -60,12 +73,12 @@ def _of_day(zone: str, day: int) -> int | None:
     return offsets.pop() if len(offsets) == 1 else None
 
 
-def _of_time(zone: str, fold: str, time: int) -> int:
-    """Return the offset of a local time, in microseconds. Of one that is skipped the first of two is the smaller."""
+def _of_time(zone: str, fold: str, time: int) -> int | None:
+    """Return the offset of a local time, in microseconds; None: it is skipped, or there twice without a fold."""
     when = _BEGIN + timedelta(microseconds=time)
     first, second = (_offset(zone, when, number) for number in (0, 1))
     if first < second or (first > second and not fold):
-        raise NoSuchTimeError
+        return None
     return second if fold == "later" else first
 
 

@@ -7,7 +7,9 @@ from zoneinfo import ZoneInfo
 import pyarrow as pa
 import pytest
 
-from compaction.columns.zones import NoSuchTimeError, in_utc, is_zone
+from compaction.columns.fitting import fit
+from compaction.columns.types import parse_type
+from compaction.columns.zones import NoSuchTimeError, in_utc, is_zone, not_there
 
 Local = dt.datetime
 ZONES = (
@@ -76,6 +78,25 @@ def test_a_time_that_is_not_there_or_there_twice_is_refused(zone: str, local: st
     """Also at midnight, and where a whole day was left out."""
     with pytest.raises(NoSuchTimeError):
         utc(zone, "2026-07-01 00:00:00", local, fold=fold)
+
+
+def test_the_rows_of_times_that_are_not_there_are_told() -> None:
+    """Of one that is there twice it depends on whether the type says which."""
+    texts = ["2026-07-01 00:00:00", None, "2026-03-29 02:30:00", "2026-10-25 02:30:00", "2026-10-25 03:00:00"]
+    times = pa.array([None if text is None else Local.fromisoformat(text) for text in texts], pa.timestamp("us"))
+    assert not_there("Europe/Berlin", "", times) == [2, 3]
+    assert not_there("Europe/Berlin", "later", times) == [2]
+
+
+def test_a_column_of_many_hours_that_are_not_there_is_read_in_one_go() -> None:
+    """Beside dates that no calendar has, which hide none of them."""
+    texts = ["2026-03-29T02:30:00", "2026-07-01T00:00:00", "noon"] * 200
+    fitted = fit(parse_type("timestamp in Europe/Berlin"), texts)
+    assert (len(fitted.misfits), fitted.array.null_count) == (400, 400)
+    assert {each.what for (each,) in fitted.misfits.values()} == {
+        '"2026-03-29T02:30:00" is not there in Europe/Berlin',
+        '"noon" is not timestamp in Europe/Berlin',
+    }
 
 
 @pytest.mark.parametrize("zone", ZONES)
