@@ -25,8 +25,9 @@ PYTHON ?= $(shell for name in python3 python3.13 python3.12 python3.11 python; d
 # More than twice what a small machine has of cores: the tests of the real daemon mostly wait.
 WORKERS ?= 6
 
-# The reader of Iceberg tables for the Spark of `make readers`.
-ICEBERG_SPARK := org.apache.iceberg:iceberg-spark-runtime-4.0_2.13:1.10.1
+# The readers of Iceberg tables for the Sparks of `make readers`.
+ICEBERG_SPARK_3.5 := org.apache.iceberg:iceberg-spark-runtime-3.5_2.12:1.10.1
+ICEBERG_SPARK_4.0 := org.apache.iceberg:iceberg-spark-runtime-4.0_2.13:1.10.1
 
 # What evaluates alerting rules: the machine's own, or that of Debian's package, which is not installed, because it would
 # start a server.
@@ -156,19 +157,20 @@ sparks: $(READY) .cache/spark-3.5/.ready .cache/spark-4.0/.ready ## test the nig
 		--build-constraints requirements/build.lock --requirement $<
 	@touch $@
 
-readers: $(READY) .cache/spark-4.0/.ready .cache/duckdb-iceberg/.ready .cache/iceberg-spark/.ready ## let Spark and DuckDB read Iceberg tables that evolved, and by event (minutes)
-	@for name in evolved_table event_table; do PYTHONPATH=.cache/spark-4.0:.cache/duckdb-iceberg \
-		$(BIN)/python -m benchmarks $$name --jar .cache/iceberg-spark/iceberg-spark-runtime-*.jar $(ARGS) || exit 1; done
+readers: $(READY) $(foreach line,3.5 4.0,.cache/spark-$(line)/.ready .cache/iceberg-spark-$(line)/.ready) .cache/duckdb-iceberg/.ready ## let Spark 3.5, Spark 4.0 and DuckDB read Iceberg tables that evolved, by event, and of seven shapes (minutes)
+	@for line in 3.5 4.0; do for name in evolved_table event_table seven_shapes; do \
+		PYTHONPATH=.cache/spark-$$line:.cache/duckdb-iceberg $(BIN)/python -m benchmarks $$name \
+		--jar .cache/iceberg-spark-$$line/iceberg-spark-runtime-*.jar $(ARGS) || exit 1; done; done
 
 .cache/duckdb-iceberg/.ready: requirements/duckdb-iceberg.lock $(UV)
 	@rm -rf $(@D)
 	@$(UV) pip install --quiet --python $(TOOLS)/bin/python --target $(@D) --no-deps --require-hashes --requirement $<
 	@touch $@
 
-.cache/iceberg-spark/.ready:
+.cache/iceberg-spark-%/.ready:
 	@rm -rf $(@D)
 	@mvn --quiet --batch-mode org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy \
-		-Dartifact=$(ICEBERG_SPARK) -DoutputDirectory=$(CURDIR)/$(@D)
+		-Dartifact=$(ICEBERG_SPARK_$*) -DoutputDirectory=$(CURDIR)/$(@D)
 	@touch $@
 
 catalogs: $(READY) .cache/iceberg-rest/.ready ## test --iceberg with a REST catalog, too (minutes)

@@ -29,6 +29,7 @@ NAMES = (
     "pictures",
     "processor",
     "recovery",
+    "seven_shapes",
     "start",
     "suite",
     "typed",

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import duckdb
+import pyarrow as pa
 
 from tests.integration.lake import Lake
 
@@ -19,13 +20,15 @@ Ask = Callable[[str, int | None], list[tuple[Any, ...]]]
 class Reader(NamedTuple):
     """An engine. `columns` are those of a snapshot.
 
-    `opened` returns how many files it opened for the rows of a condition; None: it does not say.
+    `opened` returns how many files it opened for the rows of a condition; None: it does not say. `table` returns the
+    answer about the table as it is, with Arrow's types.
     """
 
     name: str
     ask: Ask
     columns: Callable[[int | None], list[str]]
     opened: Callable[[str], int | None]
+    table: Callable[[str], pa.Table]
 
 
 def plain(rows: list[Any]) -> list[tuple[Any, ...]]:
@@ -36,12 +39,21 @@ def plain(rows: list[Any]) -> list[tuple[Any, ...]]:
 def duckdb_of_scan(lake: Lake) -> Reader:
     """Return DuckDB over pyiceberg's scan of the whole table."""
 
-    def ask(query: str, snapshot: int | None) -> list[tuple[Any, ...]]:
+    @contextmanager
+    def opened_scan(snapshot: int | None) -> Iterator[duckdb.DuckDBPyConnection]:
         table = lake.table(lambda table: table.scan(snapshot_id=snapshot).to_arrow())
         with duckdb.connect() as engine:
             engine.execute("set timezone = 'UTC'")
             engine.register("day", table)
+            yield engine
+
+    def ask(query: str, snapshot: int | None) -> list[tuple[Any, ...]]:
+        with opened_scan(snapshot) as engine:
             return plain(engine.execute(query).fetchall())
+
+    def whole(query: str) -> pa.Table:
+        with opened_scan(None) as engine:
+            return engine.sql(query).to_arrow_table()
 
     def opened(condition: str) -> int:
         return len(lake.table(lambda table: list(table.scan(row_filter=condition).plan_files())))
@@ -50,7 +62,7 @@ def duckdb_of_scan(lake: Lake) -> Reader:
         names: list[str] = lake.table(lambda table: table.scan(snapshot_id=snapshot).projection().column_names)
         return names
 
-    return Reader("DuckDB, of pyiceberg's scan", ask, columns, opened)
+    return Reader("DuckDB, of pyiceberg's scan", ask, columns, opened, whole)
 
 
 @contextmanager
@@ -65,6 +77,7 @@ def duckdb_itself(lake: Lake) -> Iterator[Reader | None]:
     paths = {path.name.partition(".")[0]: path for path in found}
     location = lake.table(lambda table: table.metadata_location).removeprefix("file://")
     with duckdb.connect() as engine:
+        engine.execute("set timezone = 'UTC'")
         for name in ("avro", "iceberg"):
             engine.execute(f"load '{paths[name]}'")
 
@@ -86,7 +99,11 @@ def duckdb_itself(lake: Lake) -> Iterator[Reader | None]:
             count = re.search(r"Total Files Read: (\d+)", said)
             return None if count is None else int(count[1])
 
-        yield Reader(f"DuckDB {duckdb.__version__}, its iceberg extension", ask, columns, opened)
+        def whole(query: str) -> pa.Table:
+            view(None)
+            return engine.sql(query).to_arrow_table()
+
+        yield Reader(f"DuckDB {duckdb.__version__}, its iceberg extension", ask, columns, opened, whole)
 
 
 @contextmanager
@@ -121,15 +138,47 @@ def spark_itself(lake: Lake, jar: Path, folder: Path) -> Iterator[Reader]:
         files: int = scan.metrics().apply("resultDataFiles").value()
         return files
 
+    def whole(query: str) -> pa.Table:
+        asked = frame(query, None)
+        if hasattr(asked, "toArrow"):
+            return asked.toArrow()
+        return pa.Table.from_batches(asked._collect_as_arrow())  # noqa: SLF001 - of Spark 3.5, which has no toArrow
+
     try:
         yield Reader(
             f"Spark {pyspark.__version__}, {jar.stem}",
             lambda query, snapshot: plain(frame(query, snapshot).collect()),
             lambda snapshot: list(frame("select * from day", snapshot).columns),
             opened,
+            whole,
         )
     finally:
         session.stop()
+
+
+def hive_columns(ddl: str) -> list[str] | None:
+    """Return the names of the columns that Hive's parser finds in the DDL of a table; None: it refuses the text.
+
+    The parser is that of the Hive in Spark's jars, in the JVM of the session that is open.
+    """
+    from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped] # noqa: PLC0415 - of the Spark on the path
+    from pyspark import SparkContext  # noqa: PLC0415 - another one than ours
+
+    jvm: Any = SparkContext.getOrCreate()._jvm  # noqa: SLF001 - no other way to its classes
+    parser = jvm.org.apache.hadoop.hive.ql.parse.ParseDriver()
+    try:
+        root = parser.parse("\n".join(line for line in ddl.splitlines() if line[:2] != "--").rstrip().rstrip(";"))
+    except Py4JJavaError as exc:
+        if "ParseException" in str(exc.java_exception.getClass()):
+            return None
+        raise
+    tables = [each for each in _children(root) if each.getText() == "TOK_CREATETABLE"]
+    [columns] = [each for each in _children(tables[0]) if each.getText() == "TOK_TABCOLLIST"]
+    return [column.getChild(0).getText().strip("`") for column in _children(columns)]
+
+
+def _children(node: Any) -> list[Any]:  # noqa: ANN401 - a tree of Hive's parser
+    return [node.getChild(number) for number in range(node.getChildCount())]
 
 
 def _as_hadoop_table(lake: Lake, folder: Path) -> str:
