@@ -90,6 +90,10 @@ def _common(kind: str, group: str) -> _Values:
     return {"kind": kind, "log_group": group, "tags": ["all"]}
 
 
+def _zipped(text: bytes) -> bytes:
+    return gzip.compress(text, mtime=0)
+
+
 def _send(number: int, _: int) -> Sent:
     group = f"/aws/lambda/{number % 3}"
     made = [_log_event(number * 10 + each, word(drawn(each + number))) for each in range(number % 4)]
@@ -105,16 +109,16 @@ def _send(number: int, _: int) -> Sent:
         text = _record(_DATA, group, logs)
     else:
         text = _record(_DATA, group, logs)
-    payload = gzip.compress(text)
+    payload = _zipped(text)
     match at:
         case 2:  # an agent of ours that does not compress
             payload = text
         case 5:
             payload, why = payload[:-9], " (gzip): the gzip stream is cut short"
         case 6:  # in members, as a shipper that flushes writes it
-            payload = gzip.compress(text[:30]) + gzip.compress(text[30:])
+            payload = _zipped(text[:30]) + _zipped(text[30:])
         case 7:
-            payload = gzip.compress(b'{"id":"x"}')
+            payload = _zipped(b'{"id":"x"}')
             why = " (cloudwatch-logs): no record of CloudWatch Logs: messageType or logEvents is missing"
         case 9:
             payload, why = b"hello", " (cloudwatch-logs): not JSON: Expecting value: line 1 column 1 (char 0)"
@@ -126,7 +130,7 @@ def _send_lists(number: int, _: int) -> Sent:
     if number % 10 == 1:
         log, _row = _log_event(number, _CONTROL)
         why = " (json-text): logEvents.message is no string of JSON"
-        return unread(gzip.compress(_record("CONTROL_MESSAGE", "", [log])), why)
+        return unread(_zipped(_record("CONTROL_MESSAGE", "", [log])), why)
     logs, rows, source = list[_Values](), list[Event](), drawn(number)
     for each in range(1 + number % 3):
         labels: _Values = {f"l{key}": source.randrange(1 << 31) for key in range(each)}
@@ -146,7 +150,7 @@ def _send_lists(number: int, _: int) -> Sent:
         else:
             rows += [Event(common | request, unfit) for request in requests]
         logs.append(log)
-    return several(gzip.compress(_record(_DATA, "/g", logs)), rows)
+    return several(_zipped(_record(_DATA, "/g", logs)), rows)
 
 
 CLOUDWATCH: Final = Shape("CloudWatch Logs", _COLUMNS, _send)
