@@ -141,8 +141,13 @@ class Application:
         return {**kept, "TMPDIR": str(self._folder), **self._aws.environment, **(more or {})}
 
     def shards(self) -> dict[str, "ShardTypeDef"]:
-        """Return every row of ListShards, by shard id."""
-        return {row["ShardId"]: row for row in self.kinesis.list_shards(StreamName=self.name)["Shards"]}
+        """Return every row of ListShards, by shard id: a stream that was cut often has more of them than a page."""
+        page = self.kinesis.list_shards(StreamName=self.name)
+        rows = page["Shards"]
+        while "NextToken" in page:
+            page = self.kinesis.list_shards(NextToken=page["NextToken"])
+            rows += page["Shards"]
+        return {row["ShardId"]: row for row in rows}
 
     def open_shards(self) -> list[str]:
         """Return the ids of the open shards, in order of their hash ranges."""
