@@ -43,7 +43,7 @@ FOUND: Final = {
     3_010_456: "a batch was skipped 22 minutes after it had arrived: its gap began 15 minutes before the line",
     3_021_027: "boundaries an hour apart: what was skipped was withdrawn an hour later",
     3_022_856: "the reader itself meets a store that does not answer",
-    6_050_443: "behind an outage of 25 hours a skip that was archived kept the attempt from finishing its hours, for ever",
+    6_050_443: "behind an outage of 25 hours a skip that was archived kept an hour from being finished, for ever",
     3_023_118: "all was trimmed behind a checkpoint at TRIM_HORIZON: nobody said anything of the shard any more",
 }
 
