@@ -5,10 +5,13 @@ each night the day before is compacted, audited and taken over. Time is made up,
 that snapshots grow old and expire; commits, metadata and manifests are real, in a SQLite catalog. At the end the
 table's folders are vacuumed as if they were old.
 
-    python -m benchmarks fortnight [--days 14] [--shards 4]
+    python -m benchmarks fortnight [--days 14] [--shards 4] [--hours 24]
+
+With `--hours`, the table says that its snapshots are kept so long.
 """
 
 import argparse
+import gc
 import statistics
 import sys
 import tempfile
@@ -19,6 +22,7 @@ from typing import Any, Final
 from unittest.mock import patch
 
 from benchmarks.figures import Column, publish
+from compaction.commands.follow import GARBAGE
 from compaction.commands.vacuum.command import vacuum_table
 from compaction.follow.follower import Follower
 from compaction.tables.commit import TableCommit, TableCommitter
@@ -30,7 +34,7 @@ from minutebook.format.minute import MINUTE_MS
 from tests.follows.house import Between, follow_ports
 from tests.integration.lake import Lake, local_lake
 from tests.lives.night import Site
-from tests.lives.world import FIRST_DAY, World
+from tests.lives.world import FIRST_DAY, HOUR, World
 
 _NIGHT_MINUTE: Final = 180
 """At three o'clock."""
@@ -72,7 +76,7 @@ class _WorldTime:
         return self._world.clock.now_ms() / 1000
 
 
-def run(folder: Path, days: int, shards: int) -> tuple[list[dict[str, Any]], float]:
+def run(folder: Path, days: int, shards: int, hours: int) -> tuple[list[dict[str, Any]], float]:
     """Let the days pass; return what was seen each day, and the CPU seconds of the vacuum."""
     lake = local_lake(folder)
     world = World(folder / "raw", 7, begin_ms=FIRST_DAY.begin_ms, shards=shards)
@@ -88,6 +92,10 @@ def run(folder: Path, days: int, shards: int) -> tuple[list[dict[str, Any]], flo
     ):
         site.table = table = IcebergTable(catalog, lake.name)
         follower = Follower(follow_ports(site, table, Between()))
+        table.look(FIRST_DAY)
+        table.set_properties({"history.expire.max-snapshot-age-ms": str(hours * HOUR)})
+        gc.freeze()
+        gc.set_threshold(GARBAGE)
         for minute in range(1, days * MINUTES_A_DAY + _NIGHT_MINUTE + 2):
             for name in world.readings:
                 world.arrive(name, FIRST_DAY.first_minute + minute)
@@ -135,10 +143,11 @@ def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks fortnight", description=__doc__)
     parser.add_argument("--days", type=int, default=14)
     parser.add_argument("--shards", type=int, default=4)
+    parser.add_argument("--hours", type=int, default=24, help="how long snapshots are kept")
     parser.add_argument("--json", type=Path)
     options = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory(prefix="minutebook-fortnight-") as folder:
-        rows, vacuum = run(Path(folder), options.days, options.shards)
+        rows, vacuum = run(Path(folder), options.days, options.shards, options.hours)
     publish(f"{options.days} days of {options.shards} shards, followed", _COLUMNS, rows, rows, options.json)
     grown = rows[-1]["commit"] / rows[0]["commit"]
     sys.stdout.write(f"the last commits take {grown:.2f} times the first ones; vacuum {vacuum:.1f} CPU s\n")

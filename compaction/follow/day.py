@@ -55,8 +55,8 @@ class FollowedTable(DayTable, Protocol):
         """Set properties of the table, and commit no snapshot. Raises as `look`."""
         ...
 
-    def expire(self, before_ms: int) -> int:
-        """Expire follow's snapshots from before a time; return how many. Raises as `look`."""
+    def expire(self, now_ms: int) -> int:
+        """Expire follow's snapshots that are older than the table keeps them; return how many. Raises as `look`."""
         ...
 
 

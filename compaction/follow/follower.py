@@ -33,7 +33,6 @@ COMPLETE_UNTIL: Final = "minutebook.complete-until"
 COMPLETE_GAPS: Final = "minutebook.complete-gaps"
 TELL_MS: Final = 10 * MINUTE_MS
 """How often the properties are set where no rows come: each time is a metadata file."""
-EXPIRE_MS: Final = 24 * HOUR_MS
 _STORE: Final = "look at the store, the disk and the catalog; the next tick goes on by itself"
 
 
@@ -97,7 +96,7 @@ class Follower:
                     self._told_ms = begun_ms
         if begun_ms - self._expired_ms >= HOUR_MS:
             with self._step("expire"):
-                self._ports.table.expire(begun_ms - EXPIRE_MS)
+                self._ports.table.expire(begun_ms)
                 self._expired_ms = begun_ms
             self._in_table.clear()
         return Tick(

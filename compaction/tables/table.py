@@ -55,6 +55,7 @@ _CONDITIONAL: Final = frozenset({"SqlCatalog", "RestCatalog", "GlueCatalog", "Hi
 """Catalogs that check the requirements of a commit while they apply it. pyiceberg's one on DynamoDB does not."""
 _MERGED: Final = {"commit.manifest-merge.enabled": "true", "commit.manifest.min-count-to-merge": "16"}
 """The same for a commit that only adds files: sixteen manifests are merged into one, so that each view reads few."""
+_SNAPSHOT_AGE: Final = "history.expire.max-snapshot-age-ms"
 _STALE_SECONDS: Final = 86_400.0
 """A third of the minimum age for vacuum."""
 
@@ -172,14 +173,17 @@ class IcebergTable:
             with table.transaction() as transaction:
                 transaction.set_properties(dict(properties))
 
-    def expire(self, before_ms: int) -> int:
-        """Expire follow's snapshots from before a time (`history.expirable`); return how many. Raises as `look`.
+    def expire(self, now_ms: int) -> int:
+        """Expire follow's snapshots that are older than the table keeps them (`history.expirable`); return how many.
+
+        Raises as `look`, and CatalogRefused if the table's own setting is no number.
 
         On condition that the current snapshot still is the one that was loaded, else 0: a rollback meanwhile may have
         made one of these the current one, and the table would be empty without it.
         """
         with translated(f"expiring snapshots of {self.name}"):
             table = self._catalog.load_table(self._identifier)
+            before_ms = now_ms - _snapshot_age_ms(table)
             gone, current = history.expirable(table.metadata, before_ms), table.current_snapshot()
             if not gone or current is None:
                 return 0
@@ -413,6 +417,17 @@ def _for_one_commit(metadata: "TableMetadata") -> "TableMetadata":
             "metadata_log": [],
         }
     )
+
+
+def _snapshot_age_ms(table: "Table") -> int:
+    """Return how old follow's snapshots get: what Iceberg's own property says, or a day."""
+    text = table.properties.get(_SNAPSHOT_AGE, "86400000")
+    if not (text.isascii() and text.isdecimal()):
+        raise CatalogRefused(
+            f"{table.name()} has {_SNAPSHOT_AGE} = {text!r}, which is no number of milliseconds",
+            next_step="correct the table's property; until then its snapshots stay",
+        )
+    return int(text)
 
 
 def _gone(uri: str) -> CatalogRefused:

@@ -142,9 +142,9 @@ class MemoryClient:
         """Set them."""
         self._send(lambda: self._table.properties.update(properties))
 
-    def expire(self, before_ms: int) -> int:
+    def expire(self, now_ms: int) -> int:
         """Expire none: `history` has tests of its own."""
-        del before_ms
+        del now_ms
         return 0
 
 

@@ -24,7 +24,7 @@ from compaction.live.sweep import sweep_live
 from compaction.tables.catalog import opened_followed, opened_table
 from compaction.tables.table import IcebergTable
 from minutebook.clock import SystemClock
-from minutebook.errors import SettingsError, StoreRefused
+from minutebook.errors import CatalogRefused, SettingsError, StoreRefused
 from minutebook.format.boundaries import CompleteMarker, encode_boundary, marker_key
 from minutebook.format.day import Day
 from minutebook.format.metadata import ChainStart
@@ -380,9 +380,26 @@ def test_follow_expires_its_own_snapshots_and_no_days_newest(pond: Pond) -> None
     pond.lake.table(_optimize)
     before = pond.lake.snapshots()
     now_ms = SystemClock().now_ms() + 1000
-    assert pond.table().expire(now_ms) == 2
+    assert pond.table().expire(now_ms + 24 * HOUR - 60_000) == 0
+    assert pond.table().expire(now_ms + 24 * HOUR) == 2
     assert pond.lake.snapshots() == before - 2
     assert pond.night() == "mended"
+    assert pond.rows() == pond.archived()
+
+
+def test_a_table_says_itself_how_long_its_snapshots_are_kept(pond: Pond) -> None:
+    """By Iceberg's own property: with one a minute, an hour of them is a metadata file of a twentieth."""
+    for minute in (10, 40, 70):
+        pond.arrive(minute)
+        pond.live_until(minute + 20)
+        pond.tick(pond.new_follower())
+    now_ms, table, age = SystemClock().now_ms() + 1000, pond.table(), "history.expire.max-snapshot-age-ms"
+    table.set_properties({age: "1h"})
+    with pytest.raises(CatalogRefused, match=f"{age} = '1h'"):
+        table.expire(now_ms)
+    table.set_properties({age: "3600000"})
+    assert table.expire(now_ms + 3_540_000) == 0
+    assert table.expire(now_ms + 3_600_000) == 2
     assert pond.rows() == pond.archived()
 
 
@@ -626,7 +643,7 @@ def test_snapshots_expire_only_while_the_current_one_is_as_it_was(pond: Pond) ->
         pond.lake.table(lambda other: other.manage_snapshots().set_current_snapshot(snapshot_id=first).commit())
 
     pond.catalogs[-1].before_commit = go_back
-    assert table.expire(SystemClock().now_ms() + 1000) == 0
+    assert table.expire(SystemClock().now_ms() + 24 * HOUR + 1000) == 0
     assert pond.rows().total() > 0
 
 
@@ -880,7 +897,7 @@ def test_a_table_that_is_set_back_to_another_engines_snapshot_goes_on(pond: Pond
         if minute == 40:
             pond.lake.table(_optimize)
             theirs = pond.lake.table(lambda table: table.current_snapshot().snapshot_id)
-    assert pond.table().expire(SystemClock().now_ms() + 1000) == 2
+    assert pond.table().expire(SystemClock().now_ms() + 24 * HOUR + 1000) == 2
     pond.lake.table(lambda table: table.manage_snapshots().set_current_snapshot(snapshot_id=theirs).commit())
     pond.live_until(121)
     assert pond.tick(pond.new_follower()).exit_code == 0

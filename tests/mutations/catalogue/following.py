@@ -68,6 +68,15 @@ FOLLOWING: Final = (
         tests=("test_only_follows_own_old_snapshots_expire_and_no_days_newest",),
     ),
     Mutation(
+        "keep snapshots for a day whatever the table says",
+        Change(
+            "compaction.tables.table:_snapshot_age_ms",
+            "table.properties.get(_SNAPSHOT_AGE, '86400000')",
+            "'86400000'",
+        ),
+        tests=("test_a_table_says_itself_how_long_its_snapshots_are_kept",),
+    ),
+    Mutation(
         "expire what another engine's snapshot rests on",
         Change(
             "compaction.tables.history:expirable",
