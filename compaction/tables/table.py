@@ -10,6 +10,10 @@ clients and load balancers retry a request whose response is late (boto3 does fo
 another error, after which it neither deletes files nor retries (a retry would add the day beside that of the winner),
 and the files are deleted here once the table has changed without them.
 
+A host's clock. pyiceberg stamps by it, and Iceberg's Java reads no metadata whose times step back by more than a
+minute: a host that was ahead for one commit would take the table from Spark, Trino and Flink. So a snapshot is
+stamped behind the last change of the table, and what adds none is refused to a host that is late.
+
 A commit with files older than a day is not sent: the process was suspended, and `vacuum` may have deleted them
 (`compaction.tables.orphans`). It counts as refused, and the next attempt writes them again.
 """
@@ -44,6 +48,7 @@ if TYPE_CHECKING:
     from pyiceberg.table import FileScanTask, Table, Transaction
     from pyiceberg.table.metadata import TableMetadata
     from pyiceberg.table.snapshots import Snapshot
+    from pyiceberg.table.update import TableUpdate
 
 _CLOCK: Final = SystemClock()
 _VECTORS: Final = "read.parquet.vectorization.enabled"
@@ -56,6 +61,10 @@ _CONDITIONAL: Final = frozenset({"SqlCatalog", "RestCatalog", "GlueCatalog", "Hi
 _MERGED: Final = {"commit.manifest-merge.enabled": "true", "commit.manifest.min-count-to-merge": "16"}
 """The same for a commit that only adds files: sixteen manifests are merged into one, so that each view reads few."""
 _SNAPSHOT_AGE: Final = "history.expire.max-snapshot-age-ms"
+_TOLERATED_MS: Final = 50_000
+"""So far times may step back: Iceberg's Java tolerates a minute."""
+_REST: Final = "RestCatalog"
+"""Its service stamps by a clock of its own."""
 _STALE_SECONDS: Final = 86_400.0
 """A third of the minimum age for vacuum."""
 
@@ -85,10 +94,24 @@ class RefusalCatalog:
         snapshots = [each.snapshot for each in updates if isinstance(each, AddSnapshotUpdate)]
         if self._clock.monotonic() - self._begun > _STALE_SECONDS:
             raise Refused(snapshots)
+        stamped = tuple(_stamped(each, _changed_ms(table.metadata) + 1) for each in updates)
         try:
-            return self._catalog.commit_table(table, requirements, updates)
+            return self._catalog.commit_table(table, requirements, stamped)
         except exceptions.CommitFailedException as exc:
             raise Refused(snapshots) from exc
+
+
+def _changed_ms(metadata: "TableMetadata") -> int:
+    """Return when a table was changed last, by the clock of whoever did."""
+    current = metadata.current_snapshot()
+    return max(metadata.last_updated_ms, 0 if current is None else current.timestamp_ms)
+
+
+def _stamped(update: "TableUpdate", after_ms: int) -> "TableUpdate":
+    """Return an update whose snapshot is stamped at or after a time."""
+    if not isinstance(update, AddSnapshotUpdate) or update.snapshot.timestamp_ms >= after_ms:
+        return update
+    return update.model_copy(update={"snapshot": update.snapshot.model_copy(update={"timestamp_ms": after_ms})})
 
 
 def tidy_up(catalog: "Catalog", base: "Table", refused: Refused) -> None:
@@ -170,6 +193,7 @@ class IcebergTable:
         """Set properties of the table, and commit no snapshot. Raises as `look`."""
         with translated(f"setting properties of {self.name}"):
             table = self._catalog.load_table(self._identifier)
+            self._check_clock(table)
             with table.transaction() as transaction:
                 transaction.set_properties(dict(properties))
 
@@ -183,10 +207,11 @@ class IcebergTable:
         """
         with translated(f"expiring snapshots of {self.name}"):
             table = self._catalog.load_table(self._identifier)
-            before_ms = now_ms - _snapshot_age_ms(table)
+            before_ms = now_ms - self._snapshot_age_ms(table)
             gone, current = history.expirable(table.metadata, before_ms), table.current_snapshot()
             if not gone or current is None:
                 return 0
+            self._check_clock(table)
             try:
                 table.catalog.commit_table(
                     table,
@@ -199,6 +224,26 @@ class IcebergTable:
             except exceptions.CommitFailedException:
                 return 0  # somebody has committed, or gone back, meanwhile: the next hour looks again
             return len(gone)
+
+    def _snapshot_age_ms(self, table: "Table") -> int:
+        """Return how old follow's snapshots get: what Iceberg's own property says, or a day."""
+        text = table.properties.get(_SNAPSHOT_AGE, "86400000")
+        if not (text.isascii() and text.isdecimal()):
+            raise CatalogRefused(
+                f"{self.name} has {_SNAPSHOT_AGE} = {text!r}, which is no number of milliseconds",
+                next_step="correct the table's property; until then its snapshots stay",
+            )
+        return int(text)
+
+    def _check_clock(self, table: "Table") -> None:
+        """Refuse a change without a snapshot, which the catalog stamps by a clock that is late: that of this host."""
+        late_ms = _changed_ms(table.metadata) - self._clock.now_ms()
+        if late_ms > _TOLERATED_MS and not any(kind.__name__ == _REST for kind in type(self._catalog).__mro__):
+            raise CatalogRefused(
+                f"by this host's clock {self.name} was changed {late_ms // 1000} s in the future: stamped now, a "
+                "change would make it unreadable for Spark and Trino",
+                next_step="set the clocks of the hosts that commit to the table (chrony, NTP); rows are committed",
+            )
 
     def _check_partitions(self, table: "Table") -> None:
         fields = shape.partitioned_by(table, table.spec())
@@ -417,17 +462,6 @@ def _for_one_commit(metadata: "TableMetadata") -> "TableMetadata":
             "metadata_log": [],
         }
     )
-
-
-def _snapshot_age_ms(table: "Table") -> int:
-    """Return how old follow's snapshots get: what Iceberg's own property says, or a day."""
-    text = table.properties.get(_SNAPSHOT_AGE, "86400000")
-    if not (text.isascii() and text.isdecimal()):
-        raise CatalogRefused(
-            f"{table.name()} has {_SNAPSHOT_AGE} = {text!r}, which is no number of milliseconds",
-            next_step="correct the table's property; until then its snapshots stay",
-        )
-    return int(text)
 
 
 def _gone(uri: str) -> CatalogRefused:

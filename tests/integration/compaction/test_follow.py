@@ -5,6 +5,7 @@ from collections.abc import Callable, Collection
 from contextlib import suppress
 from decimal import Decimal
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, Final
 
 import msgspec
@@ -400,6 +401,25 @@ def test_a_table_says_itself_how_long_its_snapshots_are_kept(pond: Pond) -> None
     table.set_properties({age: "3600000"})
     assert table.expire(now_ms + 3_540_000) == 0
     assert table.expire(now_ms + 3_600_000) == 2
+    assert pond.rows() == pond.archived()
+
+
+def test_times_of_a_table_never_step_back(pond: Pond, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Iceberg's Java reads no such table: a host was an hour ahead for one commit, and is right again."""
+    pond.follower._expired_ms = pond.world.clock.now_ms() + 24 * HOUR
+    for minute, ahead in ((10, 0), (40, 3600), (70, 0)):
+        host = SimpleNamespace(time=lambda ahead=ahead: SystemClock().now_ms() / 1000 + ahead)
+        monkeypatch.setattr("pyiceberg.table.snapshots.time", host)
+        pond.arrive(minute)
+        pond.live_until(minute + 20)
+        assert pond.tick().exit_code == 0
+    for change in (lambda: pond.table().set_properties({"a": "b"}), lambda: pond.table().expire(2**45)):
+        with pytest.raises(CatalogRefused, match="s in the future"):
+            change()
+    metadata = pond.lake.table(lambda table: table.metadata)
+    times = [entry.timestamp_ms for entry in metadata.snapshot_log]
+    assert (len(times), times) == (3, sorted(times))
+    assert metadata.last_updated_ms == times[-1]
     assert pond.rows() == pond.archived()
 
 
