@@ -55,8 +55,11 @@ class FollowedTable(DayTable, Protocol):
         """Set properties of the table, and commit no snapshot. Raises as `look`."""
         ...
 
-    def expire(self, now_ms: int) -> int:
-        """Expire follow's snapshots that are older than the table keeps them; return how many. Raises as `look`."""
+    def expire(self, now_ms: int, overdue_ms: int = 0) -> int:
+        """Expire follow's snapshots that are older than the table keeps them; return how many. Raises as `look`.
+
+        None, if the oldest of them is not older by `overdue_ms`.
+        """
         ...
 
 

@@ -65,7 +65,7 @@ class Follower:
         self._rows_until_ms = self._told_ms = 0
         self._complete_ms: int | None = None
         self._in_table = set[Day]()
-        self._expired_ms = ports.clock.now_ms()
+        self._expired_ms = 0
         self._exit_code = 0
 
     def tick(self) -> Tick:
@@ -95,8 +95,10 @@ class Follower:
                     self._ports.table.set_properties(told)
                     self._told_ms = begun_ms
         if begun_ms - self._expired_ms >= HOUR_MS:
+            # A process that ends before its first hour is over, as with --once, expires by the hour, too.
+            overdue_ms = 0 if self._expired_ms else HOUR_MS
             with self._step("expire"):
-                self._ports.table.expire(begun_ms)
+                self._ports.table.expire(begun_ms, overdue_ms)
                 self._expired_ms = begun_ms
             self._in_table.clear()
         return Tick(

@@ -197,8 +197,10 @@ class IcebergTable:
             with table.transaction() as transaction:
                 transaction.set_properties(dict(properties))
 
-    def expire(self, now_ms: int) -> int:
+    def expire(self, now_ms: int, overdue_ms: int = 0) -> int:
         """Expire follow's snapshots that are older than the table keeps them (`history.expirable`); return how many.
+
+        None, if the oldest of them is not older by `overdue_ms`.
 
         Raises as `look`, and CatalogRefused if the table's own setting is no number.
 
@@ -209,7 +211,7 @@ class IcebergTable:
             table = self._catalog.load_table(self._identifier)
             before_ms = now_ms - self._snapshot_age_ms(table)
             gone, current = history.expirable(table.metadata, before_ms), table.current_snapshot()
-            if not gone or current is None:
+            if current is None or not history.expirable(table.metadata, before_ms - overdue_ms):
                 return 0
             self._check_clock(table)
             try:

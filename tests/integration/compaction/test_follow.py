@@ -73,7 +73,10 @@ class Pond:
     def new_follower(self, fault: Fault | None = None) -> Follower:
         """Start a process that follows."""
         columns = FollowedColumns(self.columns) if self.columns.exists() else None
-        return Follower(follow_ports(self.site, self.table(fault), self.between)._replace(columns=columns))
+        follower = Follower(follow_ports(self.site, self.table(fault), self.between)._replace(columns=columns))
+        # pyiceberg stamps snapshots by the machine's clock, which is in the world's past.
+        follower._expired_ms = self.world.clock.now_ms() + 365 * 24 * HOUR
+        return follower
 
     def with_columns(self, text: str) -> None:
         """Write the file of columns; the process and the nights have it from the next tick and run on."""
@@ -404,9 +407,20 @@ def test_a_table_says_itself_how_long_its_snapshots_are_kept(pond: Pond) -> None
     assert pond.rows() == pond.archived()
 
 
+def test_processes_that_end_before_their_first_hour_expire_by_the_hour(pond: Pond) -> None:
+    """With --once a table would gather all snapshots, and write them again with each commit."""
+    for minute in (10, 40, 70):
+        pond.arrive(minute)
+        pond.live_until(minute + 20)
+        pond.tick()
+    due_ms = SystemClock().now_ms() + 24 * HOUR
+    assert pond.table().expire(due_ms, HOUR) == 0
+    pond.tick(Follower(follow_ports(pond.site, pond.table(), pond.between)))
+    assert (pond.lake.snapshots(), pond.rows()) == (1, pond.archived())
+
+
 def test_times_of_a_table_never_step_back(pond: Pond, monkeypatch: pytest.MonkeyPatch) -> None:
     """Iceberg's Java reads no such table: a host was an hour ahead for one commit, and is right again."""
-    pond.follower._expired_ms = pond.world.clock.now_ms() + 24 * HOUR
     for minute, ahead in ((10, 0), (40, 3600), (70, 0)):
         host = SimpleNamespace(time=lambda ahead=ahead: SystemClock().now_ms() / 1000 + ahead)
         monkeypatch.setattr("pyiceberg.table.snapshots.time", host)
