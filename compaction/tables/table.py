@@ -60,6 +60,7 @@ _CONDITIONAL: Final = frozenset({"SqlCatalog", "RestCatalog", "GlueCatalog", "Hi
 """Catalogs that check the requirements of a commit while they apply it. pyiceberg's one on DynamoDB does not."""
 _MERGED: Final = {"commit.manifest-merge.enabled": "true", "commit.manifest.min-count-to-merge": "16"}
 """The same for a commit that only adds files: sixteen manifests are merged into one, so that each view reads few."""
+_TIDIED: Final = "write.metadata.delete-after-commit.enabled"
 _SNAPSHOT_AGE: Final = "history.expire.max-snapshot-age-ms"
 _TOLERATED_MS: Final = 50_000
 """So far times may step back: Iceberg's Java tolerates a minute."""
@@ -453,7 +454,7 @@ def _for_one_commit(metadata: "TableMetadata") -> "TableMetadata":
     """Return metadata with our overrides, and without history: in memory alone, neither of it is stored.
 
     pyiceberg copies them a dozen times for a commit: with the snapshots of a day that takes seconds. Catalogs apply a
-    commit to their own.
+    commit to their own. The log of metadata files stays where pyiceberg deletes those that leave it.
     """
     named = {metadata.current_snapshot_id, *(ref.snapshot_id for ref in metadata.refs.values())}
     return metadata.model_copy(
@@ -461,7 +462,7 @@ def _for_one_commit(metadata: "TableMetadata") -> "TableMetadata":
             "properties": {**metadata.properties, **_OVERRIDES, **_MERGED},
             "snapshots": [snapshot for snapshot in metadata.snapshots if snapshot.snapshot_id in named],
             "snapshot_log": [],
-            "metadata_log": [],
+            "metadata_log": metadata.metadata_log if _TIDIED in metadata.properties else [],
         }
     )
 

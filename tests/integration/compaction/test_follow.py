@@ -407,6 +407,20 @@ def test_a_table_says_itself_how_long_its_snapshots_are_kept(pond: Pond) -> None
     assert pond.rows() == pond.archived()
 
 
+def test_metadata_files_that_leave_the_log_go_where_the_table_says_so(pond: Pond) -> None:
+    """By Iceberg's own properties: a commit each minute writes 1,440 a day."""
+    pond.tick()
+    kept = {"write.metadata.delete-after-commit.enabled": "true", "write.metadata.previous-versions-max": "2"}
+    pond.table().set_properties(kept)
+    for minute in (10, 40, 70, 100):
+        pond.arrive(minute)
+        pond.live_until(minute + 20)
+        pond.tick()
+    folder = Path(pond.lake.table(lambda table: table.metadata_location).removeprefix("file://")).parent
+    assert len([*folder.glob("*.metadata.json")]) == 3
+    assert pond.rows() == pond.archived()
+
+
 def test_processes_that_end_before_their_first_hour_expire_by_the_hour(pond: Pond) -> None:
     """With --once a table would gather all snapshots, and write them again with each commit."""
     for minute in (10, 40, 70):

@@ -70,7 +70,7 @@ FOLLOWING: Final = (
     Mutation(
         "keep snapshots for a day whatever the table says",
         Change(
-            "compaction.tables.table:_snapshot_age_ms",
+            "compaction.tables.table:IcebergTable._snapshot_age_ms",
             "table.properties.get(_SNAPSHOT_AGE, '86400000')",
             "'86400000'",
         ),
