@@ -87,6 +87,10 @@ class FollowedDay:
         self.left_out: dict[str, LeftOut] = {}
         self.has_changed_objects = False
         """Whether objects were gone, or others, when they were read since the last LIST."""
+        self.place = ""
+        """The table's, when it was committed to last."""
+        self.is_set_back = False
+        """Whether the table was made anew or set back since the place that `commit` was given."""
         self._ports = ports
         self._publisher = Publisher(ports.out, DayFolder(ports.output.prefix, day))
         arguments = (ports.archive, ports.place.prefix, ports.clock, ports.new_id, ports.table.name)
@@ -223,17 +227,19 @@ class FollowedDay:
             return None
         return None if self._pointer is None else self._pointer.manifest, state.version
 
-    def commit(self, table_properties: Mapping[str, str]) -> TableCommit | None:
+    def commit(self, table_properties: Mapping[str, str], since: str = "") -> TableCommit | None:
         """Bring the table in line with the day's pointers; None: there is nothing, or rows are to be restored first.
 
-        Raises as `TableCommitter.commit`.
+        The properties are set if the table goes on from the place `since`. Raises as `TableCommitter.commit`.
         """
+        self.is_set_back = False
         ports = self._ports
         committer = TableCommitter(ports.table, self._publisher, ports.clock, ports.new_id, live=self._live)
         versions = self._versions()
         if versions is None:
             return None
-        done = committer.commit({BY_PROPERTY: FOLLOW}, table_properties)
+        done = committer.commit({BY_PROPERTY: FOLLOW}, table_properties, since)
+        self.place, self.is_set_back = committer.place, committer.is_set_back
         if committer.left_out and ports.columns is not None:
             ports.columns.leave_out(committer.left_out, ports.clock.now_ms())
         pointer = self._publisher.current().pointer
@@ -244,6 +250,10 @@ class FollowedDay:
             )
         self._committed, self._committed_ms = versions, ports.clock.now_ms()
         return done
+
+    def commit_again(self) -> None:
+        """Let the next tick commit the day, whether its pointers have changed or not."""
+        self._committed, self._committed_ms = None, 0
 
     def _batch(self, state: LiveState, pointer: Pointer | None) -> list[ListedSegment]:
         """Return what to read now, the oldest first; forget what is known already."""

@@ -3,7 +3,8 @@
     columns       read the file of typed columns again
     boundary      until when the workers have proven the archive complete, before anything is listed
     each day      list, write, commit (`follow.day`), the older one first
-    properties    minutebook.rows-until, .complete-until and .complete-gaps, with the last commit
+    properties    minutebook.rows-until, .complete-until and .complete-gaps, with the last commit, if the table
+                  goes on from where it was when they were told before: a person may have dropped it, or set it back
     each hour     expire follow's own snapshots that are older than a day
 
 No error ends it: the step is logged with what to do, and the next tick begins anew, from where the last LIST was
@@ -20,6 +21,7 @@ from compaction.follow.copies import CopiesLeftOut
 from compaction.follow.day import FollowedDay, FollowPorts
 from compaction.follow.windows import HOUR_MS, complete_ms
 from compaction.publish.publisher import Publisher
+from compaction.tables.commit import TOLD_OF_PROPERTY
 from minutebook.completeness.objects import BoundaryObjects
 from minutebook.completeness.query import Completeness, read_completeness
 from minutebook.errors import MinutebookError, SettingsError, StoreUnavailable
@@ -33,6 +35,10 @@ COMPLETE_UNTIL: Final = "minutebook.complete-until"
 COMPLETE_GAPS: Final = "minutebook.complete-gaps"
 TELL_MS: Final = 10 * MINUTE_MS
 """How often the properties are set where no rows come: each time is a metadata file."""
+_SET_BACK: Final = (
+    "nothing, if a person did so: today and yesterday come back at once, other days with the next night; until then "
+    "minutebook.complete-until is 1970"
+)
 _STORE: Final = "look at the store, the disk and the catalog; the next tick goes on by itself"
 
 
@@ -64,6 +70,8 @@ class Follower:
         self._days: dict[Day, FollowedDay] = {}
         self._rows_until_ms = self._told_ms = 0
         self._complete_ms: int | None = None
+        self._place = ""
+        self._is_taken_back = False
         self._in_table = set[Day]()
         self._expired_ms = 0
         self._exit_code = 0
@@ -83,17 +91,22 @@ class Follower:
         complete = self._stated_ms()
         if known is not None and is_whole and not left_out:
             complete = complete_ms(complete, known.until_ms, since_ms, self._first_ms(complete, days[0].day, known))
-        told = _properties(begun_ms, complete, known) if is_whole else {}
+        told = self._properties(begun_ms, complete, known) if is_whole else {}
         is_told = self._commit(days, told)
-        is_whole = is_whole and not any(day.is_behind for day in days)  # a commit that waits for lost rows
+        is_set_back = days[-1].is_set_back
+        # A commit may wait for lost rows.
+        is_whole = is_whole and not is_set_back and not any(day.is_behind for day in days)
         if is_whole and self._exit_code == 0:
             self._rows_until_ms = begun_ms
             self._complete_ms = complete
             self._told_ms = begun_ms if is_told else self._told_ms
             if begun_ms - self._told_ms >= TELL_MS:
                 with self._step("set_properties"):
-                    self._ports.table.set_properties(told)
+                    self._ports.table.set_properties(told | {TOLD_OF_PROPERTY: days[-1].place})
                     self._told_ms = begun_ms
+        self._place = days[-1].place or self._place
+        if is_set_back:
+            self._take_back(days)
         if begun_ms - self._expired_ms >= HOUR_MS:
             # A process that ends before its first hour is over, as with --once, expires by the hour, too.
             overdue_ms = 0 if self._expired_ms else HOUR_MS
@@ -109,9 +122,19 @@ class Follower:
             sum(day.rows for day in days) - before[0],
             sum(day.segments for day in days) - before[1],
             left_out,
-            any(day.is_behind for day in days) and self._exit_code == 0,
+            (is_set_back or any(day.is_behind for day in days)) and self._exit_code == 0,
             self._exit_code,
         )
+
+    def _take_back(self, days: list[FollowedDay]) -> None:
+        """Believe nothing of what was known of the table: it was dropped and made again, or set back."""
+        self._complete_ms, self._told_ms, self._is_taken_back = 0, 0, True
+        self._in_table.clear()
+        for day in days:
+            day.commit_again()
+        structlog.get_logger().warning("table_set_back", table=self._ports.table.name, next_step=_SET_BACK)
+        with self._step("set_properties"):
+            self._ports.table.set_properties({COMPLETE_UNTIL: iso_time(0), TOLD_OF_PROPERTY: self._place})
 
     def _followed(self, now_ms: int) -> list[FollowedDay]:
         """Return the days of this tick, the older one first."""
@@ -131,9 +154,10 @@ class Follower:
             return self._complete_ms
         stated_ms = 0
         with self._step("boundary"):
-            stated = self._ports.table.properties().get(COMPLETE_UNTIL, "")
+            properties = self._ports.table.properties()
+            self._place = properties.get(TOLD_OF_PROPERTY, "")
             with suppress(SettingsError):  # nobody has said it, or not in our words
-                stated_ms = parse_iso_time(stated)
+                stated_ms = parse_iso_time(properties.get(COMPLETE_UNTIL, ""))
         return stated_ms
 
     def _first_ms(self, before_ms: int, day: Day, known: Completeness) -> int:
@@ -188,10 +212,12 @@ class Follower:
                 is_last = day is days[-1]
                 if not is_last and not day.has_changed(self._ports.clock.now_ms()):
                     continue
-                done = day.commit(told if is_last and self._exit_code == 0 else {})
+                done = day.commit(told if is_last and self._exit_code == 0 else {}, self._place if is_last else "")
                 if done is not None and done.state == "held":
                     self._exit_code = self._exit_code or 2
-                is_told = is_last and done is not None and done.state == "committed" and bool(told)
+                is_told = (
+                    is_last and done is not None and done.state == "committed" and bool(told) and not day.is_set_back
+                )
         return is_told
 
     @contextmanager
@@ -214,9 +240,11 @@ class Follower:
                 next_step=next_step or _STORE,
             )
 
-
-def _properties(begun_ms: int, complete: int, known: Completeness | None) -> dict[str, str]:
-    properties = {ROWS_UNTIL: iso_time(begun_ms)}
-    if complete and known is not None:
-        properties |= {COMPLETE_UNTIL: iso_time(complete), COMPLETE_GAPS: str(len(known.gaps))}
-    return properties
+    def _properties(self, begun_ms: int, complete: int, known: Completeness | None) -> dict[str, str]:
+        """Return what the table is told of a whole tick; of a boundary also that what it was told holds no more."""
+        properties = {ROWS_UNTIL: iso_time(begun_ms)}
+        if complete and known is not None:
+            properties |= {COMPLETE_UNTIL: iso_time(complete), COMPLETE_GAPS: str(len(known.gaps))}
+        elif self._is_taken_back:
+            properties[COMPLETE_UNTIL] = iso_time(0)
+        return properties

@@ -194,6 +194,10 @@ class _SerialView:
         self.table_uuid = view.table_uuid
         self.files = view.files
         self.recorded = view.recorded
+        self.place = view.place
+
+    def goes_on_from(self, place: str) -> bool:
+        return self._view.goes_on_from(place)
 
     def conflicts(self, columns: Mapping[str, str] | None) -> Sequence[Conflict]:
         with self._lock:

@@ -51,6 +51,9 @@ MANIFEST_PROPERTY: Final = "minutebook.manifest"
 With live parts the generation is a digest of all files; a day that is not published has its live pointer's address.
 """
 
+TOLD_OF_PROPERTY: Final = "minutebook.told-of"
+"""A property of the table: the table and the snapshot that its other properties were told of."""
+
 State = Literal["committed", "already", "held"]
 
 
@@ -70,6 +73,15 @@ class PublishedView(Protocol):
     @property
     def recorded(self) -> Recorded | None:
         """The newest commit of the day in the table's history."""
+        ...
+
+    @property
+    def place(self) -> str:
+        """What tells the table and its snapshot from others."""
+        ...
+
+    def goes_on_from(self, place: str) -> bool:
+        """Return whether the table was made from an earlier place: not made anew since, nor set back behind it."""
         ...
 
     def conflicts(self, columns: Mapping[str, str] | None) -> Sequence[Conflict]:
@@ -206,21 +218,29 @@ class TableCommitter:
         """The addresses of the day's files in the table, as far as the last commit has seen them."""
         self.left_out: dict[str, tuple[str, Conflict]] = {}
         """Typed columns of live parts that were left out of the table: their type, and why."""
+        self.place = ""
+        """That of the table before the last commit."""
+        self.is_set_back = False
+        """Whether the table was dropped and made again, or set back, since the place that `commit` was given."""
         self._log = structlog.get_logger().bind(day=str(publisher.folder.day), table=table.name)
 
     def commit(
-        self, more: Mapping[str, str] | None = None, table_properties: Mapping[str, str] | None = None
+        self,
+        more: Mapping[str, str] | None = None,
+        table_properties: Mapping[str, str] | None = None,
+        since: str = "",
     ) -> TableCommit | None:
         """Commit what the pointers name; return None if nothing of the day is published, nor in a live part.
 
-        `more` are further properties of the snapshot; with it `table_properties` are set. Raises SafetyRefusal if
-        the table's rows of the day are not those that were committed.
+        `more` are further properties of the snapshot; with it `table_properties` are set, if the table goes on from
+        the place `since`. Raises SafetyRefusal if the table's rows of the day are not those that were committed.
         """
         backoff = self._publisher.storage.new_backoff()
         while True:
             reason = "others keep changing the table"
             try:
                 view = self._table.look(self._publisher.folder.day)
+                self.place, self.is_set_back = view.place, bool(since) and not view.goes_on_from(since)
                 pointer, manifest = self._publisher.published()
                 typed = None if manifest is None else manifest.columns
                 columns = DayColumns(view.conflicts, typed, {file.uri for file in view.files})
@@ -292,6 +312,8 @@ class TableCommitter:
             MANIFEST_PROPERTY: goal.place,
             **(more or {}),
         }
+        if table_properties:
+            table_properties = {} if self.is_set_back else {**table_properties, TOLD_OF_PROPERTY: view.place}
         sizes = {uri: rows[uri] for uri in change.add}
         is_replaced = self._is_current(goal) and view.replace(
             change, sizes, properties, goal.columns, table_properties

@@ -304,6 +304,16 @@ class IcebergDay:
             for task in tasks
         )
         self.recorded = _recorded(table, day)
+        self.place = f"{self.table_uuid}/{'' if snapshot is None else snapshot.snapshot_id}"
+
+    def goes_on_from(self, place: str) -> bool:
+        """Return whether the table was made from an earlier place; see `PublishedView`. One that expired counts."""
+        table_uuid, _, number = place.partition("/")
+        if table_uuid != self.table_uuid:
+            return False
+        metadata = self._table.metadata
+        before = metadata.snapshot_by_id(int(number)) if number.isdecimal() else None
+        return before is None or before in history.branch_of(metadata)
 
     def conflicts(self, columns: Mapping[str, str] | None) -> tuple[Conflict, ...]:
         """Return the conflicts of a day with the table; see `PublishedView`."""

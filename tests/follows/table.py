@@ -157,6 +157,14 @@ class MemoryView:
         self.files = tuple(LiveFile(uri, len(rows)) for uri, rows in mine.items())
         self.recorded = table.recorded(day)
         self.table_uuid = "uuid"
+        self.place = str(table.current)
+
+    def goes_on_from(self, place: str) -> bool:
+        """Return whether a snapshot is the current one, or one that it was made from."""
+        at: int | None = self._base
+        while at is not None and str(at) != place:
+            at = self._table.snapshots[at].parent
+        return at is not None
 
     def conflicts(self, columns: Mapping[str, str] | None) -> Sequence[Conflict]:
         """Return none."""

@@ -832,6 +832,43 @@ def test_what_an_earlier_process_said_holds_and_no_day_behind_it_is_skipped(pond
     assert pond.tick(pond.new_follower()).complete_until_ms == last_ms
 
 
+@pytest.mark.parametrize("is_restarted", [False, True])
+@pytest.mark.parametrize("way", ["dropped", "renamed", "set back"])
+def test_a_table_that_is_made_anew_or_set_back_is_complete_no_more(
+    pond: Pond, way: str, is_restarted: object
+) -> None:
+    """Today and yesterday come back at once, and until nights mend the days before it says so."""
+    pond.live_days(3)
+    before_ms = pond.complete_until(DAY.shift(3).begin_ms)
+    pond.site.table = pond.table()
+    pond.site.night(12)
+    assert pond.tick().complete_until_ms == before_ms
+    with pond.lake.catalog() as catalog:
+        if way == "dropped":
+            catalog.drop_table(pond.lake.name)
+        elif way == "renamed":
+            catalog.rename_table(pond.lake.name, "events.former")
+        else:
+            table = catalog.load_table(pond.lake.name)
+            first = min(table.snapshots(), key=lambda each: each.sequence_number)
+            table.manage_snapshots().rollback_to_snapshot(first.snapshot_id).commit()
+    pond.live_days(3, rest=5 * HOUR)
+    until_ms = pond.complete_until(DAY.shift(3).begin_ms + 4 * HOUR)
+    follower = pond.new_follower() if is_restarted else pond.follower
+    while pond.tick(follower).is_behind:
+        pass
+    lacks = pond.archived() - pond.rows()
+    assert lacks.total() > 0
+    tick = pond.tick(follower)
+    said = pond.lake.table(lambda table: table.properties.get(COMPLETE_UNTIL, iso_time(0)))
+    assert (tick.exit_code, tick.complete_until_ms, said) == (0, 0, iso_time(0))
+    pond.site.table = pond.table()
+    pond.site.night(12)
+    assert pond.archived() == pond.rows()
+    pond.live_days(3, rest=6 * HOUR)  # the poll of the whole day
+    assert pond.tick(follower).complete_until_ms == until_ms
+
+
 @pytest.mark.parametrize("way", ["deleted", "set back"])
 def test_no_row_leaves_with_a_live_pointer_that_a_person_sets_back(pond: Pond, way: str) -> None:
     """Its segments are written again before the next commit; a night that comes between takes none along."""

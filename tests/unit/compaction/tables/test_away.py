@@ -121,6 +121,16 @@ class TableView(NamedTuple):
         """The table's."""
         return self.table.uuid
 
+    @property
+    def place(self) -> str:
+        """The snapshot's."""
+        return f"{self.table.uuid}/{self.snapshot}"
+
+    def goes_on_from(self, place: str) -> bool:
+        """Return True: nobody sets a table back here."""
+        del place
+        return True
+
     def conflicts(self, columns: Mapping[str, str] | None) -> Sequence[Conflict]:
         """Return none."""
         assert columns is None
