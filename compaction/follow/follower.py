@@ -22,6 +22,7 @@ from compaction.follow.day import FollowedDay, FollowPorts
 from compaction.follow.windows import HOUR_MS, complete_ms
 from compaction.publish.publisher import Publisher
 from compaction.tables.commit import TOLD_OF_PROPERTY
+from compaction.tables.history import ROWS_UNTIL
 from minutebook.completeness.objects import BoundaryObjects
 from minutebook.completeness.query import Completeness, read_completeness
 from minutebook.errors import MinutebookError, SettingsError, StoreUnavailable
@@ -30,7 +31,6 @@ from minutebook.format.minute import MINUTE_MS, iso_time, parse_iso_time
 from minutebook.published.generation import DayFolder, proven_verdict
 from minutebook.published.verdict import CLEAN
 
-ROWS_UNTIL: Final = "minutebook.rows-until"
 COMPLETE_UNTIL: Final = "minutebook.complete-until"
 COMPLETE_GAPS: Final = "minutebook.complete-gaps"
 TELL_MS: Final = 10 * MINUTE_MS

@@ -18,6 +18,9 @@ BY_PROPERTY: Final = "minutebook.by"
 FOLLOW: Final = "follow"
 """Who made a snapshot: those of `minutebook follow` expire here, and no others."""
 
+ROWS_UNTIL: Final = "minutebook.rows-until"
+"""A property of tables that are followed: when the last complete poll began."""
+
 
 def branch_of(metadata: "TableMetadata", snapshot: "Snapshot | None" = None) -> "Iterator[Snapshot]":
     """Yield the current snapshot, or another one, and those that it was made from, the newest first."""

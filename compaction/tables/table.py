@@ -250,6 +250,12 @@ class IcebergTable:
 
     def _check_partitions(self, table: "Table") -> None:
         fields = shape.partitioned_by(table, table.spec())
+        if fields == [shape.ARRIVAL] and self._by_event and history.ROWS_UNTIL in table.properties:
+            raise CatalogRefused(
+                f"{self.name} is followed, and a table by event holds no live rows: those of now would leave it",
+                next_step="name another table for the time of events; or end minutebook follow, and remove the "
+                f"table's property {history.ROWS_UNTIL}",
+            )
         if fields == [shape.ARRIVAL] or (self._by_event and fields == [shape.ARRIVAL, EVENT_TIME]):
             return
         if fields == [shape.ARRIVAL, EVENT_TIME]:

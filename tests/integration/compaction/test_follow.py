@@ -15,14 +15,16 @@ from pyiceberg.catalog.dynamodb import DynamoDbCatalog
 from pyiceberg.io.pyarrow import parquet_file_to_data_file
 from structlog.testing import capture_logs
 
+from compaction.columns.event_time import with_event_time
 from compaction.columns.files.columns_file import read_columns
 from compaction.follow.columns import FollowedColumns
 from compaction.follow.copies import CopiesLeftOut, check_keeps_all
 from compaction.follow.day import FollowedDay
-from compaction.follow.follower import COMPLETE_UNTIL, ROWS_UNTIL, Follower, Tick
+from compaction.follow.follower import COMPLETE_UNTIL, Follower, Tick
 from compaction.live.day import JOIN_PARTS, LiveDay
 from compaction.live.sweep import sweep_live
 from compaction.tables.catalog import opened_followed, opened_table
+from compaction.tables.history import ROWS_UNTIL
 from compaction.tables.table import IcebergTable
 from minutebook.clock import SystemClock
 from minutebook.errors import CatalogRefused, SettingsError, StoreRefused
@@ -535,6 +537,22 @@ def test_a_table_by_event_is_refused(tmp_path: Path) -> None:
         table.look(DAY)
     with pytest.raises(SettingsError, match="by the day of its events"), opened_followed("events.raw", None, place):
         pass
+
+
+def test_no_night_makes_a_followed_table_one_by_event(pond: Pond) -> None:
+    """Live rows would leave it, and follow would be refused from then on."""
+    pond.arrive(10)
+    pond.arrive(70)
+    pond.live_until(90)
+    pond.tick()
+    pond.site.options = pond.site.options._replace(columns=with_event_time(None, "meta.ts", 30, SCHEMA.names))
+    pond.catalogs.append(pond.lake.catalog())
+    pond.site.table = IcebergTable(pond.catalogs[-1], pond.lake.name, by_event=True)
+    done = pond.site.so_far(DAY, DAY.begin_ms + HOUR)
+    assert done.state == "published"
+    assert isinstance(done.table_error, CatalogRefused)
+    assert "events.raw is followed" in str(done.table_error)
+    assert (pond.tick().exit_code, pond.rows()) == (0, pond.archived())
 
 
 def test_an_output_without_producer_duplicates_is_refused(tmp_path: Path) -> None:
