@@ -174,7 +174,7 @@ class Gauges:
 
     def set(self, tick: Tick) -> None:
         """Show a tick."""
-        self._since_ms = max(self._since_ms, tick.rows_until_ms)
+        self._since_ms = tick.rows_until_ms or self._since_ms
         self._rows_until.set(tick.rows_until_ms / 1000)
         self._complete_until.set(tick.complete_until_ms / 1000)
         self._left_out.set(tick.left_out)

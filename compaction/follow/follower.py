@@ -80,6 +80,9 @@ class Follower:
         """Do one tick. Raises CopiesLeftOut, and what a step raises when the process was asked to end."""
         clock, begun_ms, begun = self._ports.clock, self._ports.clock.now_ms(), self._ports.clock.monotonic()
         self._exit_code = 0
+        if begun_ms < self._told_ms:  # the clock was ahead
+            self._told_ms = 0
+        self._expired_ms = min(self._expired_ms, begun_ms)
         if self._ports.columns is not None:
             self._ports.columns.begin(begun_ms)
         days = self._followed(begun_ms)

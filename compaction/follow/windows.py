@@ -31,8 +31,8 @@ class Listed(NamedTuple):
 
 def first_minute(day: Day, now_ms: int, listed: Listed) -> int:
     """Return the first minute of the day to list now; one behind the day: there is nothing to list."""
-    if listed.whole_ms == 0 or now_ms // HOUR_MS > listed.whole_ms // HOUR_MS:
-        return day.first_minute
+    if listed.whole_ms == 0 or now_ms // HOUR_MS != listed.whole_ms // HOUR_MS or now_ms < listed.any_ms:
+        return day.first_minute  # also where the clock was ahead for a while, and LISTs began later than now
     minutes = LONG_MINUTES if now_ms - listed.long_ms >= LONG_EVERY_MS else SHORT_MINUTES
     since_ms = min(now_ms, listed.any_ms + MINUTE_MS)
     return max(day.first_minute, min(now_ms // MINUTE_MS - minutes, since_ms // MINUTE_MS - SHORT_MINUTES))

@@ -37,6 +37,13 @@ def test_what_a_failed_list_has_missed_is_listed_by_the_next() -> None:
     assert _minute(_at(5, 50), listed) == 5 * 60 + 1
 
 
+def test_a_clock_that_was_ahead_is_no_reason_to_list_less() -> None:
+    """LISTs that began later than now: the whole day is listed."""
+    ahead = Listed(_at(9, 10), _at(9, 10), _at(9, 10))
+    assert _minute(_at(5, 20), ahead) == 0
+    assert _minute(_at(9, 5), ahead) == 0
+
+
 def test_yesterday_is_listed_across_midnight() -> None:
     """And not when the minutes lie behind it."""
     known = Listed(_at(23, 59), _at(23, 59), _at(24, 0))
