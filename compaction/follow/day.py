@@ -127,6 +127,7 @@ class FollowedDay:
         self._listed = after_list(self.day, now_ms, minute, self._listed)
         self._is_listed_again, self.has_changed_objects = self._is_lost, False
         if minute <= self.day.first_minute:
+            self._live.look_for_files()
             self.left_out.clear()  # what a person has repaired since is looked at again
         if pointer is not None and is_published:
             return 0 if pointer.verdict == CLEAN else self.day.end_ms

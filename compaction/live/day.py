@@ -91,6 +91,7 @@ class LiveDay:
         self._new_id = new_id
         self._table = table
         self._opened: dict[str, OpenedPart] = {}
+        self._missing = frozenset[str]()
         self._vanished: dict[str, Span] = {}
         self._checked = _Checked(None)
         self._log = structlog.get_logger().bind(day=publisher.folder.name)
@@ -108,7 +109,9 @@ class LiveDay:
         lost = []
         for part in pointer.parts:
             known = self._opened.get(part.key)
-            if known is None or known.part != part:
+            if part.key in self._missing:
+                known = None
+            elif known is None or known.part != part:
                 known = open_part(self.publisher.storage, part, pointer.columns.get(part.columns))
             if known is None:
                 lost.append(part)
@@ -117,6 +120,11 @@ class LiveDay:
         self._open(opened)
         parts = tuple(opened.values())
         return LiveState(parts, pointer.writer, etag, pointer.tables, tuple(lost), pointer.written_at)
+
+    def look_for_files(self) -> None:
+        """Find the parts whose files are gone, though their facts are there: no reader can read the table."""
+        if self._opened:
+            self._missing = frozenset(self._opened.keys() - self.publisher.storage.keys(self.folder))
 
     def _open(self, opened: dict[str, OpenedPart]) -> None:
         """Take what others have made of the parts. What left them by hand is known only to who has read it before."""

@@ -529,6 +529,23 @@ def test_a_live_part_that_somebody_deleted_is_written_again(pond: Pond) -> None:
         assert (pond.rows(), pond.parts()) == (pond.archived(), 1)
 
 
+def test_a_live_file_that_went_without_its_facts_is_written_again(pond: Pond) -> None:
+    """Nobody can read the table meanwhile; with the next poll of the whole day."""
+    for minute in (10, 40):
+        pond.arrive(minute)
+        pond.live_until(minute + 15)
+        pond.tick()
+    folder = live_folder(DayFolder(OUT, DAY))
+    gone = [row.key for row in pond.site.out.list_objects(folder) if row.key.startswith(f"{folder}part-")]
+    pond.site.out.delete(gone[:1])
+    with pytest.raises(FileNotFoundError):
+        pond.rows()
+    pond.live_until(61)
+    while pond.tick().is_behind:
+        pass
+    assert pond.rows() == pond.archived()
+
+
 def test_a_live_pointer_that_does_not_parse_holds_the_day(pond: Pond) -> None:
     """Neither follow nor a night takes rows out of the table; a person restores it, or deletes it."""
     pond.arrive(10)
