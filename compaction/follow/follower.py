@@ -36,8 +36,8 @@ COMPLETE_GAPS: Final = "minutebook.complete-gaps"
 TELL_MS: Final = 10 * MINUTE_MS
 """How often the properties are set where no rows come: each time is a metadata file."""
 _SET_BACK: Final = (
-    "nothing, if a person did so: today and yesterday come back at once, other days with the next night; until then "
-    "minutebook.complete-until is 1970"
+    "nothing, if a person did so: today and yesterday come back at once, other days with nights, or with minutebook "
+    "compact --from --to --iceberg; until then minutebook.complete-until is 1970"
 )
 _STORE: Final = "look at the store, the disk and the catalog; the next tick goes on by itself"
 

@@ -5,7 +5,9 @@ goes on at the snapshot of the next lower sequence number, without those that a 
 a night recorded of a day is found beyond snapshots that expired.
 """
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 from compaction.tables.commit import DAY_PROPERTY
@@ -64,11 +66,16 @@ def expirable(metadata: "TableMetadata", before_ms: int) -> list[int]:
     """Return follow's snapshots from before a time that are neither a day's newest nor named by a branch or tag.
 
     Nor a day's newest for a snapshot of another engine, whose rows are known by what was recorded before: else a
-    table that is set back to it could not be committed to.
+    table that is set back to it could not be committed to. Nor two between which a rollback has left others: without
+    them these would count as what the table was made from, as the log of rollbacks goes with its snapshots.
     """
     kept = {ref.snapshot_id for ref in metadata.refs.values()}
     branch = list(branch_of(metadata))
     kept |= _newest_of_days(branch)
+    aside = sorted({_number(each) for each in metadata.snapshots} - {_number(each) for each in branch})
+    for child, parent in pairwise(branch):
+        if bisect_right(aside, _number(parent)) < bisect_left(aside, _number(child)):
+            kept |= {child.snapshot_id, parent.snapshot_id}
     place = {snapshot.snapshot_id: at for at, snapshot in enumerate(branch)}
     for snapshot in metadata.snapshots:
         if BY_PROPERTY in summary_of(snapshot) or DAY_PROPERTY in summary_of(snapshot):

@@ -1025,6 +1025,34 @@ def test_of_a_published_day_only_what_was_shown_comes_back(pond: Pond) -> None:
     assert (pond.rows(), pond.parts()) == (rows, 1)
 
 
+def test_a_night_that_was_set_back_is_made_up_for_when_snapshots_have_expired(pond: Pond) -> None:
+    """It had taken what came late; what follow commits and expires since must not make it one of the branch again."""
+    pond.arrive(10)
+    pond.live_until(30)
+    pond.tick()
+    pond.arrive(1439, 1)
+    pond.world.pause("shardId-000000000001", DAY.end_ms + 3 * HOUR)
+    pond.live_until(1440 + 30)
+    pond.tick()
+    assert pond.night() == "mended"
+    since = 2 * 1440 + 5 * 60
+    for minute in (since, since + 30):
+        pond.arrive(minute)
+        pond.live_until(minute + 20)
+        pond.tick()
+    before = pond.lake.table(lambda table: table.current_snapshot().snapshot_id)
+    assert pond.night() == "mended"
+    pond.lake.table(lambda table: table.manage_snapshots().rollback_to_snapshot(before).commit())
+    for minute in (since + 52, since + 62, since + 72):
+        pond.arrive(minute)
+        pond.live_until(minute + 9)
+        pond.tick()
+    pond.table().expire(pond.world.clock.now_ms())
+    assert pond.rows() != pond.archived()
+    assert pond.night() == "mended"
+    assert pond.rows() == pond.archived()
+
+
 def test_a_table_that_is_set_back_to_another_engines_snapshot_goes_on(pond: Pond) -> None:
     """What was recorded before it is kept from expiry: its rows are known by their number."""
     for minute in (10, 40, 70, 100):

@@ -53,6 +53,22 @@ def test_what_a_rollback_has_left_is_no_parent() -> None:
     assert _branch(_table(snapshots, [1, 2, 3, 1, 5])) == [5, 1]
 
 
+def test_what_a_rollback_has_left_stays_left_when_snapshots_expire() -> None:
+    """Whether those that it was set back to would take their lines of the log along, or their child its parent."""
+    snapshots = [
+        _snapshot(1, None, day="a", by="night"),
+        _snapshot(2, 1),
+        _snapshot(3, 2),
+        _snapshot(4, 3, day="a", by="night"),
+        *(_snapshot(number, 3 if number == 5 else number - 1) for number in (5, 6, 7)),
+    ]
+    table = _table(snapshots, [1, 2, 3, 4, 3, 5, 6, 7])
+    assert expirable(table, 10_000) == [20, 60]
+    left = [each for each in snapshots if each.snapshot_id not in {20, 60}]
+    left[1].parent_snapshot_id = left[-1].parent_snapshot_id = None  # as pyiceberg does
+    assert _branch(_table(left, [7])) == [7, 5, 3, 1]
+
+
 def test_only_follows_own_old_snapshots_expire_and_no_days_newest() -> None:
     """Nor what a branch or a tag names."""
     snapshots = [
