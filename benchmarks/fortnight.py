@@ -90,7 +90,7 @@ def run(folder: Path, days: int, shards: int, hours: int) -> tuple[list[dict[str
         patch.object(TableCommitter, "commit", _timed(commits)),
         lake.catalog() as catalog,
     ):
-        site.table = table = IcebergTable(catalog, lake.name)
+        site.table = table = IcebergTable(catalog, lake.name, clock=world.clock)
         follower = Follower(follow_ports(site, table, Between()))
         table.look(FIRST_DAY)
         table.set_properties({"history.expire.max-snapshot-age-ms": str(hours * HOUR)})
