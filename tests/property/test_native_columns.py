@@ -157,6 +157,31 @@ def test_structs_are_read_as_their_leaves() -> None:
     assert check(columns, texts * 400) == 2000
 
 
+def test_an_object_where_a_text_is_wanted_keeps_what_lies_below_it() -> None:
+    """An object at `error` is a misfit of that column, and the column of `error.message` has its value."""
+    kinds = ("string", "int64 from text", "float64", "timestamp", "timestamp(s)")
+    texts = [
+        b'{"error":{"message":"boom","at":{"line":7}}}',
+        *(
+            b'{"error":null}',
+            b'{"error":{"message":[1],"at":{"line":"x"}}}',
+            b'{"error":{"message":"a","message":"b"}}',
+        ),
+    ]
+    for kind in kinds:
+        columns = mapping(
+            {
+                "message": {"type": "string", "path": "error.message"},
+                "error": {"type": kind},
+                "line": {"type": "int64", "path": "error.at.line"},
+                "at": {"type": "int32", "path": "error.at"},
+            }
+        )
+        (native, _), _, taken = both(columns, texts)
+        assert (native["message"].to_pylist()[0], native["line"].to_pylist()[0]) == ("boom", 7)
+        assert check(columns, texts * 20) == 20 * taken == 60
+
+
 def test_rows_that_are_left_go_back_to_their_places() -> None:
     """Between rows that are taken; a list that was begun leaves no elements behind."""
     texts = [b'{"names":["a","b"]}', b'{"names":["c",7]}', b'{"names":["d"]}', b"[]", b'{"names":["e"],"text":"t"}']
