@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 
 from compaction.columns.arrow_columns import bytes_column, flag_column, text_column, with_gaps
 from compaction.columns.misfits import is_unicode
-from compaction.columns.types import ColumnType
+from compaction.columns.types import MAX_PRECISION, ColumnType
 from compaction.columns.zones import in_utc, not_there
 
 Values = Sequence[Any]
@@ -158,7 +158,15 @@ def _decimal(kind: ColumnType, values: Values, types: set[type]) -> pa.Array:
     for pattern in (PLAIN_DECIMAL.pattern, digits):
         if not pc.all(pc.match_substring_regex(column, f"^({pattern})$")).as_py():
             raise DoesNotFitError
-    return column.cast(kind.arrow)
+    return _without_zeros(kind, column).cast(kind.arrow)
+
+
+def _without_zeros(kind: ColumnType, numbers: pa.StringArray) -> pa.StringArray:
+    """Cut the zeros behind the scale: Arrow's cast reads 1.5 with 61 digits as 0.00, without an error."""
+    if pc.max(pc.binary_length(numbers)).as_py() <= MAX_PRECISION:
+        return numbers
+    digits = rf"(\.[0-9]{{{kind.scale}}})" if kind.scale else r"()\."
+    return pc.replace_substring_regex(numbers, pattern=f"{digits}0*$", replacement=r"\1")
 
 
 def _plain(value: str | float | Decimal) -> str:
