@@ -230,7 +230,8 @@ def _may_be_time(kind: ColumnType, value: str) -> bool:
 
 
 _JSON: Final = ColumnType("json")
-_DATE: Final = r"(?!0000)[0-9]{4}-[01][0-9]-[0-3][0-9]"
+_DATE: Final = r"(?!0000-(?!12-31))[0-9]{4}-[01][0-9]-[0-3][0-9]"
+"""Of the year 0 its last day alone: 0000-12-31T23:30:00-01:00 lies in the year 1."""
 _TIME: Final = r"[T ][0-2][0-9](:[0-5][0-9](:[0-5][0-9](\.[0-9]{1,9})?)?)?"
 _ISO: Final = {
     "date": re.compile(_DATE),
