@@ -53,6 +53,8 @@ RANGES: Final = {
 """The least and the greatest integer of types and units."""
 _LOCAL: Final = pa.timestamp("us")
 _EXACT_DOUBLE: Final = 1 << 53
+MOST_INTEGER_BYTES: Final = 80
+"""Longer integers of payloads are Decimals: Python's own limit is near."""
 PLAIN_DECIMAL: Final = re.compile(r"-?[0-9]{1,76}(\.[0-9]{1,76})?")
 PLAIN_INTEGER: Final = re.compile(r"-?[0-9]{1,76}")
 _JSON_NUMBER: Final = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]{1,3})?")
@@ -132,8 +134,14 @@ def _float64(kind: ColumnType, values: Values, types: set[type]) -> pa.Array:
 def is_rounded(value: Any) -> bool:  # noqa: ANN401 - any JSON value
     """Return whether a value is an integer (a long one may be a Decimal) that a double cannot hold exactly."""
     if type(value) is Decimal:
-        return value.as_tuple().exponent == 0 and Decimal(float(value)) != value
+        return is_integer(value) and Decimal(float(value)) != value
     return type(value) is int and float(value) != value
+
+
+def is_integer(number: Decimal) -> bool:
+    """Return whether a Decimal was written as an integer: 1.2345678901234567E16, as Java writes doubles, was not."""
+    _, digits, exponent = number.as_tuple()
+    return exponent == 0 and len(digits) >= MOST_INTEGER_BYTES
 
 
 def _from_text(kind: ColumnType, values: Values) -> pa.Array:

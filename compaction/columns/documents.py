@@ -23,14 +23,13 @@ import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from compaction.columns.arrays import EPOCH_UNITS
+from compaction.columns.arrays import EPOCH_UNITS, MOST_INTEGER_BYTES
 from compaction.columns.misfits import Ambiguous, Misfit, NotANumber
 from compaction.columns.types import ColumnType
 from minutebook.format.payload import JSON_STRING, MAX_PAYLOAD_BYTES, is_decodable
 
 MAX_DEPTH: Final = 100
 """Levels of nested objects and lists."""
-_LONG_INTEGER: Final = 80
 _EXACT: Final = frozenset({"decimal", "json"})
 _KEY_END: Final = b'":'
 _KEY_ENDS: Final = (_KEY_END, b" :", b"\t:", b"\n:", b"\r:")
@@ -266,4 +265,4 @@ def _exactly(text: str) -> Decimal | NotANumber:
 
 
 def _integer(text: str) -> int | Decimal:
-    return int(text) if len(text) <= _LONG_INTEGER else Decimal(text)
+    return int(text) if len(text) <= MOST_INTEGER_BYTES else Decimal(text)

@@ -29,6 +29,7 @@ from compaction.columns.arrays import (
     allowed,
     build,
     fits,
+    is_integer,
     is_rounded,
     list_array,
     map_array,
@@ -257,7 +258,7 @@ def _of_wrong_type(kind: ColumnType, value: object) -> Misfit:
         return Misfit("duplicate_key", "the key is there several times")
     if isinstance(value, NotANumber):
         return Misfit("not_a_number", f"{value.text[:20]} is not a JSON number")
-    if kind.name in _INTEGERS and isinstance(value, Decimal) and value.as_tuple().exponent == 0:
+    if kind.name in _INTEGERS and isinstance(value, Decimal) and is_integer(value):
         return Misfit("out_of_range", f"{shown(value)} is out of the range of {kind.name}")
     return Misfit("wrong_type", f"{shown(value)} is not {kind.text}")
 

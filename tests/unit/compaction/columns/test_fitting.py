@@ -256,6 +256,18 @@ def test_a_map_keeps_each_key_with_its_value() -> None:
     assert leaf == ("x[]", 3, 1, 1, 1)
 
 
+@pytest.mark.parametrize("number", ["1.2345678901234567E16", "9007199254740993e0", "-1.23456789012345678E17"])
+@pytest.mark.parametrize("beside", ['"x"', '"a :"', "NaN", "1.5"])
+@pytest.mark.parametrize("other", ["string", "json", "decimal(10,2)"])
+def test_a_double_is_no_integer_for_its_exponent(number: str, beside: str, other: str) -> None:
+    """Java writes doubles so. Whatever else is in row or file, it is the nearest double, and no integer."""
+    payload = f'{{"x":{number},"n":{number},"y":{beside}}}'.encode()
+    rows, _ = widened({"x": "float64", "n": "int64", "y": other}, [payload, b'{"x":12345678901234567}'])
+    assert [row["x"] for row in rows] == [float(number), None]
+    assert "is not int64" in rows[0]["_unfit"]
+    assert rows[1]["_unfit"] == "x: 12345678901234567 would lose digits as float64"
+
+
 def test_each_leaf_is_named_and_five_are_told() -> None:
     """A wrong file must not make a day of reasons, and a query finds the rows of any leaf."""
     rows, _ = widened({f"c{number}": {"path": "x", "type": "int64"} for number in range(9)}, [b'{"x":""}'])
