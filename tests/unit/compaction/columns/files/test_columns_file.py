@@ -141,6 +141,20 @@ def test_an_avro_schema_names_its_fields() -> None:
     }
 
 
+def test_a_name_of_avro_lies_in_its_namespace() -> None:
+    """It may be written in full, and two namespaces may have one name."""
+
+    def record(space: str, field: str) -> dict[str, object]:
+        fields = [{"name": field, "type": "string"}]
+        return {"type": "record", "name": "Address", "namespace": space, "fields": fields}
+
+    types = [record("a", "street"), record("b.c", "zip"), "Address", "b.c.Address", ["null", "a.Address"]]
+    fields = [{"name": f"f{number}", "type": kind} for number, kind in enumerate(types)]
+    columns = parsed({"type": "record", "name": "a.Order", "fields": fields}).columns
+    street, zip_code = "struct<street: string not null>", "struct<zip: string not null>"
+    assert [column.type.text for column in columns] == [street, zip_code, street, zip_code, street]
+
+
 @pytest.mark.parametrize(
     ("document", "why"),
     [
