@@ -3,7 +3,7 @@
 boolean, int, long, string, enum, fixed, bytes   bool, int32, int64, string
 float, double                                    float64
 decimal(p, s), date, timestamp-millis, -micros, -nanos, local-timestamp-*      the same
-record, array, map                               struct, list, json
+record, array, map                               struct, list, json; a record that no struct can be: json
 ["null", X]                                      nullable X; any other union: json
 """
 
@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
 from compaction.columns.columns import Column, quoted
-from compaction.columns.types import MAX_PRECISION, ColumnType, Field
+from compaction.columns.types import MAX_PRECISION, ColumnType, Field, may_be_fields
 from minutebook.errors import SettingsError
 
 _SIMPLE: Final = {
@@ -107,7 +107,8 @@ def _complex(schema: Mapping[str, Any], names: _Names, depth: int) -> ColumnType
     if isinstance(kind, str) and (kind, logical) in _LOGICAL:
         return _LOGICAL[kind, str(logical)]
     if kind == "record":
-        return ColumnType("struct", fields=tuple(_fields(schema, names, depth)))
+        fields = tuple(_fields(schema, names, depth))
+        return ColumnType("struct", fields=fields) if may_be_fields([field.name for field in fields]) else _JSON
     if kind == "array":
         element, nullable = _type(schema.get("items"), names, depth + 1)
         return ColumnType("list", fields=(Field("element", element, not nullable),))
