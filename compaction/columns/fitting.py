@@ -204,18 +204,26 @@ def _is_decimal(kind: ColumnType, value: str | float | Decimal) -> bool:
     return before <= kind.precision - kind.scale and behind <= kind.scale
 
 
-@lru_cache(1 << 12)
 def _digits(text: str) -> tuple[int, int]:
-    """Return how many digits a number needs before and behind the point."""
+    """Return how many digits a number needs before and behind the point. It may be as long as a payload."""
+    return _known_digits(text) if len(text) <= _LONGEST_KNOWN else _count_digits(text)
+
+
+def _count_digits(text: str) -> tuple[int, int]:
     if PLAIN_DECIMAL.fullmatch(text) is not None:
         before, _, behind = text.partition(".")
         return len(before.lstrip("-0")), len(behind.rstrip("0"))
-    number = Decimal(text)
-    if not number:
+    mantissa, _, exponent = text.lower().partition("e")
+    before, _, behind = mantissa.lstrip("-").partition(".")
+    digits, point = before + behind, len(before) + int(exponent or "0")
+    significant = digits.lstrip("0")
+    if not significant:
         return 0, 0
-    _, digits, exponent = number.as_tuple()
-    zeros = len(digits) - len("".join(map(str, digits)).rstrip("0"))
-    return number.adjusted() + 1, -(int(exponent) + zeros)
+    return point - (len(digits) - len(significant)), len(digits.rstrip("0")) - point
+
+
+_known_digits: Final = lru_cache(1 << 12)(_count_digits)
+_LONGEST_KNOWN: Final = 80
 
 
 def _is_json(_: ColumnType, value: object) -> bool:
