@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 
 from compaction.columns.arrow_columns import bytes_column, flag_column, text_column, with_gaps
 from compaction.columns.misfits import is_unicode
-from compaction.columns.types import ColumnType
+from compaction.columns.types import MAX_PRECISION, ColumnType
 from compaction.columns.zones import in_utc, not_there
 
 Values = Sequence[Any]
@@ -53,6 +53,8 @@ RANGES: Final = {
 """The least and the greatest integer of types and units."""
 _LOCAL: Final = pa.timestamp("us")
 _EXACT_DOUBLE: Final = 1 << 53
+MOST_INTEGER_BYTES: Final = 80
+"""Longer integers of payloads are Decimals: Python's own limit is near."""
 PLAIN_DECIMAL: Final = re.compile(r"-?[0-9]{1,76}(\.[0-9]{1,76})?")
 PLAIN_INTEGER: Final = re.compile(r"-?[0-9]{1,76}")
 _JSON_NUMBER: Final = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]{1,3})?")
@@ -132,8 +134,14 @@ def _float64(kind: ColumnType, values: Values, types: set[type]) -> pa.Array:
 def is_rounded(value: Any) -> bool:  # noqa: ANN401 - any JSON value
     """Return whether a value is an integer (a long one may be a Decimal) that a double cannot hold exactly."""
     if type(value) is Decimal:
-        return value.as_tuple().exponent == 0 and Decimal(float(value)) != value
+        return is_integer(value) and Decimal(float(value)) != value
     return type(value) is int and float(value) != value
+
+
+def is_integer(number: Decimal) -> bool:
+    """Return whether a Decimal was written as an integer: 1.2345678901234567E16, as Java writes doubles, was not."""
+    text = str(number)  # its tuple takes ninety times as much memory
+    return len(text) >= MOST_INTEGER_BYTES and text.removeprefix("-").isdigit()
 
 
 def _from_text(kind: ColumnType, values: Values) -> pa.Array:
@@ -158,7 +166,15 @@ def _decimal(kind: ColumnType, values: Values, types: set[type]) -> pa.Array:
     for pattern in (PLAIN_DECIMAL.pattern, digits):
         if not pc.all(pc.match_substring_regex(column, f"^({pattern})$")).as_py():
             raise DoesNotFitError
-    return column.cast(kind.arrow)
+    return _without_zeros(kind, column).cast(kind.arrow)
+
+
+def _without_zeros(kind: ColumnType, numbers: pa.StringArray) -> pa.StringArray:
+    """Cut the zeros behind the scale: Arrow's cast reads 1.5 with 61 digits as 0.00, without an error."""
+    if pc.max(pc.binary_length(numbers)).as_py() <= MAX_PRECISION:
+        return numbers
+    digits = rf"(\.[0-9]{{{kind.scale}}})" if kind.scale else r"()\."
+    return pc.replace_substring_regex(numbers, pattern=f"{digits}0*$", replacement=r"\1")
 
 
 def _plain(value: str | float | Decimal) -> str:

@@ -13,6 +13,7 @@ key was lost if both counts are equal.
 """
 
 import json
+import math
 import re
 from collections.abc import Callable, Sequence
 from decimal import Decimal, InvalidOperation
@@ -23,14 +24,13 @@ import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from compaction.columns.arrays import EPOCH_UNITS
+from compaction.columns.arrays import EPOCH_UNITS, MOST_INTEGER_BYTES
 from compaction.columns.misfits import Ambiguous, Misfit, NotANumber
 from compaction.columns.types import ColumnType
 from minutebook.format.payload import JSON_STRING, MAX_PAYLOAD_BYTES, is_decodable
 
 MAX_DEPTH: Final = 100
 """Levels of nested objects and lists."""
-_LONG_INTEGER: Final = 80
 _EXACT: Final = frozenset({"decimal", "json"})
 _KEY_END: Final = b'":'
 _KEY_ENDS: Final = (_KEY_END, b" :", b"\t:", b"\n:", b"\r:")
@@ -51,7 +51,7 @@ def is_exact(kind: ColumnType) -> bool:
 class Documents(NamedTuple):
     """The objects of payloads; {} for rows in `unread`, which cannot be decoded. `problems` holds errors by row.
 
-    Rows in `apart` were read by Python's decoder: values may be `Ambiguous` or `NotANumber`, fractions are Decimal.
+    Rows in `apart` were read by Python's decoder: values may be `Ambiguous`, `NotANumber`, or Decimal beyond doubles.
     """
 
     rows: list[Any]
@@ -72,7 +72,7 @@ def read_documents(data: pa.StringArray, *, exact: bool) -> Documents:
         row, problems = rows[number], list[Misfit]()
         if row is _DOUBTFUL:
             documents.apart.add(number)
-            row, problems = _read_carefully(texts[number])
+            row, problems = _read_carefully(texts[number], exact=exact)
         else:
             problems.append(_not_an_object(row))
         if problems:
@@ -88,10 +88,10 @@ def read_document(text: bytes) -> tuple[Any, list[Misfit]]:
     try:
         text.decode()
     except UnicodeDecodeError:
-        return _read_carefully(None)
+        return _read_carefully(None, exact=True)
     row = _decoded(text, _EXACT_DECODE)
     if row is _DOUBTFUL or (type(row) in _CONTAINERS and _repeating([text], [row], [0])):
-        return _read_carefully(text)
+        return _read_carefully(text, exact=True)
     return row, [] if type(row) is dict else [_not_an_object(row)]
 
 
@@ -158,7 +158,7 @@ def _not_an_object(value: object) -> Misfit:
     return Misfit("not_an_object", f"{_KINDS[type(value)]}, not an object")
 
 
-def _read_carefully(text: bytes | None) -> tuple[Any, list[Misfit]]:
+def _read_carefully(text: bytes | None, *, exact: bool) -> tuple[Any, list[Misfit]]:
     """Read a payload with Python's decoder; return its value (None: unreadable) and its problems."""
     if text is None:
         return None, [Misfit("not_utf8", "not UTF-8 text")]
@@ -169,7 +169,7 @@ def _read_carefully(text: bytes | None) -> tuple[Any, list[Misfit]]:
     if _depth(text) > MAX_DEPTH:
         return None, [Misfit("too_deep", f"nested deeper than {MAX_DEPTH}")]
     try:
-        value, problems = _load(text)
+        value, problems = _load(text, _exactly if exact else _nearly)
     except ValueError as exc:
         return None, [Misfit("not_json", _not_json(text, exc))]
     return value, problems if type(value) is dict else [*problems, _not_an_object(value)]
@@ -228,7 +228,7 @@ def _depth(text: bytes) -> int:
     return deepest
 
 
-def _load(text: bytes) -> tuple[Any, list[Misfit]]:
+def _load(text: bytes, fraction: Callable[[str], Any]) -> tuple[Any, list[Misfit]]:
     """Decode a text, and report bad keys and numbers; raise ValueError if it is not JSON."""
     problems: list[Misfit] = []
 
@@ -248,7 +248,7 @@ def _load(text: bytes) -> tuple[Any, list[Misfit]]:
         return NotANumber(name)
 
     value = json.loads(
-        text.decode(), object_pairs_hook=whole, parse_float=_exactly, parse_int=_integer, parse_constant=constant
+        text.decode(), object_pairs_hook=whole, parse_float=fraction, parse_int=_integer, parse_constant=constant
     )
     return value, problems
 
@@ -256,6 +256,12 @@ def _load(text: bytes) -> tuple[Any, list[Misfit]]:
 def number_of(text: str) -> int | Decimal | NotANumber:
     """Read a JSON number with all its digits."""
     return _integer(text) if text.lstrip("-").isdigit() else _exactly(text)
+
+
+def _nearly(text: str) -> float | Decimal | NotANumber:
+    """Read a fraction as msgspec does; one that is no double is told with its digits."""
+    number = float(text)
+    return number if math.isfinite(number) else _exactly(text)
 
 
 def _exactly(text: str) -> Decimal | NotANumber:
@@ -266,4 +272,4 @@ def _exactly(text: str) -> Decimal | NotANumber:
 
 
 def _integer(text: str) -> int | Decimal:
-    return int(text) if len(text) <= _LONG_INTEGER else Decimal(text)
+    return int(text) if len(text) <= MOST_INTEGER_BYTES else Decimal(text)

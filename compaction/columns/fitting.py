@@ -29,6 +29,7 @@ from compaction.columns.arrays import (
     allowed,
     build,
     fits,
+    is_integer,
     is_rounded,
     list_array,
     map_array,
@@ -203,18 +204,26 @@ def _is_decimal(kind: ColumnType, value: str | float | Decimal) -> bool:
     return before <= kind.precision - kind.scale and behind <= kind.scale
 
 
-@lru_cache(1 << 12)
 def _digits(text: str) -> tuple[int, int]:
-    """Return how many digits a number needs before and behind the point."""
+    """Return how many digits a number needs before and behind the point. It may be as long as a payload."""
+    return _known_digits(text) if len(text) <= _LONGEST_KNOWN else _count_digits(text)
+
+
+def _count_digits(text: str) -> tuple[int, int]:
     if PLAIN_DECIMAL.fullmatch(text) is not None:
         before, _, behind = text.partition(".")
         return len(before.lstrip("-0")), len(behind.rstrip("0"))
-    number = Decimal(text)
-    if not number:
+    mantissa, _, exponent = text.lower().partition("e")
+    before, _, behind = mantissa.lstrip("-").partition(".")
+    digits, point = before + behind, len(before) + int(exponent or "0")
+    significant = digits.lstrip("0")
+    if not significant:
         return 0, 0
-    _, digits, exponent = number.as_tuple()
-    zeros = len(digits) - len("".join(map(str, digits)).rstrip("0"))
-    return number.adjusted() + 1, -(int(exponent) + zeros)
+    return point - (len(digits) - len(significant)), len(digits.rstrip("0")) - point
+
+
+_known_digits: Final = lru_cache(1 << 12)(_count_digits)
+_LONGEST_KNOWN: Final = 80
 
 
 def _is_json(_: ColumnType, value: object) -> bool:
@@ -230,7 +239,8 @@ def _may_be_time(kind: ColumnType, value: str) -> bool:
 
 
 _JSON: Final = ColumnType("json")
-_DATE: Final = r"(?!0000)[0-9]{4}-[01][0-9]-[0-3][0-9]"
+_DATE: Final = r"(?!0000-(?!12-31))[0-9]{4}-[01][0-9]-[0-3][0-9]"
+"""Of the year 0 its last day alone: 0000-12-31T23:30:00-01:00 lies in the year 1."""
 _TIME: Final = r"[T ][0-2][0-9](:[0-5][0-9](:[0-5][0-9](\.[0-9]{1,9})?)?)?"
 _ISO: Final = {
     "date": re.compile(_DATE),
@@ -256,7 +266,7 @@ def _of_wrong_type(kind: ColumnType, value: object) -> Misfit:
         return Misfit("duplicate_key", "the key is there several times")
     if isinstance(value, NotANumber):
         return Misfit("not_a_number", f"{value.text[:20]} is not a JSON number")
-    if kind.name in _INTEGERS and isinstance(value, Decimal) and value.as_tuple().exponent == 0:
+    if kind.name in _INTEGERS and isinstance(value, Decimal) and is_integer(value):
         return Misfit("out_of_range", f"{shown(value)} is out of the range of {kind.name}")
     return Misfit("wrong_type", f"{shown(value)} is not {kind.text}")
 

@@ -13,7 +13,7 @@ list<int64>     struct<name: string, n: int64 not null>     map<string, int64>
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Final, NamedTuple
 
 import pyarrow as pa
@@ -124,6 +124,11 @@ class Field(NamedTuple):
 def is_name(text: str) -> bool:
     """Return whether SQL engines accept a text as an unquoted column name."""
     return _NAME.fullmatch(text) is not None
+
+
+def may_be_fields(names: Collection[str]) -> bool:
+    """Return whether a struct may have fields of these names: one at least, and engines do not tell A from a."""
+    return bool(names) and len({*map(str.lower, names)}) == len(names) and all(map(is_name, names))
 
 
 def parse_type(text: str) -> ColumnType:

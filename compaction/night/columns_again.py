@@ -3,6 +3,7 @@
     filled -> unfit     values that the new type does not take
     filled -> empty     values that the new path does not find
     filled -> gone      no such column any more
+    json -> struct      what the new type has no leaf for
 
 The numbers are those of the two audits: what came late since then may hide a loss of as many values, and no more.
 """
@@ -18,6 +19,9 @@ from minutebook.errors import SafetyRefusal
 from minutebook.format.day import Day
 
 _NAMED: Final = 20
+_JSON: Final = "json"
+_WHOLE: Final = frozenset({"list<json>", "map<string, json>"})
+"""They hold all that is in a document."""
 _UNKNOWN: Final = (
     "the day was published by other columns than are given, and they are not stored with it: what came late is not "
     "published, and its rows stay. compact --rewrite-columns writes the day by the given columns; or give it those "
@@ -65,6 +69,15 @@ def _fewer(published: Typed, now: Typed | None) -> Iterator[str]:
         elif after.filled < before.filled:
             became = [word for word in ("unfit", "empty") if getattr(after, word) > getattr(before, word)]
             yield f"{name}: {before.filled:,} filled -> {after.filled:,}, the others {' and '.join(became) or 'gone'}"
+        elif before.filled and _is_cut(before, after):
+            yield f"{name}: {before.filled:,} filled with json -> the leaves of the new type alone"
+
+
+def _is_cut(before: TypedColumn | TypedLeaf, after: TypedColumn | TypedLeaf) -> bool:
+    """Return whether JSON becomes a struct, list or map of fewer values: a document counts as one value."""
+    if not (isinstance(before, TypedColumn) and isinstance(after, TypedColumn)) or before.type != _JSON:
+        return False
+    return "<" in after.type and after.type not in _WHOLE
 
 
 def _values(typed: Typed | None) -> dict[str, TypedColumn | TypedLeaf]:

@@ -157,6 +157,44 @@ def test_structs_are_read_as_their_leaves() -> None:
     assert check(columns, texts * 400) == 2000
 
 
+def test_an_object_where_a_text_is_wanted_keeps_what_lies_below_it() -> None:
+    """An object at `error` is a misfit of that column, and the column of `error.message` has its value."""
+    kinds = ("string", "int64 from text", "float64", "timestamp", "timestamp(s)")
+    texts = [
+        b'{"error":{"message":"boom","at":{"line":7}}}',
+        *(
+            b'{"error":null}',
+            b'{"error":{"message":[1],"at":{"line":"x"}}}',
+            b'{"error":{"message":"a","message":"b"}}',
+        ),
+    ]
+    for kind in kinds:
+        columns = mapping(
+            {
+                "message": {"type": "string", "path": "error.message"},
+                "error": {"type": kind},
+                "line": {"type": "int64", "path": "error.at.line"},
+                "at": {"type": "int32", "path": "error.at"},
+            }
+        )
+        (native, _), _, taken = both(columns, texts)
+        assert (native["message"].to_pylist()[0], native["line"].to_pylist()[0]) == ("boom", 7)
+        assert check(columns, texts * 20) == 20 * taken == 60
+
+
+@pytest.mark.parametrize("number", ["5e-324", "1e-400", "1.7976931348623157e308", "1.50", "12e0", "1e400", "-1E+400"])
+@pytest.mark.parametrize("beside", ['"a"', '"a :"', "NaN"])
+def test_a_reason_is_the_same_whatever_reads_the_row(number: str, beside: str) -> None:
+    """A text with a colon has its row read by Python's own decoder, whose numbers are those of the others."""
+    for kind in ("string", "int64", "date", "float64"):
+        texts = [f'{{"x":{number},"y":{beside}}}'.encode(), *[b'{"x":null}'] * 2]
+        (native, twin), _, _ = both(mapping({"x": {"type": kind}}), texts)
+        alone, _ = both(mapping({"x": {"type": kind}}), [f'{{"x":{number}}}'.encode()])[:2]
+        assert native.to_pylist() == twin.to_pylist()
+        told = (native["_unfit"][0].as_py() or "").removeprefix("payload: NaN is not JSON; ")
+        assert told in {alone[0]["_unfit"][0].as_py() or "", "payload: NaN is not JSON"}
+
+
 def test_rows_that_are_left_go_back_to_their_places() -> None:
     """Between rows that are taken; a list that was begun leaves no elements behind."""
     texts = [b'{"names":["a","b"]}', b'{"names":["c",7]}', b'{"names":["d"]}', b"[]", b'{"names":["e"],"text":"t"}']

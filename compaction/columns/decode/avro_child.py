@@ -118,10 +118,17 @@ def _reader(schema: bytes) -> _Reader:
 
 
 def _records_of_file(payload: bytes) -> Iterator[Any]:
-    """Yield the records of an object container file, which brings its schema."""
-    file = fastavro.reader(io.BytesIO(payload))
-    for record in file:
-        yield _with_texts(record)
+    """Yield the records of an object container file, which brings its schema.
+
+    A block says how many records it has; fastavro reads no further, and leaves what follows them.
+    """
+    file = fastavro.block_reader(io.BytesIO(payload))
+    for block in file:
+        for record in block:
+            yield _with_texts(record)
+        content: io.BytesIO = block.bytes_  # type: ignore[attr-defined]  # fastavro's types do not name it
+        if block.num_records < 0 or content.tell() < len(content.getbuffer()):
+            raise _UnreadError(f"a block does not hold the {block.num_records} records that it says")
     if not payload.endswith(file._header["sync"]):  # noqa: SLF001 - fastavro ends without a word where a block is cut
         raise _UnreadError("cut short, or bytes are left")
 

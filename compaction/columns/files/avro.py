@@ -3,15 +3,15 @@
 boolean, int, long, string, enum, fixed, bytes   bool, int32, int64, string
 float, double                                    float64
 decimal(p, s), date, timestamp-millis, -micros, -nanos, local-timestamp-*      the same
-record, array, map                               struct, list, json
+record, array, map                               struct, list, json; a record that no struct can be: json
 ["null", X]                                      nullable X; any other union: json
 """
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from compaction.columns.columns import Column, quoted
-from compaction.columns.types import MAX_PRECISION, ColumnType, Field
+from compaction.columns.types import MAX_PRECISION, ColumnType, Field, may_be_fields
 from minutebook.errors import SettingsError
 
 _SIMPLE: Final = {
@@ -37,28 +37,46 @@ _LOGICAL: Final = {
 _JSON: Final = ColumnType("json")
 _MAX_DEPTH: Final = 20
 
-Named = dict[str, Mapping[str, Any]]
+
+class _Names(NamedTuple):
+    """The named schemas so far, by full name, with the names that hold within each; `space` is the namespace here."""
+
+    known: dict[str, tuple[Mapping[str, Any], "_Names"]]
+    space: str = ""
+
+    def full(self, name: str) -> str:
+        """Return the full name of a name: one with dots is full, any other lies in the namespace around it."""
+        return name if "." in name or not self.space else f"{self.space}.{name}"
+
+    def within(self, schema: Mapping[str, Any]) -> "_Names":
+        """Learn the name of a schema, if it has one; return the names that hold within it."""
+        name, space = schema.get("name"), schema.get("namespace")
+        if not isinstance(name, str):
+            return self
+        full = (self._replace(space=space) if isinstance(space, str) else self).full(name)
+        inner = self._replace(space=full.rpartition(".")[0])
+        self.known[full] = (schema, inner)
+        return inner
 
 
 def columns_of_record(document: Mapping[str, Any]) -> list[Column]:
     """Return the columns of a record's fields; raise SettingsError for an invalid or too deep schema."""
-    return [Column(field.name, quoted(field.name), field.type, field.required) for field in _fields(document, {}, 0)]
+    fields = _fields(document, _Names({}).within(document), 0)
+    return [Column(field.name, quoted(field.name), field.type, field.required) for field in fields]
 
 
-def _fields(record: Mapping[str, Any], named: Named, depth: int) -> list[Field]:
+def _fields(record: Mapping[str, Any], names: _Names, depth: int) -> list[Field]:
     name, schemas = record.get("name"), record.get("fields")
     if not isinstance(schemas, list) or not all(isinstance(field, dict) and "name" in field for field in schemas):
         raise SettingsError(f"the Avro record {name!r} has no fields with names")
-    if isinstance(name, str):
-        named[name] = record
     fields = []
     for field in schemas:
-        kind, nullable = _type(field.get("type"), named, depth + 1)
+        kind, nullable = _type(field.get("type"), names, depth + 1)
         fields.append(Field(str(field["name"]), kind, not nullable and "default" not in field))
     return fields
 
 
-def _type(schema: object, named: Named, depth: int) -> tuple[ColumnType, bool]:
+def _type(schema: object, names: _Names, depth: int) -> tuple[ColumnType, bool]:
     """Return a type, and whether it is nullable."""
     if depth > _MAX_DEPTH:
         raise SettingsError(f"the Avro schema nests deeper than {_MAX_DEPTH}", next_step="write it flatter")
@@ -66,22 +84,21 @@ def _type(schema: object, named: Named, depth: int) -> tuple[ColumnType, bool]:
         others = [branch for branch in schema if branch != "null"]
         if len(others) != 1:
             return _JSON, "null" in schema
-        return _type(others[0], named, depth + 1)[0], "null" in schema
+        return _type(others[0], names, depth + 1)[0], "null" in schema
     if isinstance(schema, str):
-        if schema not in _SIMPLE and schema in named:
-            return _type(named[schema], named, depth + 1)
-        if schema not in _SIMPLE:
+        if schema in _SIMPLE:
+            return _SIMPLE[schema], False
+        named = names.known.get(names.full(schema))
+        if named is None:
             raise SettingsError(f"{schema!r} is not a type of Avro, nor named before", next_step="correct the schema")
-        return _SIMPLE[schema], False
+        return _complex(*named, depth + 1), False
     if not isinstance(schema, dict):
         raise SettingsError("a field of the Avro schema has no type", next_step="correct the schema")
-    return _complex(schema, named, depth), False
+    return _complex(schema, names.within(schema), depth), False
 
 
-def _complex(schema: Mapping[str, Any], named: Named, depth: int) -> ColumnType:
+def _complex(schema: Mapping[str, Any], names: _Names, depth: int) -> ColumnType:
     kind, logical = schema.get("type"), schema.get("logicalType")
-    if isinstance(schema.get("name"), str):
-        named[schema["name"]] = schema
     if kind in {"bytes", "fixed"} and logical == "decimal":
         precision, scale = schema.get("precision"), schema.get("scale", 0)
         if isinstance(precision, int) and isinstance(scale, int) and 0 <= scale <= precision <= MAX_PRECISION:
@@ -90,10 +107,11 @@ def _complex(schema: Mapping[str, Any], named: Named, depth: int) -> ColumnType:
     if isinstance(kind, str) and (kind, logical) in _LOGICAL:
         return _LOGICAL[kind, str(logical)]
     if kind == "record":
-        return ColumnType("struct", fields=tuple(_fields(schema, named, depth)))
+        fields = tuple(_fields(schema, names, depth))
+        return ColumnType("struct", fields=fields) if may_be_fields([field.name for field in fields]) else _JSON
     if kind == "array":
-        element, nullable = _type(schema.get("items"), named, depth + 1)
+        element, nullable = _type(schema.get("items"), names, depth + 1)
         return ColumnType("list", fields=(Field("element", element, not nullable),))
     if kind == "map":
         return _JSON
-    return _type(kind, named, depth + 1)[0]
+    return _type(kind, names, depth + 1)[0]

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from compaction.columns.columns import Column, quoted
-from compaction.columns.types import ColumnType, Field, is_name
+from compaction.columns.types import ColumnType, Field, may_be_fields
 from minutebook.errors import SettingsError
 
 _JSON: Final = ColumnType("json")
@@ -69,8 +69,7 @@ def _type_of_one(document: Schema, schema: Schema, name: str, depth: int) -> Col
 
 def _struct(document: Schema, schema: Schema, depth: int) -> ColumnType:
     properties, required = schema["properties"], _required(schema)
-    lower = {name.lower() for name in properties}
-    if not properties or len(lower) < len(properties) or not all(map(is_name, properties)):
+    if not may_be_fields(properties):
         return _JSON
     fields = []
     for name, inner in properties.items():

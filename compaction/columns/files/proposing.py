@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from compaction.columns.arrays import EPOCH_UNITS, build, fits
+from compaction.columns.arrays import EPOCH_UNITS, build, fits, is_integer
 from compaction.columns.columns import MAX_COLUMNS, Column, quoted
 from compaction.columns.misfits import Ambiguous, NotANumber
 from compaction.columns.steps import Steps, multiply, written
@@ -215,7 +215,7 @@ def _plain(value: Any) -> Any:  # noqa: ANN401 - any JSON value
     """Return a number as int or float, NotANumber if it is neither."""
     if type(value) is not Decimal:
         return value
-    if value.as_tuple().exponent == 0:
+    if is_integer(value):
         return int(value)
     number = float(value)
     return NotANumber(str(value)) if number in {float("inf"), float("-inf")} else number

@@ -194,21 +194,22 @@ static bool pass_into(struct reading *reading, struct values *values, const stru
     return put_text(values, size);
 }
 
-/* Pass a value that does not fit, whatever it is, and leave it to Python; false where the whole row must be left. */
-static bool pass_misfit(struct reading *reading, int32_t number, bytes_t first, int64_t entry, int depth) {
+/* Pass a value that does not fit, whatever it is, and leave it to Python; false where the whole row must be left.
+ * An object that is no value of its column may hold those of others, below `node`. */
+static bool pass_misfit(struct reading *reading, const struct node *node, bytes_t first, int64_t entry, int depth) {
     struct document *document = &reading->document;
-    struct column *column = &reading->wanted->columns[number];
-    if (column->values.kind == JSON || column->is_in_list || reading->misfits == reading->wanted->most_misfits) {
+    struct column *column = &reading->wanted->columns[node->column];
+    if (column->values.kind == JSON || column->is_in_list) {
         return false;
     }
     column->values.count = entry;
     document->reader.at = first;
-    if (!pass_any(reading, NULL, depth)) {
+    put_null(&column->values);
+    if (!pass_any(reading, node, depth) || reading->misfits == reading->wanted->most_misfits) {
         return false;
     }
-    put_null(&column->values);
     reading->wanted->misfits[reading->misfits++] =
-        (struct misfit){number, (int32_t)reading->row, (int32_t)(first - reading->texts),
+        (struct misfit){node->column, (int32_t)reading->row, (int32_t)(first - reading->texts),
                         (int32_t)(document->reader.at - first)};
     return true;
 }
@@ -317,7 +318,7 @@ static bool pass_value(struct reading *reading, const struct node *node, int dep
         const bytes_t first = document->reader.at;
         const int64_t entry = column->values.count;
         return pass_into(reading, &column->values, node, depth) ||
-               pass_misfit(reading, node->column, first, entry, depth);
+               pass_misfit(reading, node, first, entry, depth);
     }
     if (next_of(document) == 'n') {
         fill(wanted, column, column->count + 1);

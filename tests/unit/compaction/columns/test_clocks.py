@@ -53,6 +53,7 @@ FIRST = dt.datetime(1, 1, 1, tzinfo=UTC)
         ("timestamp(us)", '"1795165687123456.9"', AT),
         ("timestamp(ns)", '"1795165687123456789"', AT),
         ("timestamp(ns)", "-1", dt.datetime(1969, 12, 31, 23, 59, 59, 999999, UTC)),
+        ("timestamp", '"0000-12-31T23:30:00-01:00"', FIRST.replace(minute=30)),
         ("timestamp(s)", "-0.0000001", dt.datetime(1969, 12, 31, 23, 59, 59, 999999, UTC)),
         ("timestamp", '"1969-12-31T23:59:59.9999999Z"', dt.datetime(1969, 12, 31, 23, 59, 59, 999999, UTC)),
         ("timestamp(ns)", "-62135596800000000000", FIRST),

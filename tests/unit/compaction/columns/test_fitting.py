@@ -30,6 +30,10 @@ UTC = dt.UTC
             Decimal("12345678901234567890.123456789012345678"),
         ),
         ("decimal(10,2)", "1.5e3", Decimal("1500.00")),
+        *(("decimal(10,2)", f'"1.5{"0" * zeros}"', Decimal("1.50")) for zeros in (36, 37, 40, 60, 70, 75)),
+        ("decimal(10,2)", f"-7.1{'0' * 40}", Decimal("-7.10")),
+        ("decimal(38,0)", f'"{"9" * 38}.{"0" * 40}"', Decimal("9" * 38)),
+        ("decimal(38,38)", f"0.{'1' * 38}{'0' * 20}", Decimal(f"0.{'1' * 38}")),
         ("date", '"2024-02-29"', dt.date(2024, 2, 29)),
         ("date(days)", "-719162", dt.date(1, 1, 1)),
         ("date(%d.%m.%Y)", '"29.02.2024"', dt.date(2024, 2, 29)),
@@ -250,6 +254,18 @@ def test_a_map_keeps_each_key_with_its_value() -> None:
     [column], [leaf] = counts.columns, counts.leaves
     assert (column.filled, column.empty, column.unfit) == (1, 1, 1)
     assert leaf == ("x[]", 3, 1, 1, 1)
+
+
+@pytest.mark.parametrize("number", ["1.2345678901234567E16", "9007199254740993e0", "-1.23456789012345678E17"])
+@pytest.mark.parametrize("beside", ['"x"', '"a :"', "NaN", "1.5"])
+@pytest.mark.parametrize("other", ["string", "json", "decimal(10,2)"])
+def test_a_double_is_no_integer_for_its_exponent(number: str, beside: str, other: str) -> None:
+    """Java writes doubles so. Whatever else is in row or file, it is the nearest double, and no integer."""
+    payload = f'{{"x":{number},"n":{number},"y":{beside}}}'.encode()
+    rows, _ = widened({"x": "float64", "n": "int64", "y": other}, [payload, b'{"x":12345678901234567}'])
+    assert [row["x"] for row in rows] == [float(number), None]
+    assert "is not int64" in rows[0]["_unfit"]
+    assert rows[1]["_unfit"] == "x: 12345678901234567 would lose digits as float64"
 
 
 def test_each_leaf_is_named_and_five_are_told() -> None:

@@ -2,12 +2,14 @@
 
 import json
 import time
+import tracemalloc
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.fakes.typed_lines import widened
+from tests.fakes.typed_lines import typed, widened
 
 KINDS = (
     "string",
@@ -112,6 +114,22 @@ def test_a_long_integer_is_never_rounded() -> None:
             assert "would lose digits as float64" in rows[0]["_unfit"]
     rows, _ = widened({"x": "float64"}, [f'{{"x":{2**200},"y":NaN}}'.encode(), f'{{"x":{2**300},"y":NaN}}'.encode()])
     assert [row["x"] for row in rows] == [2.0**200, 2.0**300]
+
+
+@pytest.mark.parametrize("kind", ["decimal(10,2)", "float64", "int64"])
+def test_a_number_of_a_million_digits_takes_no_object_for_each(kind: str) -> None:
+    """A few copies of its text are taken, and none of them is kept."""
+    text = f"0.{'9' * 1_000_000}"
+    typed(kind, "1.234")
+    tracemalloc.start()
+    try:
+        ((_, reason),) = typed(kind, text)
+        kept, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert (reason is None) == (kind == "float64")
+    assert peak < 12 * len(text)
+    assert kept < len(text)
 
 
 def test_a_string_without_an_end_is_passed_over_once() -> None:

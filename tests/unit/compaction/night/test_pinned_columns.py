@@ -155,6 +155,18 @@ def test_a_leaf_with_fewer_values_is_named(tmp_path: Path) -> None:
     assert f"stop.delay: {rows:,} filled -> gone" in str(refused.value)
 
 
+@pytest.mark.parametrize("kind", ["struct<floor: int64>", "struct<name: string>", "map<string, int64>", "list<json>"])
+def test_a_document_with_fewer_values_is_named(tmp_path: Path, kind: str) -> None:
+    """It counts as one value before and after, and `_unfit` does not name keys without a field."""
+    desk = _desk(tmp_path)
+    rows = _manifest(desk.compact(columns=mapping({"stop": "json", "number": "int64"}))).rows
+    with pytest.raises(SafetyRefusal) as refused:
+        desk.compact(columns=mapping({"stop": kind, "number": "int64"}), rewrite_columns=True)
+    assert f"stop: {rows:,} filled {'-> 0' if 'list' in kind else 'with json -> the leaves'}" in str(refused.value)
+    whole = mapping({"stop": "map<string, json>", "number": "int64"})
+    assert desk.compact(columns=whole, rewrite_columns=True).state == "published"
+
+
 def test_a_rewrite_that_loses_nothing_needs_no_confirmation(tmp_path: Path) -> None:
     """A wider type, and one column more; the same columns again do nothing."""
     desk = _desk(tmp_path)

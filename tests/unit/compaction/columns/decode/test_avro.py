@@ -127,7 +127,9 @@ def test_a_single_object_header_of_the_schema_is_passed() -> None:
 def file(records: list[dict[str, Any]], codec: str = "deflate") -> bytes:
     """Return an object container of numbers."""
     stream = io.BytesIO()
-    fastavro.writer(stream, fastavro.parse_schema(json.loads(json.dumps(NUMBERS))), records, codec)
+    fastavro.writer(
+        stream, fastavro.parse_schema(json.loads(json.dumps(NUMBERS))), records, codec, sync_marker=bytes(range(16))
+    )
     return stream.getvalue()
 
 
@@ -144,6 +146,19 @@ def test_a_file_of_avro_is_its_records_and_others_pass() -> None:
     assert told[-1] == "more than 100000 events"
     assert mapping({"n": "int64"}, ["avro"]).types == {"event_index": "int32", "n": "int64"}
     assert [step.name for step in sniff([whole, none]).steps] == ["avro"]
+
+
+@pytest.mark.parametrize("count", [-1, 0, 1, 3])
+@pytest.mark.parametrize("codec", ["null", "deflate"])
+def test_a_block_holds_as_many_records_as_it_says(count: int, codec: str) -> None:
+    """Fewer would leave the others unread; the blocks before are no events either: a record is decoded or not."""
+    none = file([], codec)
+    two = file([{"n": 1}, {"n": 2}], codec)[len(none) :]
+    assert two[:1] == long(2)
+    (whole, [wrong]) = Decoder(parse_steps(["avro"])).apply([none + two, none + two + long(count) + two[1:]])
+    assert whole == [b'{"n":1}', b'{"n":2}']
+    assert isinstance(wrong, Misfit)
+    assert wrong.path == " (avro)"
 
 
 def test_bombs_are_reasons_of_their_own_records(tmp_path: Path) -> None:

@@ -141,6 +141,28 @@ def test_an_avro_schema_names_its_fields() -> None:
     }
 
 
+@pytest.mark.parametrize("names", [[], ["id", "ID"], ["a-b"]])
+def test_a_record_that_no_struct_can_be_is_json(names: list[str]) -> None:
+    """Parquet has no empty struct, engines do not tell A from a, and the type is kept as text with the day."""
+    inner = {"type": "record", "name": "S", "fields": [{"name": name, "type": "string"} for name in names]}
+    columns = parsed({"type": "record", "name": "R", "fields": [{"name": "x", "type": ["null", inner]}]}).columns
+    assert [column.type.text for column in columns] == ["json"]
+
+
+def test_a_name_of_avro_lies_in_its_namespace() -> None:
+    """It may be written in full, and two namespaces may have one name."""
+
+    def record(space: str, field: str) -> dict[str, object]:
+        fields = [{"name": field, "type": "string"}]
+        return {"type": "record", "name": "Address", "namespace": space, "fields": fields}
+
+    types = [record("a", "street"), record("b.c", "zip"), "Address", "b.c.Address", ["null", "a.Address"]]
+    fields = [{"name": f"f{number}", "type": kind} for number, kind in enumerate(types)]
+    columns = parsed({"type": "record", "name": "a.Order", "fields": fields}).columns
+    street, zip_code = "struct<street: string not null>", "struct<zip: string not null>"
+    assert [column.type.text for column in columns] == [street, zip_code, street, zip_code, street]
+
+
 @pytest.mark.parametrize(
     ("document", "why"),
     [
