@@ -19,14 +19,15 @@ EVENT_INDEX: Final = "event_index"
 """The first typed column where a record may hold several events: which of them a row is; null: it holds none."""
 UNFIT: Final = "_unfit"
 """The column with the reason why a payload does not fit; null where it does."""
-RULES: Final = "typed-4"
+RULES: Final = "typed-5"
 """Part of a generation's name: change it when the same payloads give other rows.
 
 2: numbers in paths are exact, and non-JSON numbers fit no column. 3: -0.0 keeps its sign beside nulls, too. 4: what
 does not fit within a struct or list empties that leaf only; times of seven to nine digits, and epochs as fractions or
-text, fit.
+text, fit. 5: zeros behind a decimal's scale are no digits of it, a double may have an exponent, and an object that fits no
+column may hold values of others.
 """
-EARLIER_RULES: Final = ("typed-3", "typed-2")
+EARLIER_RULES: Final = ("typed-4", "typed-3", "typed-2")
 """Days that were published by them stay: new rules alone rewrite nothing."""
 MAX_COLUMNS: Final = 1000
 _PARTITION: Final = "dt"
