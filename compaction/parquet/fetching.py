@@ -15,6 +15,7 @@ from typing import IO, Final, NamedTuple
 
 from compaction.parquet.plan import RawObject
 from minutebook.retry import until_known
+from minutebook.store.directory_storage import DirectoryStorage
 from minutebook.store.retrying import RetryingStorage
 from minutebook.store.storage import ObjectChanged, Storage
 
@@ -48,7 +49,10 @@ class Fetched(NamedTuple):
 def fetch_ahead(
     pool: ThreadPoolExecutor, storage: RetryingStorage, objects: Sequence[RawObject]
 ) -> Iterator[Fetched]:
-    """Yield bodies in the order of `objects`."""
+    """Yield bodies in the order of `objects`; those of a folder are read when they are asked for, by this thread."""
+    if isinstance(storage.storage, DirectoryStorage):
+        yield from (Fetched(each, fetch(storage, each)) for each in objects)
+        return
     waiting = deque(objects)
     in_flight: deque[tuple[RawObject, Future[FetchedBody | None]]] = deque()
     ahead = 0

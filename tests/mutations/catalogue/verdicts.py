@@ -285,7 +285,7 @@ VERDICTS: Final = (
     Mutation(
         "follow a key out of the directory",
         Change(
-            "minutebook.store.directory_storage:DirectoryStorage._path",
+            "minutebook.store.directory_storage:DirectoryStorage._text_path",
             "key.startswith('/') or '..' in key.split('/')",
             "key.startswith('//')",
         ),

@@ -3,6 +3,7 @@
 import random
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -12,6 +13,9 @@ from minutebook.store.directory_storage import DirectoryStorage
 from minutebook.store.objects import ListedObject
 from minutebook.store.retrying import RetryingStorage
 from tests.fakes.clock import ManualClock
+
+if TYPE_CHECKING:
+    import os
 
 
 def no_waits() -> Backoff:
@@ -55,10 +59,10 @@ def test_two_dots_inside_a_name_are_a_name(tmp_path: Path) -> None:
 class Swept(DirectoryStorage):
     """Somebody deletes a file while it is listed, once."""
 
-    def _row(self, path: Path) -> ListedObject:
-        if path.name == "going":
-            path.unlink()
-        return super()._row(path)
+    def _row(self, entry: "os.DirEntry[str] | Path", key: str) -> ListedObject:
+        if entry.name == "going":
+            Path(entry).unlink()
+        return super()._row(entry, key)
 
 
 @pytest.mark.parametrize("asked", ["list", "level"])
