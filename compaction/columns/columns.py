@@ -24,7 +24,7 @@ RULES: Final = "typed-5"
 
 2: numbers in paths are exact, and non-JSON numbers fit no column. 3: -0.0 keeps its sign beside nulls, too. 4: what
 does not fit within a struct or list empties that leaf only; times of seven to nine digits, and epochs as fractions or
-text, fit. 5: zeros behind a decimal's scale are no digits of it, a double may have an exponent, and an object that fits
+text, fit. 5: zeros behind a decimal's scale are no digits of it, a double may have an exponent, an object that fits
 no column may hold values of others.
 """
 EARLIER_RULES: Final = ("typed-4", "typed-3", "typed-2")

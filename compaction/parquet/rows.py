@@ -35,6 +35,7 @@ PARQUET_TYPE: Final = "application/vnd.apache.parquet"
 """The content type of stored files."""
 
 _ORDER: Final = ("shard_id", "sequence_number", "sub_sequence_number")
+_TINY_BYTES: Final = 16 << 10
 _BLOOM: Final = "bloom_filter_options" in inspect.signature(pq.ParquetWriter).parameters
 """Whether this pyarrow can write Bloom filters."""
 
@@ -247,8 +248,9 @@ class ParquetPart(_ParquetFile):
         return None if self._payload_columns is None else self._payload_columns.counts()
 
     def _write(self) -> None:
-        table = _rows(pa.concat_tables([LINE_SCHEMA.empty_table(), *self._taken()]), self._segments)
+        lines, segments = self._taken(), pa.chunked_array(self._segments, type=pa.string())
         self._segments.clear()
+        table = _rows(_joined(lines), segments)
         if self._payload_columns is None:
             self._write_group(table)
             return
@@ -280,7 +282,15 @@ def _is_ascending(columns: list[pa.Array]) -> bool:
     return bool(pc.all(result).as_py())
 
 
-def _rows(lines: pa.Table, segments: list[pa.StringArray]) -> pa.Table:
+def _joined(tables: list[pa.Table]) -> pa.Table:
+    """Join tables; where most are tiny, copy them into one: a table of 4,000 pieces is written in thrice the time."""
+    table = pa.concat_tables([LINE_SCHEMA.empty_table(), *tables])
+    return table.combine_chunks() if table.nbytes < len(tables) * _TINY_BYTES else table
+
+
+def _rows(lines: pa.Table, segments: pa.ChunkedArray) -> pa.Table:
+    if lines["data"].num_chunks < segments.num_chunks:
+        segments = segments.combine_chunks()
     return pa.Table.from_arrays(
         [
             lines["shard_id"],
@@ -290,7 +300,7 @@ def _rows(lines: pa.Table, segments: list[pa.StringArray]) -> pa.Table:
             lines["arrival_ms"].cast(pa.timestamp("ms", "UTC")).cast(SCHEMA.field("arrival_time").type),
             lines["data"],
             lines["data_bytes"],
-            pa.chunked_array(segments, type=pa.string()),
+            segments,
         ],
         schema=SCHEMA,
     )
