@@ -90,7 +90,7 @@ class DirectoryStorage:
         name = prefix.rpartition("/")[0]
         folder = self._path(name)
         with self._turn, _listing(prefix):
-            rows = list(self._rows(str(folder), f"{name}/" if name else "", prefix)) if folder.is_dir() else []
+            rows = list(self._walk(str(folder), f"{name}/" if name else "", prefix)) if folder.is_dir() else []
         yield from sorted(rows, key=lambda row: row.key.encode())
 
     def list_after(self, prefix: str, start_after: str) -> Iterator[ListedObject]:
@@ -158,13 +158,13 @@ class DirectoryStorage:
         """Delete an unfinished file."""
         self.delete([upload.upload_id])
 
-    def _rows(self, folder: str, key: str, prefix: str) -> Iterator[ListedObject]:
+    def _walk(self, folder: str, key: str, prefix: str) -> Iterator[ListedObject]:
         """Yield the files below a folder, whose keys begin with `key`, in no order; those with a prefix alone."""
         with os.scandir(folder) as entries:
             for entry in entries:
                 name = key + entry.name
                 if entry.is_dir(follow_symlinks=False):
-                    yield from self._rows(entry.path, f"{name}/", prefix)
+                    yield from self._walk(entry.path, f"{name}/", prefix)
                 elif name.startswith(prefix) and _is_name(entry.name) and entry.is_file():
                     yield self._row(entry, name)
 

@@ -73,7 +73,7 @@ class IndexedDirectory(StampedDirectory):
         super().stamp(key, time_ms)
         if key not in self._rows:
             bisect.insort(self._keys, key)
-        self._rows[key] = self._row(self.root / key)
+        self._rows[key] = self._row(self.root / key, key)
 
     def delete(self, keys: Iterable[str]) -> None:
         """Delete the files."""

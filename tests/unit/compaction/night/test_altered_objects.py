@@ -146,8 +146,8 @@ class Rewrapped(DirectoryStorage):
     def _tag(self, key: str, etag: str) -> str:
         return f'"kms-{etag[1:9]}"' if key in self.keys_again else etag
 
-    def _row(self, path: Path) -> ListedObject:
-        row = super()._row(path)
+    def _row(self, entry: "os.DirEntry[str] | Path", key: str) -> ListedObject:
+        row = super()._row(entry, key)
         return row._replace(etag=self._tag(row.key, row.etag))
 
     def head(self, key: str) -> ObjectHead | None:

@@ -7,6 +7,7 @@ import threading
 from collections import deque
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any, cast
 
 import msgspec
 import pytest
@@ -23,7 +24,7 @@ from minutebook.format.record import Record, encode_lines
 from minutebook.retry import Backoff
 from minutebook.store.directory_storage import DirectoryStorage
 from minutebook.store.retrying import RetryingStorage
-from minutebook.store.storage import ObjectBody
+from minutebook.store.storage import ObjectBody, Storage
 from tests.fakes.clock import ManualClock
 
 MINUTE = 29_920_000
@@ -132,25 +133,55 @@ def test_an_empty_body_is_no_problem() -> None:
 WAIT_SECONDS = 20
 
 
-class Recorder(DirectoryStorage):
-    """A folder that says which keys were asked for."""
+class Recorder:
+    """A store that says which keys were asked for; no folder, whose files are not read ahead."""
 
     def __init__(self, root: Path) -> None:
-        super().__init__(root)
+        self._folder = DirectoryStorage(root)
         self.asked: dict[str, threading.Event] = {}
+
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - the folder's
+        """Delegate everything else."""
+        return getattr(self._folder, name)
 
     def store(self, key: str, body: bytes, size: int) -> RawObject:
         """Put an object; `size` is what its listing is to say."""
-        self.put_if_absent(key, body, {"name": key}, "")
+        self._folder.put_if_absent(key, body, {"name": key}, "")
         self.asked[key] = threading.Event()
-        head = self.head(key)
+        head = self._folder.head(key)
         assert head is not None
         return RawObject(key, head.etag, size, SHARD, 1, Position(1))
 
     def open_read(self, key: str, etag: str | None) -> ObjectBody:
         """Remember the key."""
         self.asked[key].set()
+        return self._folder.open_read(key, etag)
+
+
+class Counting(DirectoryStorage):
+    """A folder that counts the files that were read."""
+
+    read = 0
+
+    def open_read(self, key: str, etag: str | None) -> ObjectBody:
+        """Count."""
+        self.read += 1
         return super().open_read(key, etag)
+
+
+def test_files_of_a_folder_are_read_when_they_are_asked_for(tmp_path: Path) -> None:
+    """By the reader's own thread: they are in memory, and other threads would take turns with it."""
+    folder = Counting(tmp_path)
+    for name in "abc":
+        folder.put_if_absent(name, name.encode(), {"name": name}, "")
+    objects = [RawObject(row.key, row.etag, row.size, SHARD, 1, Position(1)) for row in folder.list_objects("")]
+    store = RetryingStorage(folder, lambda: Backoff(ManualClock(), random.Random(1), budget_seconds=10))
+    seen = []
+    with ThreadPoolExecutor(1) as pool:
+        for fetched in fetch_ahead(pool, store, objects):
+            assert fetched.body is not None
+            seen.append((fetched.raw_object.key, fetched.body.metadata, [*fetched.body.drain()], folder.read))
+    assert seen == [(name, {"name": name}, [name.encode()], at) for at, name in enumerate("abc", 1)]
 
 
 @pytest.fixture
@@ -162,7 +193,7 @@ def storage(tmp_path: Path) -> Recorder:
 def retrying(storage: Recorder) -> RetryingStorage:
     """Return the folder as a task has it."""
     clock = ManualClock()
-    return RetryingStorage(storage, lambda: Backoff(clock, random.Random(1), budget_seconds=10))
+    return RetryingStorage(cast("Storage", storage), lambda: Backoff(clock, random.Random(1), budget_seconds=10))
 
 
 @pytest.mark.parametrize("size", [1, 5 << 20, 500 << 20])
