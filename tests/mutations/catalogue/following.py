@@ -77,6 +77,37 @@ FOLLOWING: Final = (
         tests=("test_a_table_says_itself_how_long_its_snapshots_are_kept",),
     ),
     Mutation(
+        "expire what tells a rollback",
+        Change("compaction.tables.history:expirable", "kept |= {child.snapshot_id, parent.snapshot_id}", "pass"),
+        tests=("test_what_a_rollback_has_left_stays_left_when_snapshots_expire",),
+    ),
+    Mutation(
+        "stamp a snapshot before the last change",
+        Change("compaction.tables.table:_stamped", "update.snapshot.timestamp_ms >= after_ms", "True"),
+        tests=("test_times_of_a_table_never_step_back",),
+    ),
+    Mutation(
+        "believe what a table was told that was set back",
+        Change(
+            "compaction.tables.commit:TableCommitter.commit", "bool(since) and not view.goes_on_from(since)", "False"
+        ),
+        tests=("test_a_table_that_is_made_anew_or_set_back_is_complete_no_more",),
+    ),
+    Mutation(
+        "let a night make a followed table one by event",
+        Change(
+            "compaction.tables.table:IcebergTable._check_partitions",
+            "fields == [shape.ARRIVAL] and self._by_event and history.ROWS_UNTIL in table.properties",
+            "False",
+        ),
+        tests=("test_no_night_makes_a_followed_table_one_by_event",),
+    ),
+    Mutation(
+        "show live parts whose files are gone",
+        Change("compaction.follow.day:FollowedDay.list_new", "self._live.look_for_files()", "pass"),
+        tests=("test_a_live_file_that_went_without_its_facts_is_written_again",),
+    ),
+    Mutation(
         "expire what another engine's snapshot rests on",
         Change(
             "compaction.tables.history:expirable",

@@ -52,4 +52,27 @@ READING: Final = (
         ),
         tests=("test_the_window_does_not_move_over_what_was_never_listed",),
     ),
+    Mutation(
+        "let Arrow read the zeros behind a decimal's scale",
+        Change(
+            "compaction.columns.arrays:_decimal",
+            "_without_zeros(kind, column).cast(kind.arrow)",
+            "column.cast(kind.arrow)",
+        ),
+        tests=("test_a_value_is_read_exactly",),
+    ),
+    Mutation(
+        "leave the rest of an Avro block",
+        Change(
+            "compaction.columns.decode.avro_child:_records_of_file",
+            "block.num_records < 0 or content.tell() < len(content.getbuffer())",
+            "False",
+        ),
+        tests=("test_a_block_holds_as_many_records_as_it_says",),
+    ),
+    Mutation(
+        "call a document whole that a struct cuts",
+        Change("compaction.night.columns_again:_fewer", "before.filled and _is_cut(before, after)", "False"),
+        tests=("test_a_document_with_fewer_values_is_named",),
+    ),
 )
