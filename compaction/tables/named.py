@@ -13,8 +13,8 @@ A truncated manifest may be readable, so its entries are counted against the man
 against the snapshot's summary.
 """
 
-from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, TypeVar
 
 from pyiceberg.manifest import ManifestContent
 from pyiceberg.serializers import FromInputFile
@@ -168,8 +168,31 @@ class Former(NamedTuple):
     replaced_ms: int
 
 
+class LogEntry(Protocol):
+    """A metadata file, and when it became a former one."""
+
+    @property
+    def metadata_file(self) -> str:
+        """Its address."""
+        ...
+
+    @property
+    def timestamp_ms(self) -> int:
+        """When it was written."""
+        ...
+
+
+class Logged(Protocol):
+    """The part of a metadata file that names those before it."""
+
+    @property
+    def metadata_log(self) -> "Sequence[LogEntry]":
+        """The oldest first."""
+        ...
+
+
 def formers(
-    metadata: "TableMetadata", read: "Callable[[str], TableMetadata | None]", since_ms: int
+    metadata: "TableMetadata", read: "Callable[[str], Logged | None]", since_ms: int
 ) -> Iterator[Former]:
     """Yield a table's earlier metadata files, the newest first, at least back to a time.
 
@@ -177,7 +200,8 @@ def formers(
     log, if it still exists (`write.metadata.delete-after-commit.enabled`), and so on. `read` returns a metadata file;
     None: it is gone, and nothing earlier is known.
     """
-    log, replaced_ms = metadata.metadata_log, metadata.last_updated_ms
+    replaced_ms = metadata.last_updated_ms
+    log: Sequence[LogEntry] = metadata.metadata_log
     seen: set[str] = set()
     while log and log[0].metadata_file not in seen:
         for entry in reversed(log):
