@@ -28,7 +28,6 @@ from compaction.follow.follower import Follower
 from compaction.tables.commit import TableCommit, TableCommitter
 from compaction.tables.orphans import TableFolders
 from compaction.tables.table import IcebergTable
-from minutebook.clock import SystemClock
 from minutebook.format.day import MINUTES_A_DAY
 from minutebook.format.minute import MINUTE_MS
 from tests.follows.house import Between, follow_ports
@@ -120,7 +119,7 @@ def run(folder: Path, days: int, shards: int, hours: int) -> tuple[list[dict[str
                 sys.stderr.write(f"{rows[-1]}\n")
     begin = time.process_time()
     with lake.catalog() as catalog:
-        done = vacuum_table(TableFolders(catalog, lake.name), SystemClock().now_ms() + 1_000, apply=True)
+        done = vacuum_table(TableFolders(catalog, lake.name), world.clock.now_ms() + 1_000, apply=True)
     if done.reason:
         raise RuntimeError(done)
     sys.stdout.write(f"vacuum deleted {done.objects:,} files\n")
