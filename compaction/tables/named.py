@@ -191,9 +191,7 @@ class Logged(Protocol):
         ...
 
 
-def formers(
-    metadata: "TableMetadata", read: "Callable[[str], Logged | None]", since_ms: int
-) -> Iterator[Former]:
+def formers(metadata: "TableMetadata", read: "Callable[[str], Logged | None]", since_ms: int) -> Iterator[Former]:
     """Yield a table's earlier metadata files, the newest first, at least back to a time.
 
     The log of the current one holds a hundred (`write.metadata.previous-versions-max`). The oldest of them has a
