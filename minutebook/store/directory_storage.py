@@ -7,6 +7,7 @@ Files are listed by one thread at a time, and a small one is read with one reque
 and threads that take turns at Python's lock would need twice the CPU.
 """
 
+import contextlib
 import fcntl
 import hashlib
 import io
@@ -15,9 +16,8 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from minutebook.errors import OutcomeUnknown, StoreRefused
 from minutebook.retry import Backoff
@@ -30,6 +30,28 @@ _WRITING: Final = ".writing"
 _CHUNK_BYTES: Final = 1 << 20
 _SMALL_BYTES: Final = 64 << 10
 """Pointers, reports and tables up to this size may be replaced within one tick of the clock; segments never are."""
+
+
+_NO_FILE: Final = (FileNotFoundError, NotADirectoryError, IsADirectoryError)
+
+
+class _File(NamedTuple):
+    """A file's state, and its bytes if it is small or was asked for whole."""
+
+    stat: os.stat_result
+    body: bytes
+
+    @property
+    def is_small(self) -> bool:
+        """Whether its bytes are there in any case."""
+        return self.stat.st_size <= _SMALL_BYTES
+
+    @property
+    def etag(self) -> str:
+        """A tag that changes with the file: the MD5 of a small one, size and modification time of others."""
+        if self.is_small:
+            return f'"{hashlib.md5(self.body, usedforsecurity=False).hexdigest()}"'
+        return f'"{self.stat.st_size}-{self.stat.st_mtime_ns}"'
 
 
 class DirectoryStorage:
@@ -63,7 +85,7 @@ class DirectoryStorage:
         """Replace the file if its ETag is `etag`; None creates it."""
         with self._lock():
             path = self._path(key)
-            present = _etag(path) if path.exists() else None
+            present = _etag(path, path.stat()) if path.exists() else None
             if present != etag:
                 return False
             _write(path, body)
@@ -75,13 +97,16 @@ class DirectoryStorage:
         if not path.is_file():
             return None
         stat = path.stat()
-        return ObjectHead(key, stat.st_size, _etag(path), _metadata(path), stat.st_mtime_ns // 1_000_000)
+        return ObjectHead(key, stat.st_size, _etag(path, stat), _metadata(path), stat.st_mtime_ns // 1_000_000)
 
     def get(self, key: str) -> StoredObject | None:
         """Return the whole file."""
-        path = self._path(key)
+        path = self._text_path(key)
         try:
-            return StoredObject(path.read_bytes(), _etag(path), _metadata(path)) if path.is_file() else None
+            file = _opened(path, whole=True)
+            return StoredObject(file.body, file.etag, _metadata(path))
+        except _NO_FILE:
+            return None
         except OSError as exc:
             raise StoreRefused(f"{key}: {exc}", next_step="look at the permissions of the directory") from exc
 
@@ -121,23 +146,20 @@ class DirectoryStorage:
     def open_read(self, key: str, etag: str | None) -> ObjectBody:
         """Read a file in chunks."""
         path = self._text_path(key)
-        try:
-            with io.FileIO(path) as handle:
-                stat = os.fstat(handle.fileno())
-                body = handle.readall() if stat.st_size <= _SMALL_BYTES else None
-        except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
-            raise _changed(key) from None
-        if etag is not None and etag != (_tag_of_large(stat) if body is None else _tag_of_small(body)):
-            raise _changed(key)
-        return ObjectBody(_metadata(path), _chunks(path) if body is None else iter([body] if body else []))
+        file = None
+        with contextlib.suppress(*_NO_FILE):
+            file = _opened(path)
+        if file is None or (etag is not None and etag != file.etag):
+            raise ObjectChanged(f"{key} is not the file that was listed")
+        return ObjectBody(_metadata(path), iter([file.body] if file.body else []) if file.is_small else _chunks(path))
 
     def read_tail(self, key: str, count: int) -> Tail:
         """Read the end of a file."""
         path = self._path(key)
-        size = path.stat().st_size
+        stat = path.stat()
         with path.open("rb") as handle:
-            handle.seek(max(0, size - count))
-            return Tail(handle.read(), size, _etag(path))
+            handle.seek(max(0, stat.st_size - count))
+            return Tail(handle.read(), stat.st_size, _etag(path, stat))
 
     def open_write(self, key: str, content_type: str, new_backoff: Callable[[], Backoff]) -> "FileSink":  # noqa: ARG002 - files have no type, and nothing to wait for
         """Write a file under a temporary name; `close` renames it."""
@@ -170,7 +192,7 @@ class DirectoryStorage:
 
     def _row(self, entry: "os.DirEntry[str] | Path", key: str) -> ListedObject:
         stat = entry.stat()
-        return ListedObject(key, stat.st_size, _etag_of(os.fspath(entry), stat), stat.st_mtime_ns // 1_000_000)
+        return ListedObject(key, stat.st_size, _etag(os.fspath(entry), stat), stat.st_mtime_ns // 1_000_000)
 
     def _path(self, key: str) -> Path:
         return Path(self._text_path(key))
@@ -184,7 +206,7 @@ class DirectoryStorage:
             )
         return f"{self._folder}/{key}"
 
-    @contextmanager
+    @contextlib.contextmanager
     def _lock(self) -> Iterator[None]:
         self.root.mkdir(parents=True, exist_ok=True)
         with (self.root / _LOCK).open("ab") as handle:
@@ -225,7 +247,7 @@ class FileSink(io.RawIOBase):
         super().close()
 
 
-@contextmanager
+@contextlib.contextmanager
 def _listing(prefix: str) -> Iterator[None]:
     """Raise OutcomeUnknown if files disappear while they are listed: the LIST is retried and sees one moment."""
     try:
@@ -242,10 +264,6 @@ def _is_name(name: str) -> bool:
     return not name.endswith((METADATA_SUFFIX, _WRITING)) and name != _LOCK
 
 
-def _changed(key: str) -> ObjectChanged:
-    return ObjectChanged(f"{key} is not the file that was listed")
-
-
 def _write(path: Path, body: bytes) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_name(path.name + _WRITING)
@@ -253,21 +271,18 @@ def _write(path: Path, body: bytes) -> None:
     part.rename(path)
 
 
-def _etag(path: Path) -> str:
-    """Return a tag that changes with the file: the MD5 of a small one, size and modification time of others."""
-    return _etag_of(str(path), path.stat())
+def _etag(path: Path | str, stat: os.stat_result) -> str:
+    return _File(stat, _read(str(path)) if stat.st_size <= _SMALL_BYTES else b"").etag
 
 
-def _etag_of(path: str, stat: os.stat_result) -> str:
-    return _tag_of_small(_read(path)) if stat.st_size <= _SMALL_BYTES else _tag_of_large(stat)
+def _opened(path: str, *, whole: bool = False) -> _File:
+    """Open a file once, so that all that is said of it belongs to its bytes: somebody may replace it meanwhile.
 
-
-def _tag_of_small(body: bytes) -> str:
-    return f'"{hashlib.md5(body, usedforsecurity=False).hexdigest()}"'
-
-
-def _tag_of_large(stat: os.stat_result) -> str:
-    return f'"{stat.st_size}-{stat.st_mtime_ns}"'
+    Raises one of `_NO_FILE` if there is none.
+    """
+    with io.FileIO(path) as handle:
+        stat = os.fstat(handle.fileno())
+        return _File(stat, handle.readall() if whole or stat.st_size <= _SMALL_BYTES else b"")
 
 
 def _read(path: str) -> bytes:

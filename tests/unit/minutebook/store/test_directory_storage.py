@@ -1,7 +1,11 @@
 """A directory as a store: nothing outside its root is read, written or deleted."""
 
+import hashlib
+import itertools
 import random
+import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -54,6 +58,28 @@ def test_two_dots_inside_a_name_are_a_name(tmp_path: Path) -> None:
     storage = DirectoryStorage(tmp_path)
     storage.put_if_absent("a..b/..c", b"x", {}, "text/plain")
     assert [row.key for row in storage.list_objects("a..b/")] == ["a..b/..c"]
+
+
+def test_a_tag_belongs_to_the_bytes_that_come_with_it(tmp_path: Path) -> None:
+    """Another process replaces the file meanwhile: with its tag the bytes of before would be put back over it."""
+    storage, is_over = DirectoryStorage(tmp_path), threading.Event()
+    storage.put_if_absent("pointer", b"0", {}, "")
+
+    def replace() -> None:
+        for number in itertools.takewhile(lambda _: not is_over.is_set(), itertools.count(1)):
+            head = storage.head("pointer")
+            assert head is not None
+            assert storage.put_if_match("pointer", str(number).encode(), head.etag, "")
+
+    with ThreadPoolExecutor(1) as pool:
+        other = pool.submit(replace)
+        read = [storage.get("pointer") for _ in range(1_000)]
+        is_over.set()
+        other.result()
+    tags = [
+        None if each is None else f'"{hashlib.md5(each.body, usedforsecurity=False).hexdigest()}"' for each in read
+    ]
+    assert [None if each is None else each.etag for each in read] == tags
 
 
 class Swept(DirectoryStorage):
