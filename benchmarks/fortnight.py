@@ -11,7 +11,6 @@ With `--hours`, the table says that its snapshots are kept so long.
 """
 
 import argparse
-import gc
 import statistics
 import sys
 import tempfile
@@ -22,7 +21,7 @@ from typing import Any, Final
 from unittest.mock import patch
 
 from benchmarks.figures import Column, publish
-from compaction.commands.follow import GARBAGE
+from compaction.commands.follow import collect_rarely
 from compaction.commands.vacuum.command import vacuum_table
 from compaction.follow.follower import Follower
 from compaction.tables.commit import TableCommit, TableCommitter
@@ -100,8 +99,7 @@ def run(folder: Path, days: int, shards: int, hours: int) -> tuple[list[dict[str
         follower = Follower(follow_ports(site, table, Between()))
         table.look(FIRST_DAY)
         table.set_properties({"history.expire.max-snapshot-age-ms": str(hours * HOUR)})
-        gc.freeze()
-        gc.set_threshold(GARBAGE)
+        collect_rarely()
         for minute in range(1, days * MINUTES_A_DAY + _NIGHT_MINUTE + 2):
             for name in world.readings:
                 world.arrive(name, FIRST_DAY.first_minute + minute)

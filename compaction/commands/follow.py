@@ -41,7 +41,7 @@ METRICS: Final[Mapping[str, tuple[str, str]]] = {
     "FollowSeconds": ("Seconds", "how long the tick took"),
 }
 """Name to unit and meaning of a tick's metrics for CloudWatch."""
-GARBAGE: Final = 50_000
+_GARBAGE: Final = 50_000
 """Objects between two collections: one look at a table with a day of snapshots makes more than Python's 700."""
 _BUDGET_SECONDS: Final = 30
 """Of a request's retries: short, because the next tick tries again."""
@@ -130,8 +130,7 @@ def _loop(follower: Follower, tell: Tell, ports: FollowPorts, settings: JobSetti
     """Tick until the process is asked to end: StoppableClock raises Stopped."""
     clock, linger_ms = ports.clock, int(settings.linger_seconds * 1000)
     gauges, stop_serving = Gauges(clock, pace.every_ms), _nothing
-    gc.freeze()
-    gc.set_threshold(GARBAGE)
+    collect_rarely()
     if pace.port is not None:
         port, stop_serving = serve_metrics(settings.metrics_host, pace.port, gauges.registry, gauges.health, "--port")
         structlog.get_logger().info("serving", port=port)
@@ -145,6 +144,12 @@ def _loop(follower: Follower, tell: Tell, ports: FollowPorts, settings: JobSetti
             clock.sleep(wait_ms / 1000)
     finally:
         stop_serving()
+
+
+def collect_rarely() -> None:
+    """Let the collector of circles leave what is loaded alone, and come once in some ticks."""
+    gc.freeze()
+    gc.set_threshold(_GARBAGE)
 
 
 def _nothing() -> None:

@@ -5,7 +5,7 @@
     each day      list, write, commit (`follow.day`), the older one first
     properties    minutebook.rows-until, .complete-until and .complete-gaps, with the last commit, if the table
                   goes on from where it was when they were told before: a person may have dropped it, or set it back
-    each hour     expire follow's own snapshots that are older than a day
+    each hour     expire follow's own snapshots that are older than the table keeps them
 
 No error ends it: the step is logged with what to do, and the next tick begins anew, from where the last LIST was
 whole. `rows_until_ms` stands still until then, which is the alarm.

@@ -18,7 +18,7 @@ A commit with files older than a day is not sent: the process was suspended, and
 (`compaction.tables.orphans`). It counts as refused, and the next attempt writes them again.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any, Final, cast
 
 import pyarrow.parquet as pq
@@ -64,8 +64,8 @@ _TIDIED: Final = "write.metadata.delete-after-commit.enabled"
 _SNAPSHOT_AGE: Final = "history.expire.max-snapshot-age-ms"
 _TOLERATED_MS: Final = 50_000
 """So far times may step back: Iceberg's Java tolerates a minute."""
-_REST: Final = "RestCatalog"
-"""Its service stamps by a clock of its own."""
+_STAMPING: Final = frozenset({"RestCatalog"})
+"""Catalogs whose service stamps by a clock of its own."""
 _STALE_SECONDS: Final = 86_400.0
 """A third of the minimum age for vacuum."""
 
@@ -173,7 +173,10 @@ class IcebergTable:
 
     def is_conditional(self) -> bool:
         """Return whether the catalog refuses a commit that is based on an older snapshot than its own."""
-        return any(kind.__name__ in _CONDITIONAL for kind in type(self._catalog).__mro__)
+        return self._is_any_of(_CONDITIONAL)
+
+    def _is_any_of(self, names: Collection[str]) -> bool:
+        return any(kind.__name__ in names for kind in type(self._catalog).__mro__)
 
     def is_by_event(self) -> bool:
         """Return whether the table exists and is partitioned by event, too. Raises as `look`."""
@@ -212,7 +215,8 @@ class IcebergTable:
             table = self._catalog.load_table(self._identifier)
             before_ms = now_ms - self._snapshot_age_ms(table)
             gone, current = history.expirable(table.metadata, before_ms), table.current_snapshot()
-            if current is None or not history.expirable(table.metadata, before_ms - overdue_ms):
+            times_ms = {each.snapshot_id: each.timestamp_ms for each in table.metadata.snapshots}
+            if current is None or not any(times_ms[each] < before_ms - overdue_ms for each in gone):
                 return 0
             self._check_clock(table)
             try:
@@ -241,7 +245,7 @@ class IcebergTable:
     def _check_clock(self, table: "Table") -> None:
         """Refuse a change without a snapshot, which the catalog stamps by a clock that is late: that of this host."""
         late_ms = _changed_ms(table.metadata) - self._clock.now_ms()
-        if late_ms > _TOLERATED_MS and not any(kind.__name__ == _REST for kind in type(self._catalog).__mro__):
+        if late_ms > _TOLERATED_MS and not self._is_any_of(_STAMPING):
             raise CatalogRefused(
                 f"by this host's clock {self.name} was changed {late_ms // 1000} s in the future: stamped now, a "
                 "change would make it unreadable for Spark and Trino",

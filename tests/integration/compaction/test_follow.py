@@ -200,8 +200,8 @@ def test_rows_are_in_the_table_a_tick_after_they_are_archived(pond: Pond) -> Non
     assert (pond.tick().rows, pond.lake.snapshots()) == (0, 1)
 
 
-def test_a_night_takes_over_and_the_next_one_takes_what_came_late(pond: Pond) -> None:
-    """What comes into a day that is published as a whole is the next night's."""
+def _publish_before_the_last(pond: Pond) -> None:
+    """Let a night publish a day of which one shard's last minute has not come yet."""
     pond.arrive(10)
     pond.live_until(30)
     pond.tick()
@@ -210,6 +210,11 @@ def test_a_night_takes_over_and_the_next_one_takes_what_came_late(pond: Pond) ->
     pond.live_until(1440 + 30)
     pond.tick()
     assert pond.night() == "mended"
+
+
+def test_a_night_takes_over_and_the_next_one_takes_what_came_late(pond: Pond) -> None:
+    """What comes into a day that is published as a whole is the next night's."""
+    _publish_before_the_last(pond)
     assert pond.rows() == (shown := pond.archived())
     pond.world.live_until(DAY.end_ms + 5 * HOUR)
     pond.tick()
@@ -1027,14 +1032,7 @@ def test_of_a_published_day_only_what_was_shown_comes_back(pond: Pond) -> None:
 
 def test_a_night_that_was_set_back_is_made_up_for_when_snapshots_have_expired(pond: Pond) -> None:
     """It had taken what came late; what follow commits and expires since must not make it one of the branch again."""
-    pond.arrive(10)
-    pond.live_until(30)
-    pond.tick()
-    pond.arrive(1439, 1)
-    pond.world.pause("shardId-000000000001", DAY.end_ms + 3 * HOUR)
-    pond.live_until(1440 + 30)
-    pond.tick()
-    assert pond.night() == "mended"
+    _publish_before_the_last(pond)
     since = 2 * 1440 + 5 * 60
     for minute in (since, since + 30):
         pond.arrive(minute)
