@@ -34,6 +34,13 @@ def constant_column(value: str, count: int) -> pa.StringArray:
     return pa.Array.from_buffers(pa.string(), count, [None, _even_offsets(len(text), rows), repeated(text, rows)])
 
 
+def repeated_column(runs: Sequence[tuple[str, int]]) -> pa.StringArray:
+    """Return a column of texts, each repeated as often as is said."""
+    if len({text for text, _ in runs}) == 1:
+        return constant_column(runs[0][0], sum(count for _, count in runs))
+    return text_column([text for text, count in runs for _ in range(count)])
+
+
 @lru_cache(maxsize=4)
 def _even_offsets(size: int, rows: int) -> pa.Buffer:
     """Return the 32-bit offsets of texts of equal size."""

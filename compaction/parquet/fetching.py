@@ -5,12 +5,12 @@ Every function retries until the outcome is known, and raises StoreUnavailable o
 
 import functools
 import hashlib
-import json
 import tempfile
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
+from json.encoder import encode_basestring_ascii as _quoted
 from typing import IO, Final, NamedTuple
 
 from compaction.parquet.plan import RawObject
@@ -95,7 +95,10 @@ def content_digest(metadata: Mapping[str, str], chunks: Iterable[bytes]) -> str:
     All fields count, in the order of their names, also those that this version does not know: else a later one would
     take the same object for another.
     """
-    digest = hashlib.sha256(json.dumps(sorted(metadata.items())).encode())
+    pairs = (f"[{_quoted(name)}, {_quoted(value)}]" for name, value in sorted(metadata.items()))
+    digest = hashlib.sha256(
+        f"[{', '.join(pairs)}]".encode()
+    )  # as json.dumps writes it, which takes four times as long
     for chunk in chunks:
         digest.update(chunk)
     return digest.hexdigest()[:_DIGITS]

@@ -48,8 +48,8 @@ class Block(NamedTuple):
     size: int
 
 
-def table_of_columns(columns: BlockColumns, shard_id: str) -> pa.Table:
-    """Return lines of one shard that the native codec read."""
+def table_of_columns(columns: BlockColumns, shards: pa.StringArray) -> pa.Table:
+    """Return lines that the native codec read, of these shards."""
     texts = column_of(pa.string(), columns.texts)
     blobs = pa.nulls(columns.rows, pa.binary())
     if columns.blobs is not None:
@@ -57,7 +57,7 @@ def table_of_columns(columns: BlockColumns, shard_id: str) -> pa.Table:
         blobs = with_gaps(column_of(pa.binary(), columns.blobs), [not is_text for is_text in columns.is_text])
     return pa.Table.from_arrays(
         [
-            constant_column(shard_id, columns.rows),
+            shards,
             column_of(pa.string(), columns.sequences),
             column_of_longs(columns.subs),
             column_of(pa.string(), columns.keys),

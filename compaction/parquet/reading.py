@@ -1,16 +1,19 @@
 """Read a segment: its body as blocks of whole lines, these as Arrow tables, and the facts about its lines."""
 
 import itertools
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from typing import Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from compaction.columns.arrow_columns import constant_column
 from compaction.inventory.segments import Disorder, SegmentFacts
+from compaction.parquet.gathering import GatheredLines
 from compaction.parquet.line_tables import Block, table_of_block, table_of_columns
 from compaction.parquet.plan import RawObject
-from minutebook.codec.columns import BlockColumns, new_column_reader
+from minutebook.codec.columns import ReadRows, new_column_reader, own_buffers
 from minutebook.compression import compression_of
 from minutebook.errors import FormatError
 from minutebook.format.minute import MINUTE_MS
@@ -20,6 +23,7 @@ from minutebook.format.segment import MAX_LINE_BYTES, inflate_blocks
 BLOCK_BYTES: Final = 1 << 20
 """Bytes of lines that are parsed at once: they fit into the processor's cache."""
 _SAMPLES: Final = 20
+_NEVER_MS: Final = -(1 << 63)
 
 
 class SegmentReader:
@@ -44,21 +48,31 @@ class SegmentReader:
         self._samples: list[str] = []
         self._problem = ""
 
-    def tables(self, chunks: Iterable[bytes]) -> Iterator[pa.Table]:
-        """Yield the lines of a body that is read in chunks."""
+    def tables(self, chunks: Iterable[bytes], gathered: GatheredLines | None = None) -> Iterator[pa.Table]:
+        """Yield the lines of a body that is read in chunks; with `gathered`, those that it does not take."""
         try:
             blocks = inflate_blocks(chunks, compression_of(self._object.key), self._block_bytes)
             for block in _whole_lines(blocks, self._block_bytes):
-                columns = None if self._columns is None else self._columns.read(*block)
-                if columns is None:
-                    table = table_of_block(block, self._lines)
-                    self._note_table(table, block.size)
-                else:
-                    table = table_of_columns(columns, self._object.shard_id)
-                    self._note_columns(columns, table, block.size)
-                yield table
+                table = self._table(block, gathered)
+                if table is not None:
+                    yield table
         except FormatError as exc:
             self._problem = str(exc)
+
+    def _table(self, block: Block, gathered: GatheredLines | None) -> pa.Table | None:
+        """Note a block's facts; return its lines unless they are gathered."""
+        buffers = own_buffers() if gathered is None else gathered.buffers_for(block)
+        latest_ms = _NEVER_MS if self._arrivals is None else self._arrivals[1]
+        read = None if self._columns is None else buffers.read(self._columns, *block, latest_ms)
+        if read is None:
+            table = table_of_block(block, self._lines)
+            self._note_table(table, block.size)
+            return table
+        self._note_rows(read, block.size)
+        if gathered is not None:
+            gathered.add(self._object, read.rows)
+            return None
+        return table_of_columns(buffers.take(), constant_column(self._object.shard_id, read.rows))
 
     def facts(self, metadata: dict[str, str]) -> SegmentFacts:
         """Return the facts so far."""
@@ -85,36 +99,42 @@ class SegmentReader:
     def _note_table(self, table: pa.Table, raw_bytes: int) -> None:
         sequences, subs = _positions(table)
         first, last = position_at(sequences, subs, 0), position_at(sequences, subs, len(sequences) - 1)
-        self._note_positions(first, last, table, raw_bytes, ascends=is_ascending(sequences, subs))
+        self._note_positions(
+            first, last, None if is_ascending(sequences, subs) else partial(_parsed, sequences, subs)
+        )
         self._payload_bytes += payload_bytes(table)
-        arrivals = pc.min_max(table["arrival_ms"]).as_py()
-        self._note_arrivals(table["arrival_ms"], arrivals["min"], arrivals["max"])
+        self._lines += table.num_rows
+        self._raw_bytes += raw_bytes
+        arrivals_ms = table["arrival_ms"]
+        bounds, known = pc.min_max(arrivals_ms).as_py(), self._arrivals
+        latest_ms = pc.cumulative_max(arrivals_ms, start=None if known is None else known[1])
+        step_back_ms = pc.max(pc.subtract(latest_ms, arrivals_ms)).as_py()
+        self._note_arrivals(bounds["min"], bounds["max"], step_back_ms, arrivals_ms.to_pylist)
         if pc.unique(table["shard_id"]).to_pylist() != [self._object.shard_id]:
             self._wrong_shard += table.num_rows - pc.sum(pc.equal(table["shard_id"], self._object.shard_id)).as_py()
 
-    def _note_columns(self, columns: BlockColumns, table: pa.Table, raw_bytes: int) -> None:
+    def _note_rows(self, read: ReadRows, raw_bytes: int) -> None:
         """Use the facts of the native codec, which reads lines of this shard only."""
-        self._note_positions(*_ends(columns), table, raw_bytes, ascends=columns.ascends)
-        self._payload_bytes += columns.payload_bytes
-        self._note_arrivals(table["arrival_ms"], columns.arrival_min_ms, columns.arrival_max_ms)
+        self._note_positions(read.first, read.last, None if read.ascends else read.positions)
+        self._payload_bytes += read.payload_bytes
+        self._lines += read.rows
+        self._raw_bytes += raw_bytes
+        self._note_arrivals(read.arrival_min_ms, read.arrival_max_ms, read.step_back_ms, read.arrivals_ms)
 
     def _note_positions(
-        self, first: Position, last: Position, table: pa.Table, raw_bytes: int, *, ascends: bool
+        self, first: Position, last: Position, unordered: Callable[[], list[Position]] | None
     ) -> None:
+        """Note the ends of a block; `unordered` returns all its positions if they do not ascend."""
         if self._last is not None and first <= self._last:
             self._note_disorder(first, self._last)
-        low, high = (first, last) if ascends else self._disorder(table)
+        low, high = (first, last) if unordered is None else self._disorder(unordered())
         self._low = low if self._low is None else min(self._low, low)
         self._high = high if self._high is None else max(self._high, high)
         self._first = self._first if self._first is not None else first
         self._last = last
-        self._lines += table.num_rows
-        self._raw_bytes += raw_bytes
 
-    def _disorder(self, table: pa.Table) -> tuple[Position, Position]:
+    def _disorder(self, positions: list[Position]) -> tuple[Position, Position]:
         """Count the steps back; return the lowest and the highest position."""
-        numbers, subs = (column.to_pylist() for column in _positions(table))
-        positions = [Position(int(number), sub) for number, sub in zip(numbers, subs, strict=True)]
         for before, position in itertools.pairwise(positions):
             if position <= before:
                 self._note_disorder(position, before)
@@ -128,23 +148,18 @@ class SegmentReader:
         if len(self._samples) < _SAMPLES:
             self._samples.append(str(position))
 
-    def _note_arrivals(self, arrivals: pa.ChunkedArray, low: int, high: int) -> None:
-        if low < self._opens or high >= self._opens + MINUTE_MS:
-            inside = pc.and_(pc.greater_equal(arrivals, self._opens), pc.less(arrivals, self._opens + MINUTE_MS))
-            self._wrong_minute += len(arrivals) - pc.sum(inside).as_py()
+    def _note_arrivals(self, low: int, high: int, step_back_ms: int, arrivals_ms: Callable[[], list[int]]) -> None:
+        closes = self._opens + MINUTE_MS
+        if low < self._opens or high >= closes:
+            self._wrong_minute += sum(not self._opens <= arrival_ms < closes for arrival_ms in arrivals_ms())
+        self._step_back_ms = max(self._step_back_ms, step_back_ms)
         known = self._arrivals
-        latest_ms = high if known is None else max(high, known[1])
-        if latest_ms - low > self._step_back_ms:
-            latest = pc.cumulative_max(arrivals, start=None if known is None else known[1])
-            self._step_back_ms = max(self._step_back_ms, pc.max(pc.subtract(latest, arrivals)).as_py())
         self._arrivals = (low, high) if known is None else (min(low, known[0]), max(high, known[1]))
 
 
-def _ends(columns: BlockColumns) -> tuple[Position, Position]:
-    """Return the positions of the first and the last row."""
-    text, ends = columns.sequences.content, memoryview(columns.sequences.offsets).cast("i")
-    subs = memoryview(columns.subs).cast("q")
-    return Position(int(text[: ends[1]]), subs[0]), Position(int(text[ends[-2] :]), subs[-1])
+def _parsed(sequences: pa.StringArray, subs: pa.Int64Array) -> list[Position]:
+    """Return the positions of all rows."""
+    return [Position(int(number), sub) for number, sub in zip(sequences.to_pylist(), subs.to_pylist(), strict=True)]
 
 
 def _positions(table: pa.Table) -> tuple[pa.StringArray, pa.Int64Array]:
@@ -181,9 +196,10 @@ def payload_bytes(table: pa.Table) -> int:
 def _whole_lines(chunks: Iterable[bytes], block_bytes: int) -> Iterator[Block]:
     """Cut chunks into blocks of whole lines, about `block_bytes` each.
 
-    All blocks share one buffer, which stays in the processor's cache: a block is valid until the next one.
+    All blocks share one buffer, which stays in the processor's cache: a block is valid until the next one. It is as
+    long as need be: pages of a megabyte for one line take longer than all else.
     """
-    buffer = bytearray(block_bytes)
+    buffer = bytearray()
     size = begun = 0  # bytes in the buffer, and bytes of its last, unfinished line
     for chunk in chunks:
         _overwrite(buffer, size, chunk)

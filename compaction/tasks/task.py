@@ -17,6 +17,7 @@ from compaction.event_ids.dropping import DroppedLines, LineFilter, read_publish
 from compaction.event_ids.rows import IdCollector, IdOrder
 from compaction.inventory.segments import SegmentFacts, with_history
 from compaction.parquet.fetching import FETCHES, FetchedBody, fetch, fetch_ahead
+from compaction.parquet.gathering import GatheredLines
 from compaction.parquet.line_tables import table_of_records
 from compaction.parquet.plan import MergeGroup, RawObject, RestoredLines, Task, single_groups
 from compaction.parquet.reading import SegmentReader
@@ -193,6 +194,7 @@ def _read_for_ids(order: Order, storage: RetryingStorage, ids: IdCollector | Non
 def _read_groups(order: Order, storage: RetryingStorage, part: ParquetPart | LineFilter | None) -> TaskResult:
     facts: list[SegmentFacts] = []
     repeats: list[Repeat] = []
+    gathered = None if isinstance(part, LineFilter) else GatheredLines(part)
     with ThreadPoolExecutor(max_workers=FETCHES, thread_name_prefix="fetch") as pool:
         fetched = fetch_ahead(pool, storage, [group.objects[0] for group in order.task.groups if not group.merge])
         for group in order.task.groups:
@@ -200,28 +202,41 @@ def _read_groups(order: Order, storage: RetryingStorage, part: ParquetPart | Lin
                 raw_object, body = next(fetched)
                 if body is None and order.is_again:
                     raise changed(raw_object)
-                facts.append(_read(raw_object, body, part))
+                facts.append(_read(raw_object, body, part, gathered))
                 continue
+            if gathered is not None:
+                gathered.flush()
             merge = Merge(merge_sources(storage, group, order.dropped))
             for run in merge.runs():
                 if part is not None:
                     part.add(run.lines, run.keys)
             repeats += merge.repeats()
+    if gathered is not None:
+        gathered.flush()
     return TaskResult(order.task.number, tuple(facts), tuple(repeats), None)
 
 
 def read_objects_whole(storage: RetryingStorage, objects: Sequence[RawObject]) -> list[SegmentFacts]:
     """Read every line of objects, and return the facts alone."""
     with ThreadPoolExecutor(max_workers=FETCHES, thread_name_prefix="fetch") as pool:
-        return [_read(raw_object, body, None) for raw_object, body in fetch_ahead(pool, storage, objects)]
+        gathered = GatheredLines(None)
+        return [_read(raw_object, body, None, gathered) for raw_object, body in fetch_ahead(pool, storage, objects)]
 
 
-def _read(raw_object: RawObject, stored: FetchedBody | None, part: ParquetPart | LineFilter | None) -> SegmentFacts:
+def _read(
+    raw_object: RawObject,
+    stored: FetchedBody | None,
+    part: ParquetPart | LineFilter | None,
+    gathered: GatheredLines | None,
+) -> SegmentFacts:
+    """Read an object; its lines come into the part, by way of `gathered` where that may take them."""
     if stored is None:
         gone = SegmentFacts(raw_object.key, None, problem="it is not the object that was listed", changed=True)
         return with_history(gone, raw_object.history)
     reader = SegmentReader(raw_object)
-    for table in reader.tables(stored.drain()):
+    for table in reader.tables(stored.drain(), gathered):
+        if gathered is not None:
+            gathered.flush()
         if part is not None:
             part.add(table, raw_object.key)
     facts = reader.facts(dict(stored.metadata))._replace(digest=stored.digest)

@@ -1,7 +1,8 @@
-"""Read a block of a segment's lines into the buffers of Arrow columns in one pass (src/read_lines.c).
+"""Read blocks of segments' lines into the buffers of Arrow columns, each in one pass (src/read_lines.c).
 
-The twin is `minutebook.format.record.decode_block` with `compaction.parquet.line_tables`, which makes an object and
-seven list items of each row.
+The rows of several blocks may gather in the buffers, of whatever segments they are: where a segment has a few lines,
+columns of its own take longer than they do. The twin is `minutebook.format.record.decode_block` with
+`compaction.parquet.line_tables`, which makes an object and seven list items of each row.
 """
 
 import ctypes
@@ -13,9 +14,10 @@ from typing import Final, NamedTuple
 
 from minutebook.codec.library import bind, native_library
 from minutebook.codec.lines import line_prefix
+from minutebook.format.position import Position
 
 MOST_BLOCK_BYTES: Final = 2 << 20
-"""Longer blocks are left to the twin: with such long lines it is as fast."""
+"""Room for lines. Longer blocks are left to the twin: with such long lines it is as fast."""
 SLACK_BYTES: Final = 16
 """`BLOCK` of text.h."""
 _MOST_ROWS: Final = MOST_BLOCK_BYTES // 96
@@ -39,14 +41,22 @@ FIELDS: Final = (
 class LineColumns(ctypes.Structure):
     """`struct columns` of read_lines.c."""
 
-    _fields_ = (*((name, ctypes.c_void_p) for name, _ in FIELDS), ("most_rows", ctypes.c_int64))
+    _fields_ = (
+        *((name, ctypes.c_void_p) for name, _ in FIELDS),
+        ("most_rows", ctypes.c_int64),
+        ("rows", ctypes.c_int64),
+    )
 
 
 class Shown(ctypes.Structure):
     """`struct shown` of read_lines.c."""
 
     _fields_ = tuple(
-        (name, ctypes.c_int64) for name in ("payload_bytes", "arrival_min_ms", "arrival_max_ms", "blobs", "ascends")
+        (name, ctypes.c_int64)
+        for name in (
+            *("payload_bytes", "arrival_min_ms", "arrival_max_ms", "blobs", "ascends"),
+            *("latest_ms", "step_back_ms"),
+        )
     )
 
 
@@ -58,10 +68,7 @@ class Texts(NamedTuple):
 
 
 class BlockColumns(NamedTuple):
-    """The rows of a block. A payload is in `texts` if it is valid UTF-8, else in `blobs`.
-
-    `is_text` has a byte per row, 1 or 0. `ascends`: positions are in ascending order.
-    """
+    """Rows. A payload is in `texts` if it is valid UTF-8, else in `blobs`. `is_text` has a byte per row, 1 or 0."""
 
     rows: int
     sequences: Texts
@@ -71,14 +78,29 @@ class BlockColumns(NamedTuple):
     texts: Texts
     blobs: Texts | None
     is_text: bytes
+
+
+class ReadRows(NamedTuple):
+    """What is said of the rows of one block.
+
+    `ascends`: positions are in ascending order. `step_back_ms`: the longest way back from the latest arrival so far,
+    also before the block. `positions` and `arrivals_ms` can be asked for until the next block is read.
+    """
+
+    rows: int
     payload_bytes: int
     arrival_min_ms: int
     arrival_max_ms: int
+    step_back_ms: int
     ascends: bool
+    first: Position
+    last: Position
+    positions: Callable[[], list[Position]]
+    arrivals_ms: Callable[[], list[int]]
 
 
-class _Buffers(threading.local):
-    """The buffers that C fills, mapped once per thread; only pages that were used take memory."""
+class LineBuffers:
+    """The buffers that C fills, mapped once: pages that are used take memory. Rows stay until they are taken."""
 
     def __init__(self) -> None:
         sizes = {
@@ -87,16 +109,97 @@ class _Buffers(threading.local):
             LONGS: 8 * _MOST_ROWS,
             FLAGS: _MOST_ROWS,
         }
-        self.memory = {
+        self._memory = {
             name: memoryview(mmap.mmap(-1, sizes[kind], flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS))
             for name, kind in FIELDS
         }
-        addresses = {name: ctypes.addressof(ctypes.c_char.from_buffer(view)) for name, view in self.memory.items()}
-        self.columns = LineColumns(**addresses, most_rows=_MOST_ROWS)
-        self.shown = Shown()
+        addresses = {name: ctypes.addressof(ctypes.c_char.from_buffer(view)) for name, view in self._memory.items()}
+        self._columns = LineColumns(**addresses, most_rows=_MOST_ROWS)
+        self._shown = Shown()
+        self._ends, self._subs = self._memory["sequence_offsets"].cast("i"), self._memory["subs"].cast("q")
+        self._blobs = 0
+        self.bytes = 0
+        """Of the lines whose rows are here."""
+
+    def has_room(self, size: int) -> bool:
+        """Return whether a block of so many bytes can be read behind the others."""
+        return 0 < size <= MOST_BLOCK_BYTES - self.bytes
+
+    def read(self, reader: "ColumnReader", block: bytearray, size: int, latest_ms: int) -> ReadRows | None:
+        """Read whole lines, the first `size` bytes of a block, behind the rows that are here.
+
+        None unless there is room, and all are usual lines of the reader's shard. `latest_ms` as of `ReadRows`.
+        """
+        if not self.has_room(size) or size > len(block):
+            return None
+        source = ctypes.c_char.from_buffer(block)
+        shown, columns, prefix = self._shown, self._columns, reader.prefix
+        shown.latest_ms = latest_ms
+        rows = reader.function(ctypes.addressof(source), size, prefix, len(prefix), columns, shown)
+        del source  # it would prevent the owner from resizing the buffer
+        if rows < 0:
+            return None
+        begin: int = columns.rows
+        columns.rows = end = begin + rows
+        self.bytes += size
+        self._blobs += shown.blobs
+        return ReadRows(
+            rows,
+            shown.payload_bytes,
+            shown.arrival_min_ms,
+            shown.arrival_max_ms,
+            shown.step_back_ms,
+            bool(shown.ascends),
+            self._position(begin),
+            self._position(end - 1),
+            lambda: [*map(self._position, range(begin, end))],
+            self._memory["arrivals"].cast("q")[begin:end].tolist,
+        )
+
+    def _position(self, row: int) -> Position:
+        text = self._memory["sequences"][self._ends[row] : self._ends[row + 1]]
+        return Position(int(bytes(text)), self._subs[row])
+
+    def clear(self) -> None:
+        """Forget the rows."""
+        self._columns.rows = self._blobs = self.bytes = 0
+
+    def take(self) -> BlockColumns:
+        """Return the rows, and forget them."""
+        memory, rows = self._memory, self._columns.rows
+
+        def texts(offsets: str, content: str) -> Texts:
+            ends = memory[offsets][: 4 * (rows + 1)]
+            return Texts(bytes(ends), bytes(memory[content][: ends.cast("i")[rows]]))
+
+        taken = BlockColumns(
+            rows,
+            texts("sequence_offsets", "sequences"),
+            bytes(memory["subs"][: 8 * rows]),
+            texts("key_offsets", "keys"),
+            bytes(memory["arrivals"][: 8 * rows]),
+            texts("text_offsets", "texts"),
+            texts("blob_offsets", "blobs") if self._blobs else None,
+            bytes(memory["is_text"][:rows]),
+        )
+        self.clear()
+        return taken
 
 
-_buffers = _Buffers()
+class _Own(threading.local):
+    """The buffers of a thread."""
+
+    def __init__(self) -> None:
+        self.buffers = LineBuffers()
+
+
+_own = _Own()
+
+
+def own_buffers() -> LineBuffers:
+    """Return the thread's buffers, empty: for rows that are taken before anything else is read."""
+    _own.buffers.clear()
+    return _own.buffers
 
 
 @cache
@@ -105,46 +208,14 @@ def reading(library: ctypes.CDLL) -> Callable[..., int]:
     return bind(library, "minutebook_read_lines", ctypes.POINTER(LineColumns), ctypes.POINTER(Shown))
 
 
-class ColumnReader:
-    """Reads blocks of one shard's lines."""
+class ColumnReader(NamedTuple):
+    """Reads blocks of one shard's lines: the function of `reading`, and how each line begins."""
 
-    def __init__(self, library: ctypes.CDLL, shard_id: str) -> None:
-        self._read = reading(library)
-        self._prefix = line_prefix(shard_id)
-
-    def read(self, block: bytearray, size: int) -> BlockColumns | None:
-        """Read whole lines, the first `size` bytes of a buffer; None unless all are usual lines of this shard."""
-        if not 0 < size <= min(len(block), MOST_BLOCK_BYTES):
-            return None
-        source = ctypes.c_char.from_buffer(block)
-        shown = _buffers.shown
-        rows = self._read(ctypes.addressof(source), size, self._prefix, len(self._prefix), _buffers.columns, shown)
-        del source  # it would prevent the owner from resizing the buffer
-        return None if rows < 0 else _copied(rows, shown, _buffers.memory)
-
-
-def _copied(rows: int, shown: Shown, memory: dict[str, memoryview]) -> BlockColumns:
-    def texts(offsets: str, content: str) -> Texts:
-        ends = memory[offsets][: 4 * (rows + 1)]
-        return Texts(bytes(ends), bytes(memory[content][: ends.cast("i")[rows]]))
-
-    return BlockColumns(
-        rows,
-        texts("sequence_offsets", "sequences"),
-        bytes(memory["subs"][: 8 * rows]),
-        texts("key_offsets", "keys"),
-        bytes(memory["arrivals"][: 8 * rows]),
-        texts("text_offsets", "texts"),
-        texts("blob_offsets", "blobs") if shown.blobs else None,
-        bytes(memory["is_text"][:rows]),
-        shown.payload_bytes,
-        shown.arrival_min_ms,
-        shown.arrival_max_ms,
-        bool(shown.ascends),
-    )
+    function: Callable[..., int]
+    prefix: bytes
 
 
 def new_column_reader(shard_id: str) -> ColumnReader | None:
     """Return a reader of a shard's lines; None without the library."""
     library = native_library()
-    return None if library is None else ColumnReader(library, shard_id)
+    return None if library is None else ColumnReader(reading(library), line_prefix(shard_id))

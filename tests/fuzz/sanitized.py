@@ -168,18 +168,27 @@ def try_writing(library: ctypes.CDLL, rng: random.Random) -> bool:
 
 
 def try_reading(library: ctypes.CDLL, rng: random.Random) -> bool:
-    """Give damaged lines, and room for fewer or more rows; tells whether they were taken."""
+    """Give damaged lines, and room for fewer or more rows; tells whether they were taken.
+
+    They come in two blocks, the second behind the rows of the first.
+    """
     sound = records(rng)
     text, rows, shown = damaged(rng, encode_lines(SHARD, sound)), rng.randrange(len(sound) + 3), Shown()
     sizes = {BYTES: len(text) + SLACK_BYTES, OFFSETS: 4 * (rows + 1), LONGS: 8 * rows, FLAGS: rows}
-    with memory(*(sizes[kind] for _, kind in FIELDS), text=text or b" ") as (source, *places):
+    cut = text.find(b"\n", rng.randrange(len(text) + 1)) + 1
+    with memory(*(sizes[kind] for _, kind in FIELDS)) as places:
         columns = LineColumns(*places, rows)
-        taken = reading(library)(source, len(text), PREFIX, len(PREFIX), columns, shown)
-    if taken < 0:
-        return False
+        for block in (text[:cut], text[cut:]):
+            with memory(text=block or b" ") as (source,):
+                taken = reading(library)(source, len(block), PREFIX, len(PREFIX), columns, shown)
+            if taken < 0 and (block or not text):
+                return False
+            columns.rows += max(taken, 0)
+        ends = ctypes.string_at(columns.key_offsets, 4 * (columns.rows + 1))
+        keys = ctypes.string_at(columns.keys, array("i", ends)[-1])
     twins = decode_block(text, len(text))
     assert twins is not None, text
-    assert taken == len(twins), text
+    assert (columns.rows, keys.decode()) == (len(twins), "".join(twin.partition_key for twin in twins)), text
     return True
 
 

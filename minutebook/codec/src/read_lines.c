@@ -1,7 +1,8 @@
 /* From the lines of a segment to the buffers of Arrow columns, in one pass.
  *
  * It accepts lines of one shard as `minutebook/format/record.py` writes them; other valid lines are left to Python, which
- * makes the same rows (`compaction/parquet/line_tables.py`). It keeps no state between calls. */
+ * makes the same rows (`compaction/parquet/line_tables.py`). It keeps no state between calls: rows that are in the buffers
+ * already are counted by the caller. */
 #include "base64.h"
 #include "quotes.h"
 #include "text.h"
@@ -15,7 +16,9 @@ struct column {
     uint8_t *at;
 };
 
-/* The buffers of the columns. Those of bytes have room for the whole block and BLOCK more, the others for `most_rows`. */
+/* The buffers of the columns, with `rows` in them, behind which others are put.
+ *
+ * Those of bytes have room for the blocks of all rows and BLOCK more, the others for `most_rows`. */
 struct columns {
     int32_t *sequence_offsets;
     uint8_t *sequences;
@@ -29,15 +32,21 @@ struct columns {
     uint8_t *blobs;
     uint8_t *is_text;
     int64_t most_rows;
+    int64_t rows;
 };
 
-/* Facts about the lines; `ascends` is 1 if their positions ascend. */
+/* Facts about the lines of a block; `ascends` is 1 if their positions ascend.
+ *
+ * `latest_ms` is the latest arrival before the block, and becomes that of its end. `step_back_ms` is the longest way back
+ * from the latest arrival so far. */
 struct shown {
     int64_t payload_bytes;
     int64_t arrival_min_ms;
     int64_t arrival_max_ms;
     int64_t blobs;
     int64_t ascends;
+    int64_t latest_ms;
+    int64_t step_back_ms;
 };
 
 /* Decode an escape of `put_escaped` in write_lines.c; returns its length, 0 for any other. */
@@ -180,12 +189,16 @@ static bool pass_line(struct reader *reader, struct table *table, struct shown *
     table->sequences.at += number.size;
     into->subs[row] = sub;
     into->arrivals[row] = arrival_ms;
-    if (row > 0 && !is_behind(number, sub, table->before, into->subs[row - 1])) {
+    const bool is_first = row == into->rows;
+    if (!is_first && !is_behind(number, sub, table->before, into->subs[row - 1])) {
         shown->ascends = 0;
     }
     table->before = number;
-    shown->arrival_min_ms = row == 0 || arrival_ms < shown->arrival_min_ms ? arrival_ms : shown->arrival_min_ms;
-    shown->arrival_max_ms = row == 0 || arrival_ms > shown->arrival_max_ms ? arrival_ms : shown->arrival_max_ms;
+    shown->arrival_min_ms = is_first || arrival_ms < shown->arrival_min_ms ? arrival_ms : shown->arrival_min_ms;
+    shown->arrival_max_ms = is_first || arrival_ms > shown->arrival_max_ms ? arrival_ms : shown->arrival_max_ms;
+    shown->latest_ms = arrival_ms > shown->latest_ms ? arrival_ms : shown->latest_ms;
+    const int64_t step_back_ms = shown->latest_ms - arrival_ms;
+    shown->step_back_ms = step_back_ms > shown->step_back_ms ? step_back_ms : shown->step_back_ms;
     shown->blobs += !into->is_text[row];
     table->rows++;
     return true;
@@ -199,18 +212,26 @@ static void end_row(struct table *table) {
     table->blobs.offsets[row] = length(&table->blobs);
 }
 
+/* Return a column behind whose rows others are put. */
+static struct column grown(int32_t *offsets, uint8_t *bytes, int64_t rows) {
+    return (struct column){offsets, bytes, bytes + (rows == 0 ? 0 : offsets[rows])};
+}
+
 /* Read a block of one or more whole lines, each of which begins with `prefix`, up to its sequence number.
  *
- * Returns the number of rows and fills `shown`; -1 unless all lines have the usual form. */
+ * Returns the number of its rows and fills `shown`; -1 unless all lines have the usual form: the rows that were in the
+ * buffers before are there in any case. */
 EXPORTED int64_t minutebook_read_lines(bytes_t block, size_t size, bytes_t prefix, size_t prefix_size,
                                        const struct columns *into, struct shown *shown) {
     struct reader reader = {block, block + size};
     struct table table = {.into = into,
-                          .sequences = {into->sequence_offsets, into->sequences, into->sequences},
-                          .keys = {into->key_offsets, into->keys, into->keys},
-                          .texts = {into->text_offsets, into->texts, into->texts},
-                          .blobs = {into->blob_offsets, into->blobs, into->blobs}};
-    *shown = (struct shown){.ascends = 1};
+                          .sequences = grown(into->sequence_offsets, into->sequences, into->rows),
+                          .keys = grown(into->key_offsets, into->keys, into->rows),
+                          .texts = grown(into->text_offsets, into->texts, into->rows),
+                          .blobs = grown(into->blob_offsets, into->blobs, into->rows),
+                          .rows = into->rows};
+    const int64_t payload_bytes = length(&table.texts) + length(&table.blobs);
+    *shown = (struct shown){.ascends = 1, .latest_ms = shown->latest_ms};
     end_row(&table);
     while (reader.at < reader.end) {
         if (table.rows == into->most_rows || !pass(&reader, (const char *)prefix, prefix_size) ||
@@ -219,6 +240,6 @@ EXPORTED int64_t minutebook_read_lines(bytes_t block, size_t size, bytes_t prefi
         }
         end_row(&table);
     }
-    shown->payload_bytes = length(&table.texts) + length(&table.blobs);
-    return table.rows > 0 ? table.rows : -1;
+    shown->payload_bytes = length(&table.texts) + length(&table.blobs) - payload_bytes;
+    return table.rows > into->rows ? table.rows - into->rows : -1;
 }

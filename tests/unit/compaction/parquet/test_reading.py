@@ -1,23 +1,28 @@
 """Objects come in order, and Arrow sees in a body what the archive's own codec sees, however its lines are cut."""
 
 import gzip
+import hashlib
 import itertools
+import json
 import random
 import threading
 from collections import deque
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from compaction.inventory.segments import SegmentFacts
-from compaction.parquet.fetching import FETCHES, FetchedBody, fetch_ahead
+from compaction.parquet.fetching import FETCHES, FetchedBody, content_digest, fetch_ahead
+from compaction.parquet.gathering import GatheredLines
 from compaction.parquet.plan import RawObject
 from compaction.parquet.reading import BLOCK_BYTES, SegmentReader
+from minutebook.codec.library import native_library
 from minutebook.format.minute import MINUTE_MS
 from minutebook.format.position import Position
 from minutebook.format.record import Record, encode_lines
@@ -26,6 +31,9 @@ from minutebook.store.directory_storage import DirectoryStorage
 from minutebook.store.retrying import RetryingStorage
 from minutebook.store.storage import ObjectBody, Storage
 from tests.fakes.clock import ManualClock
+
+if TYPE_CHECKING:
+    from compaction.parquet.rows import ParquetPart
 
 MINUTE = 29_920_000
 SHARD = "shardId-000000000000"
@@ -46,12 +54,34 @@ records = st.lists(
 )
 
 
+class GatheredPart:
+    """Takes lines as a part does."""
+
+    def __init__(self) -> None:
+        self.rows: list[dict[str, object]] = []
+        self.tables = 0
+
+    def add(self, lines: pa.Table, segment: str | pa.StringArray) -> None:
+        """Keep lines, with the segment of each."""
+        lines.validate(full=True)
+        segments = [segment] * lines.num_rows if isinstance(segment, str) else segment.to_pylist()
+        self.rows += [{**row, "segment": of} for row, of in zip(lines.to_pylist(), segments, strict=True)]
+        self.tables += 1
+
+
 def read(body: bytes, block_bytes: int = BLOCK_BYTES) -> tuple[list[dict[str, object]], SegmentFacts]:
     """Read a body in blocks of this size, with the native codec and without: both see the same."""
     (found, again) = (SegmentReader(OBJECT, block_bytes, native=native) for native in (True, False))
     rows = [row for table in found.tables([body]) for row in table.to_pylist()]
     assert rows == [row for table in again.tables([body]) for row in table.to_pylist()]
-    assert found.facts({}) == again.facts({})
+    gathering, part = SegmentReader(OBJECT, block_bytes), GatheredPart()
+    gathered = GatheredLines(cast("ParquetPart", part))
+    for table in gathering.tables([body], gathered):
+        gathered.flush()
+        part.add(table, OBJECT.key)
+    gathered.flush()
+    assert part.rows == [{**row, "segment": OBJECT.key} for row in rows]
+    assert found.facts({}) == again.facts({}) == gathering.facts({})
     return rows, found.facts({})
 
 
@@ -233,3 +263,36 @@ def test_bytes_are_let_go_as_they_are_read() -> None:
     chunks = body.drain()
     assert next(chunks) == b"a"
     assert list(body.chunks) == [b"b"]
+
+
+def test_small_segments_share_a_table() -> None:
+    """Each row names its segment and its shard; those that Python reads stand between the others; few are no more."""
+    part = GatheredPart()
+    gathered = GatheredLines(cast("ParquetPart", part))
+    expected: list[tuple[str, str, str]] = []
+    for number in range(300):
+        shard = f"shardId-{number % 3:012d}"
+        raw_object = OBJECT._replace(key=f"{number}.gz", shard_id=shard)
+        lines = encode_lines(
+            shard, [Record(str(1 + at), 0, "k", MINUTE * MINUTE_MS + 5, b"x") for at in range(1 + number % 2)]
+        )
+        if number in {100, 299}:
+            lines = lines.replace(b",", b", ")  # as we do not write it
+        reader = SegmentReader(raw_object)
+        for table in reader.tables([gzip.compress(lines)], gathered):
+            gathered.flush()
+            part.add(table, raw_object.key)
+        assert (reader.facts({}).lines, reader.facts({}).problem) == (1 + number % 2, "")
+        expected += [(raw_object.key, shard, str(1 + at)) for at in range(1 + number % 2)]
+    gathered.flush()
+    assert [(row["segment"], row["shard_id"], row["sequence_number"]) for row in part.rows] == expected
+    if native_library() is not None:
+        assert part.tables == 4
+
+
+def test_the_digest_is_that_of_json() -> None:
+    """Of the metadata as `json.dumps` writes them: digests of earlier releases stay."""
+    metadata = {"é": 'a"b\\c\n', "a": "\U0001f9ff", "A": "", "\x00": "\x7f"}
+    text = json.dumps(sorted(metadata.items())).encode()
+    assert content_digest(metadata, [b"x", b"yz"]) == hashlib.sha256(text + b"xyz").hexdigest()[:32]
+    assert content_digest({}, []) == hashlib.sha256(b"[]").hexdigest()[:32]

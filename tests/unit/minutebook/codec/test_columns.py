@@ -7,11 +7,20 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from compaction.columns.arrow_columns import constant_column, text_column
 from compaction.parquet.line_tables import Block, table_of_block, table_of_columns
-from minutebook.codec.columns import MOST_BLOCK_BYTES, BlockColumns, ColumnReader, new_column_reader
+from minutebook.codec.columns import (
+    MOST_BLOCK_BYTES,
+    ColumnReader,
+    LineBuffers,
+    ReadRows,
+    new_column_reader,
+    own_buffers,
+)
 from minutebook.format.record import Record, encode_lines
 
 SHARD = "shardId-000000000000"
+SHARDS = (SHARD, "shardId-000000000001", "s")
 LINE = {
     "shard_id": SHARD,
     "sequence_number": "5",
@@ -31,9 +40,28 @@ def reader() -> ColumnReader:
     return made
 
 
-def read(reader: ColumnReader, lines: bytes) -> BlockColumns | None:
-    """Read lines from the front of a longer buffer."""
-    return reader.read(bytearray(lines + b"what the block before left"), len(lines))
+def read(
+    reader: ColumnReader, lines: bytes, buffers: LineBuffers | None = None, latest_ms: int = 0
+) -> ReadRows | None:
+    """Read lines from the front of a longer block."""
+    block = bytearray(lines + b"what the block before left")
+    return (buffers or own_buffers()).read(reader, block, len(lines), latest_ms)
+
+
+def rows(reader: ColumnReader, lines: bytes) -> list[dict[str, object]] | None:
+    """Read lines, and return their rows."""
+    buffers = own_buffers()
+    found = read(reader, lines, buffers)
+    if found is None:
+        return None
+    table = table_of_columns(buffers.take(), constant_column(SHARD, found.rows))
+    table.validate(full=True)
+    return table.to_pylist()
+
+
+def twin(lines: bytes) -> list[dict[str, object]]:
+    """Return the rows that Python makes of lines."""
+    return table_of_block(Block(bytearray(lines), len(lines)), 0).to_pylist()
 
 
 def changed(**fields: object) -> bytes:
@@ -53,6 +81,7 @@ records = st.builds(
         st.binary(max_size=60), st.text(max_size=60).map(lambda value: value.encode("utf-8", "surrogatepass"))
     ),
 )
+several = st.lists(records, min_size=1, max_size=4)
 
 
 @settings(max_examples=300, deadline=None)
@@ -61,15 +90,48 @@ records = st.builds(
 def test_what_we_write_is_read_as_python_reads_it(reader: ColumnReader, written: list[Record]) -> None:
     """Rows, and what is said of them: none of it is left to Python."""
     lines = encode_lines(SHARD, written)
-    columns = read(reader, lines)
-    assert columns is not None
-    table = table_of_columns(columns, SHARD)
-    table.validate(full=True)
-    assert table.to_pylist() == table_of_block(Block(bytearray(lines), len(lines)), 0).to_pylist()
+    assert rows(reader, lines) == twin(lines)
+    said = read(reader, lines)
+    assert said is not None
     arrivals, positions = [one.arrival_ms for one in written], [one.position for one in written]
-    assert (columns.arrival_min_ms, columns.arrival_max_ms) == (min(arrivals), max(arrivals))
-    assert columns.payload_bytes == sum(len(one.data) for one in written)
-    assert columns.ascends == all(one < two for one, two in itertools.pairwise(positions))
+    assert (said.arrival_min_ms, said.arrival_max_ms) == (min(arrivals), max(arrivals))
+    assert said.step_back_ms == max(max(arrivals[: at + 1]) - each for at, each in enumerate(arrivals))
+    assert said.payload_bytes == sum(len(one.data) for one in written)
+    assert said.ascends == all(one < two for one, two in itertools.pairwise(positions))
+    assert (said.first, said.last, said.positions()) == (positions[0], positions[-1], positions)
+    assert said.arrivals_ms() == arrivals
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    st.lists(st.tuples(st.sampled_from(SHARDS), st.lists(records, min_size=1, max_size=4)), min_size=1, max_size=6)
+)
+def test_blocks_gather_in_one_table(reader: ColumnReader, blocks: list[tuple[str, list[Record]]]) -> None:
+    """Rows of several shards; each block is told of alone; what is refused leaves no trace."""
+    del reader
+    gathered, latest_ms = LineBuffers(), -1
+    expected: list[dict[str, object]] = []
+    shards: list[str] = []
+    for shard, written in blocks:
+        of_shard = new_column_reader(shard)
+        assert of_shard is not None
+        lines = encode_lines(shard, written)
+        assert read(of_shard, lines + lines[:-2] + b"\n", gathered) is None
+        said = read(of_shard, lines, gathered, latest_ms)
+        arrivals, before = [one.arrival_ms for one in written], latest_ms
+        latest_ms = max(before, *arrivals)
+        assert said is not None
+        assert said[:4] == (len(written), sum(len(one.data) for one in written), min(arrivals), max(arrivals))
+        assert said.step_back_ms == max(max([before, *arrivals[: at + 1]]) - each for at, each in enumerate(arrivals))
+        positions = [one.position for one in written]
+        assert (said.first, said.last, said.positions()) == (positions[0], positions[-1], positions)
+        assert (said.ascends, said.arrivals_ms()) == (positions == sorted({*positions}), arrivals)
+        expected += twin(lines)
+        shards += [shard] * len(written)
+    table = table_of_columns(gathered.take(), text_column(shards))
+    table.validate(full=True)
+    assert table.to_pylist() == expected
+    assert (gathered.bytes, gathered.take().rows) == (0, 0)
 
 
 @pytest.mark.parametrize(
@@ -129,20 +191,18 @@ def test_what_is_taken_of_damaged_lines_is_what_python_takes(
     lines = encode_lines(SHARD, written)
     at %= len(lines)
     damaged = lines[:at] + put + lines[at + cut :]
-    columns = read(reader, damaged)
-    if columns is not None:
-        whole = table_of_block(Block(bytearray(damaged), len(damaged)), 0)
-        assert table_of_columns(columns, SHARD).to_pylist() == whole.to_pylist()
+    found = rows(reader, damaged)
+    if found is not None:
+        assert found == twin(damaged)
 
 
 def test_payloads_in_base64_that_are_text_are_text(reader: ColumnReader) -> None:
     """However they were written; beside bytes, and where no bytes are."""
     lines = changed(data=None, data_base64="eHk=") + changed(sequence_number="6", data=None, data_base64="/w==")
     for block, expected in ((lines, [("xy", None), (None, b"\xff")]), (lines.splitlines(True)[0], [("xy", None)])):
-        columns = read(reader, block)
-        assert columns is not None
-        rows = table_of_columns(columns, SHARD).to_pylist()
-        assert [(row["data"], row["data_bytes"]) for row in rows] == expected
+        found = rows(reader, block)
+        assert found is not None
+        assert [(row["data"], row["data_bytes"]) for row in found] == expected
 
 
 def test_only_blocks_that_have_room_are_taken(reader: ColumnReader) -> None:
@@ -151,9 +211,19 @@ def test_only_blocks_that_have_room_are_taken(reader: ColumnReader) -> None:
     assert len(line) == MOST_BLOCK_BYTES
     assert read(reader, line) is not None
     assert read(reader, line.replace(b"xx", b"xxx", 1)) is None
-    assert reader.read(bytearray(changed()), 0) is None
-    assert reader.read(bytearray(changed()), len(changed()) + 1) is None
-    assert reader.read(bytearray(changed()), len(changed()) - 1) is None
+    for size in (0, len(changed()) - 1, len(changed()) + 1):
+        assert own_buffers().read(reader, bytearray(changed()), size, 0) is None
+
+
+def test_blocks_gather_while_there_is_room(reader: ColumnReader) -> None:
+    """Whoever asks for no room is refused, and the rows before stay."""
+    gathered = LineBuffers()
+    long = changed(data="x" * (MOST_BLOCK_BYTES - 2 * len(changed(data=""))))
+    assert read(reader, long, gathered) is not None
+    assert (gathered.has_room(len(changed(data=""))), gathered.has_room(len(changed(data="")) + 1)) == (True, False)
+    assert read(reader, changed(data="x"), gathered) is None
+    assert read(reader, changed(data=""), gathered) is not None
+    assert gathered.take().rows == 2
 
 
 def test_the_shortest_lines_have_room(reader: ColumnReader) -> None:
@@ -162,15 +232,15 @@ def test_the_shortest_lines_have_room(reader: ColumnReader) -> None:
     assert short is not None
     line = changed(shard_id="s", partition_key="", arrival_ms=0, data="")
     block = line * (MOST_BLOCK_BYTES // len(line))
-    columns = short.read(bytearray(block), len(block))
-    assert columns is not None
-    assert (columns.rows, columns.ascends) == (len(block) // len(line), False)
-    assert reader.read(bytearray(block), len(block)) is None
+    said = read(short, block)
+    assert said is not None
+    assert (said.rows, said.ascends) == (len(block) // len(line), False)
+    assert read(reader, block) is None
 
 
 def test_the_buffer_may_grow_behind_a_reading(reader: ColumnReader) -> None:
     """It is lent: a view of it would prevent that (BufferError)."""
     block = bytearray(changed())
-    assert reader.read(block, len(block)) is not None
-    assert reader.read(block, len(block) - 1) is None
+    assert own_buffers().read(reader, block, len(block), 0) is not None
+    assert own_buffers().read(reader, block, len(block) - 1, 0) is None
     block.extend(bytes(1 << 20))

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from minutebook.codec.columns import ColumnReader
+from minutebook.codec.columns import ColumnReader, own_buffers, reading
+from minutebook.codec.lines import line_prefix
 from minutebook.format.record import Record, encode_lines
 from tests.fakes.compiled_codec import COMPILER, compiled_codec
 
@@ -25,7 +26,7 @@ def reader(request: pytest.FixtureRequest) -> ColumnReader:
     if COMPILER is None:
         pytest.skip("no C compiler")
     flags = ["-DMINUTEBOOK_PORTABLE"] if request.param == "any machine" else []
-    return ColumnReader(compiled_codec(*flags), SHARD)
+    return ColumnReader(reading(compiled_codec(*flags)), line_prefix(SHARD))
 
 
 def lines_of(texts: list[str]) -> bytes:
@@ -36,9 +37,10 @@ def lines_of(texts: list[str]) -> bytes:
 
 def read(reader: ColumnReader, lines: bytes) -> list[str] | None:
     """Return the payloads; None where the codec leaves the lines to Python."""
-    columns = reader.read(bytearray(lines), len(lines))
-    if columns is None:
+    buffers = own_buffers()
+    if buffers.read(reader, bytearray(lines), len(lines), 0) is None:
         return None
+    columns = buffers.take()
     ends = memoryview(columns.texts.offsets).cast("i")
     return [columns.texts.content[begin:end].decode() for begin, end in itertools.pairwise(ends)]
 
