@@ -19,6 +19,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Final, NamedTuple
 
+import msgspec
+
 from minutebook.errors import OutcomeUnknown, StoreRefused
 from minutebook.retry import Backoff
 from minutebook.store.objects import ListedObject, Listing, ObjectHead, PutOutcome, StoredObject
@@ -292,9 +294,13 @@ def _read(path: str) -> bytes:
 
 def _metadata(path: Path | str) -> dict[str, str]:
     try:
-        return dict(json.loads(_read(f"{path}{METADATA_SUFFIX}")))
+        return msgspec.json.decode(_read(f"{path}{METADATA_SUFFIX}"), type=dict[str, str])
     except FileNotFoundError:
         return {}
+    except msgspec.DecodeError as exc:
+        raise StoreRefused(
+            f"{path}{METADATA_SUFFIX}: {exc}", next_step="copy the file and its metadata from the archive again"
+        ) from exc
 
 
 def _chunks(path: str) -> Iterator[bytes]:
