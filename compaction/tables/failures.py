@@ -43,8 +43,10 @@ _UNREADABLE: Final = (
 )
 _DECODING: Final = (
     *(AssertionError, AttributeError, LookupError, MemoryError, OverflowError, RecursionError, SystemError),
-    *(TypeError, zlib.error, StructError),
+    *(TypeError, zlib.error, StructError, ImportError),
 )
+_CODECS: Final = ("Unsupported codec", "Snappy support")
+"""How pyiceberg begins when it lacks a compression that other engines have."""
 _DECODERS: Final = ("pyiceberg.avro.", "pyiceberg.manifest", "pyiceberg.serializers")
 _OUTSIDE: Final = (
     *(exceptions.RESTError, RequestException, SQLAlchemyError, BotoCoreError, ClientError, OSError),
@@ -74,10 +76,14 @@ def translated(what: str) -> Iterator[None]:
 
 
 def _unreadable(what: str, exc: Exception) -> CatalogRefused:
+    next_step = (
+        "find out who made or changed the table: it is of another kind, of a newer version or damaged; or name "
+        "another table"
+    )
+    if str(exc).startswith(_CODECS):
+        next_step = "set the table's property write.avro.compression-codec to gzip or zstd"
     return CatalogRefused(
-        f"{what}: pyiceberg cannot work with what is there: {type(exc).__name__}: {exc}",
-        next_step="find out who made or changed the table: it is of another kind, of a newer version or damaged; "
-        "or name another table",
+        f"{what}: pyiceberg cannot work with what is there: {type(exc).__name__}: {exc}", next_step=next_step
     )
 
 

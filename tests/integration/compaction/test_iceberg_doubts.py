@@ -273,6 +273,26 @@ def test_whatever_the_decoder_of_a_damaged_file_raises_is_a_refusal(
     assert isinstance(caught.value.__cause__, cause)
 
 
+@pytest.mark.parametrize("named", ["uncompressed", "snappy"])
+def test_a_compression_that_pyiceberg_lacks_is_named_by_its_property(lake: Lake, named: str) -> None:
+    """Spark takes it; every commit would be refused. One that pyiceberg has is taken."""
+    lake.shelf.publish(DAY, "one")
+    lake.commit()
+    rows = lake.shelf.publish(DAY, "two", (4,))
+    codec = "write.avro.compression-codec"
+    lake.table(lambda table: _set(table, {codec: named}))
+    with pytest.raises(CatalogRefused, match=f"(?i){named}") as caught:
+        lake.commit()
+    assert codec in caught.value.next_step
+    lake.table(lambda table: _set(table, {codec: "zstd"}))
+    assert (lake.commit(), keys_of(lake.rows())) == ("committed", keys_of(rows))
+
+
+def _set(table: Any, properties: dict[str, str]) -> None:  # noqa: ANN401 - pyiceberg's
+    with table.transaction() as transaction:
+        transaction.set_properties(properties)
+
+
 @pytest.mark.parametrize("defect", [KeyError("name"), TypeError(), AssertionError(), SystemError()])
 def test_such_an_error_from_anywhere_else_is_a_defect(defect: Exception) -> None:
     """It says nothing of a file."""
