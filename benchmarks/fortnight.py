@@ -5,9 +5,9 @@ each night the day before is compacted, audited and taken over. Time is made up,
 that snapshots grow old and expire; commits, metadata and manifests are real, in a SQLite catalog. At the end the
 table's folders are vacuumed as if they were old.
 
-    python -m benchmarks fortnight [--days 14] [--shards 4] [--hours 24]
+    python -m benchmarks fortnight [--days 14] [--shards 4] [--hours 24] [--commits 1440]
 
-With `--hours`, the table says that its snapshots are kept so long.
+With `--hours`, the table says that its snapshots are kept so long. `--commits` ends it, without another night.
 """
 
 import argparse
@@ -44,6 +44,7 @@ _COLUMNS: Final = (
     Column("CPU ms a tick", "tick", ",.0f"),
     Column("snapshots", "snapshots", ","),
     Column("metadata.json, KB", "metadata", ",.0f"),
+    Column("the largest of the day, KB", "largest", ",.0f"),
     Column("manifests", "manifests", ","),
     Column("files", "files", ","),
 )
@@ -81,7 +82,7 @@ class _Site(Site):
         """Do nothing."""
 
 
-def run(folder: Path, days: int, shards: int, hours: int) -> tuple[list[dict[str, Any]], float]:
+def run(folder: Path, days: int, shards: int, hours: int, most: int) -> tuple[list[dict[str, Any]], float]:
     """Let the days pass; return what was seen each day, and the CPU seconds of the vacuum."""
     lake = local_lake(folder)
     world = World(folder / "raw", 7, begin_ms=FIRST_DAY.begin_ms, shards=shards)
@@ -111,10 +112,12 @@ def run(folder: Path, days: int, shards: int, hours: int) -> tuple[list[dict[str
                 raise RuntimeError(f"minute {minute}: exit code {tick.exit_code}")
             if minute > MINUTES_A_DAY and minute % MINUTES_A_DAY == _NIGHT_MINUTE:
                 site.night(14)
-            is_first = not rows and len(commits) >= _FIRST
-            if is_first or (rows and minute % MINUTES_A_DAY == _NIGHT_MINUTE + 1):
+            is_first, is_last = not rows and len(commits) >= _FIRST, len(commits) >= most
+            if is_first or is_last or (rows and minute % MINUTES_A_DAY == _NIGHT_MINUTE + 1):
                 rows.append(_seen(lake, commits, ticks))
                 sys.stderr.write(f"{rows[-1]}\n")
+            if is_last:
+                break
     begin = time.process_time()
     with lake.catalog() as catalog:
         done = vacuum_table(TableFolders(catalog, lake.name), world.clock.now_ms() + 1_000, apply=True)
@@ -127,9 +130,12 @@ def run(folder: Path, days: int, shards: int, hours: int) -> tuple[list[dict[str
 def _seen(lake: Lake, commits: Sequence[float], ticks: Sequence[float]) -> dict[str, Any]:
     def look(table: Any) -> Mapping[str, Any]:  # noqa: ANN401 - pyiceberg's
         snapshot = table.current_snapshot()
+        newest = Path(table.metadata_location.removeprefix("file://"))
+        kept = sorted(newest.parent.glob("*.metadata.json"))[-MINUTES_A_DAY:]
         return {
             "snapshots": len(table.metadata.snapshots),
-            "metadata": Path(table.metadata_location.removeprefix("file://")).stat().st_size / 1000,
+            "metadata": newest.stat().st_size / 1000,
+            "largest": max(file.stat().st_size for file in kept) / 1000,
             "manifests": len(snapshot.manifests(table.io)),
             "files": int(snapshot.summary["total-data-files"]),
         }
@@ -148,10 +154,11 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--days", type=int, default=14)
     parser.add_argument("--shards", type=int, default=4)
     parser.add_argument("--hours", type=int, default=24, help="how long snapshots are kept")
+    parser.add_argument("--commits", type=int, default=1_000_000, help="end after so many")
     parser.add_argument("--json", type=Path)
     options = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory(prefix="minutebook-fortnight-") as folder:
-        rows, vacuum = run(Path(folder), options.days, options.shards, options.hours)
+        rows, vacuum = run(Path(folder), options.days, options.shards, options.hours, options.commits)
     publish(f"{options.days} days of {options.shards} shards, followed", _COLUMNS, rows, rows, options.json)
     grown = rows[-1]["commit"] / rows[0]["commit"]
     sys.stdout.write(f"the last commits take {grown:.2f} times the first ones; vacuum {vacuum:.1f} CPU s\n")
