@@ -5,6 +5,7 @@ from typing import Final
 from tests.mutations.mutation import Change, Mutation
 
 _NIGHT: Final = "test_a_night_that_publishes_after_the_list_doubles_nothing_and_loses_nothing"
+_MERGE: Final = "merge = Merge(merge_sources(storage, group, order.dropped))"
 
 READING: Final = (
     Mutation(
@@ -74,5 +75,29 @@ READING: Final = (
         "call a document whole that a struct cuts",
         Change("compaction.night.columns_again:_fewer", "before.filled and _is_cut(before, after)", "False"),
         tests=("test_a_document_with_fewer_values_is_named",),
+    ),
+    Mutation(
+        "write lines that Python reads before those that have gathered",
+        Change("compaction.tasks.task:_read", "gathered.flush()", "pass"),
+        tests=("test_lines_of_many_objects_come_in_order",),
+    ),
+    Mutation(
+        "merge before what has gathered is written",
+        Change(
+            "compaction.tasks.task:_read_groups",
+            f"if gathered is not None:\n    gathered.flush()\n{_MERGE}",
+            _MERGE,
+        ),
+        tests=("test_lines_of_many_objects_come_in_order",),
+    ),
+    Mutation(
+        "give gathered lines the first segment's name",
+        Change("compaction.columns.arrow_columns:repeated_column", "len({text for text, _ in runs}) == 1", "True"),
+        tests=("test_small_segments_share_a_table", "test_lines_of_many_objects_come_in_order"),
+    ),
+    Mutation(
+        "let no time step back across blocks",
+        Change("compaction.parquet.reading:SegmentReader._table", "self._arrivals[1]", "_NEVER_MS"),
+        tests=("test_arrivals_that_step_back_are_measured",),
     ),
 )

@@ -296,3 +296,15 @@ def test_the_digest_is_that_of_json() -> None:
     text = json.dumps(sorted(metadata.items())).encode()
     assert content_digest(metadata, [b"x", b"yz"]) == hashlib.sha256(text + b"xyz").hexdigest()[:32]
     assert content_digest({}, []) == hashlib.sha256(b"[]").hexdigest()[:32]
+
+
+@pytest.mark.parametrize("block_bytes", [64, 1 << 20])
+def test_arrivals_that_step_back_are_measured(block_bytes: int) -> None:
+    """From the latest so far, also where that came a block earlier; and how many lie outside the minute."""
+    arrivals = [5, 40, 20, 30, -7, 59_999, 60_000, 100]
+    written = [
+        Record(str(1 + at), 0, "k", MINUTE * MINUTE_MS + arrival_ms, b"x") for at, arrival_ms in enumerate(arrivals)
+    ]
+    _, facts = read(gzip.compress(encode_lines(SHARD, written)), block_bytes)
+    assert (facts.step_back_ms, facts.wrong_minute) == (59_900, 2)
+    assert (facts.arrival_min_ms, facts.arrival_max_ms) == (MINUTE * MINUTE_MS - 7, MINUTE * MINUTE_MS + 60_000)
