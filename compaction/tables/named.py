@@ -13,13 +13,15 @@ A truncated manifest may be readable, so its entries are counted against the man
 against the snapshot's summary.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, TypeVar
+from collections.abc import Callable, Iterable
+from functools import cache
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from pyiceberg.manifest import ManifestContent
-from pyiceberg.serializers import FromInputFile
+from pyiceberg.table.snapshots import Snapshot
 
 from compaction.tables.failures import translated
+from compaction.tables.formers import FormerMetadata, formers, read_former, telling
 from minutebook.errors import CatalogRefused
 from minutebook.store.parallel import in_parallel
 
@@ -28,7 +30,6 @@ if TYPE_CHECKING:
     from pyiceberg.manifest import ManifestFile
     from pyiceberg.table import Table
     from pyiceberg.table.metadata import TableMetadata
-    from pyiceberg.table.snapshots import Snapshot
 
 T = TypeVar("T")
 _LIVE_FILES: Final = {ManifestContent.DATA: "total-data-files", ManifestContent.DELETES: "total-delete-files"}
@@ -59,34 +60,39 @@ class NamedFiles:
         io, metadata = table.io, table.metadata
         self._name([table.metadata_location, *(entry.metadata_file for entry in metadata.metadata_log)])
         replaced = self._replaced_lately(io, metadata)
-        for each in (metadata, *replaced):
-            self._name(file.statistics_path for file in (*each.statistics, *each.partition_statistics))
-        current = {snapshot.snapshot_id for snapshot in metadata.snapshots}
+        self._name(file.statistics_path for file in (*metadata.statistics, *metadata.partition_statistics))
         self._add_snapshots(io, metadata.snapshots)
-        for each in replaced:
-            for snapshot in each.snapshots:
-                if snapshot.snapshot_id not in current:
-                    self._add_expired(io, snapshot)
+        current, expired = {snapshot.snapshot_id for snapshot in metadata.snapshots}, dict[int, bytes]()
+        for former in replaced:
+            self._name(former.statistics_paths)
+            expired |= {
+                each.snapshot_id: text for each, text in former.by_snapshot() if each.snapshot_id not in current
+            }
+        for text in expired.values():
+            with translated("reading an expired snapshot"):
+                snapshot = Snapshot.model_validate_json(text)
+            self._add_expired(io, snapshot)
 
-    def _replaced_lately(self, io: "FileIO", metadata: "TableMetadata") -> "list[TableMetadata]":
-        """Read and name metadata replaced at or after the time, also what the current log no longer contains."""
+    def _replaced_lately(self, io: "FileIO", metadata: "TableMetadata") -> Iterable[FormerMetadata]:
+        """Name metadata replaced at or after the time, also what the current log no longer contains.
+
+        Return as many of these files as tell all snapshots of then.
+        """
         logged = {entry.metadata_file for entry in metadata.metadata_log}
-        files: dict[str, TableMetadata | None] = {}
 
-        def read(uri: str) -> "TableMetadata | None":
+        @cache
+        def read(uri: str) -> FormerMetadata | None:
             try:
-                files[uri] = self._read(uri, lambda uri: _metadata(io, uri))
+                return self._read(uri, lambda uri: read_former(io, uri))
             except CatalogRefused as exc:
                 # Writers may delete files that their log no longer contains.
                 if uri in logged or not isinstance(exc.__cause__, FileNotFoundError):
                     raise
-                files[uri] = None
-            return files[uri]
+                return None
 
         recent = [each.uri for each in formers(metadata, read, self._since_ms) if each.replaced_ms >= self._since_ms]
         self._name(recent)
-        replaced = [files[uri] if uri in files else read(uri) for uri in recent]
-        return [each for each in replaced if each is not None]
+        return telling(recent[::-1], read, metadata)
 
     def _add_snapshots(self, io: "FileIO", snapshots: "Iterable[Snapshot]") -> None:
         lists = [snapshot for snapshot in snapshots if snapshot.manifest_list not in self._known]
@@ -149,64 +155,8 @@ class NamedFiles:
         self._names |= {name_of(uri) for uri in uris}
 
 
-def _metadata(io: "FileIO", uri: str) -> "TableMetadata":
-    return FromInputFile.table_metadata(io.new_input(uri))
-
-
 def _truncated(uri: str, what: str) -> CatalogRefused:
     return CatalogRefused(
         f"{uri} is damaged: it holds {what}",
         next_step="restore the file from a version of it, or expire the snapshots that need it",
     )
-
-
-class Former(NamedTuple):
-    """A metadata file, and the time during which it was current."""
-
-    uri: str
-    written_ms: int
-    replaced_ms: int
-
-
-class LogEntry(Protocol):
-    """A metadata file, and when it became a former one."""
-
-    @property
-    def metadata_file(self) -> str:
-        """Its address."""
-        ...
-
-    @property
-    def timestamp_ms(self) -> int:
-        """When it was written."""
-        ...
-
-
-class Logged(Protocol):
-    """The part of a metadata file that names those before it."""
-
-    @property
-    def metadata_log(self) -> "Sequence[LogEntry]":
-        """The oldest first."""
-        ...
-
-
-def formers(metadata: "TableMetadata", read: "Callable[[str], Logged | None]", since_ms: int) -> Iterator[Former]:
-    """Yield a table's earlier metadata files, the newest first, at least back to a time.
-
-    The log of the current one holds a hundred (`write.metadata.previous-versions-max`). The oldest of them has a
-    log, if it still exists (`write.metadata.delete-after-commit.enabled`), and so on. `read` returns a metadata file;
-    None: it is gone, and nothing earlier is known.
-    """
-    replaced_ms = metadata.last_updated_ms
-    log: Sequence[LogEntry] = metadata.metadata_log
-    seen: set[str] = set()
-    while log and log[0].metadata_file not in seen:
-        for entry in reversed(log):
-            seen.add(entry.metadata_file)
-            yield Former(entry.metadata_file, entry.timestamp_ms, replaced_ms)
-            replaced_ms = entry.timestamp_ms
-        if log[0].timestamp_ms < since_ms:
-            return
-        oldest = read(log[0].metadata_file)
-        log = [] if oldest is None else oldest.metadata_log

@@ -22,20 +22,17 @@ Unnamed metadata files show whether another table uses the folder; if so, nothin
 import contextlib
 import os
 import re
-import uuid
-import zlib
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final, Literal, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-import msgspec
 from pyarrow.fs import FileSelector
 from pyiceberg.exceptions import NoSuchIcebergTableError, NoSuchTableError
 from pyiceberg.io.pyarrow import PyArrowFileIO
 
 from compaction.tables.failures import translated
-from compaction.tables.named import NamedFiles, formers, name_of
+from compaction.tables.formers import FormerMetadata, TornMetadataError, formers, read_former
+from compaction.tables.named import NamedFiles, name_of
 from compaction.tables.shape import ARRIVAL, partitioned_by
-from minutebook.compression import Compression
 from minutebook.errors import CatalogRefused, CatalogUnavailable, OutcomeUnknown, SafetyRefusal
 from minutebook.store.parallel import in_parallel
 
@@ -51,26 +48,7 @@ _LISTS: Final = re.compile(r"snap-.*\.avro")
 _KINDS: Final = re.compile(r".*(\.metadata\.json(\.gz)?|\.avro|\.parquet|\.orc|\.puffin|\.stats)")
 _PUBLISHED: Final = re.compile(r"(^|/)dt=[0-9]{4}-[0-9]{2}-[0-9]{2}/")
 _BATCH: Final = 256
-_GZIP_WINDOW: Final = 31
 _AGAIN: Final = "run the command again: nothing of the table was deleted that it names"
-
-
-class _Entry(msgspec.Struct, rename="kebab"):
-    metadata_file: str
-    timestamp_ms: int
-
-
-class _Metadata(msgspec.Struct, rename="kebab"):
-    """What counts of a metadata file: pyiceberg would build its snapshots, too, in thirty times the time."""
-
-    last_updated_ms: int
-    format_version: Literal[1, 2, 3] = 1
-    table_uuid: uuid.UUID | None = None
-    metadata_log: tuple[_Entry, ...] = ()
-    snapshots: tuple[msgspec.Raw, ...] = ()
-
-
-_DECODER: Final = msgspec.json.Decoder(_Metadata)
 
 
 class TableFile(NamedTuple):
@@ -197,10 +175,11 @@ def _delete(table: "Table", file: TableFile) -> TableFile:
 def _checked_alone(table: "Table", named: NamedFiles, unnamed: list[str]) -> set[str]:
     """Return the metadata files of other tables, which are empty; raise SafetyRefusal if others use the folders."""
     current, others = table.metadata, set[str]()
-    parsed = dict(zip(unnamed, in_parallel(lambda uri: _parsed(table, uri), unnamed), strict=True))
     history = list(formers(current, lambda uri: _parsed(table, uri), since_ms=0)) if unnamed else []
     since_ms = min((each.written_ms for each in history), default=current.last_updated_ms)
     once_current = {name_of(each.uri) for each in history}
+    strange = [uri for uri in unnamed if name_of(uri) not in once_current]
+    parsed = dict(zip(strange, in_parallel(lambda uri: _parsed(table, uri), strange), strict=True))
     for uri, other in parsed.items():
         if other is None:
             continue
@@ -225,21 +204,10 @@ def _checked_alone(table: "Table", named: NamedFiles, unnamed: list[str]) -> set
     return others
 
 
-def _parsed(table: "Table", uri: str) -> _Metadata | None:
+def _parsed(table: "Table", uri: str) -> FormerMetadata | None:
     """Return a metadata file; None if it is gone or truncated."""
     with translated(f"reading {uri}"):
         try:
-            with table.io.new_input(uri).open() as stream:
-                data = stream.read()
-        except FileNotFoundError:
+            return read_former(table.io, uri)
+        except (FileNotFoundError, TornMetadataError):
             return None
-        try:
-            if data.startswith(Compression.GZIP.magic):
-                data = zlib.decompressobj(_GZIP_WINDOW).decompress(data)  # accepts truncated data
-            return _DECODER.decode(data)
-        except (zlib.error, msgspec.ValidationError) as exc:
-            raise ValueError(str(exc)) from exc
-        except msgspec.DecodeError as exc:
-            if data.strip(b"\0")[:1] in {b"", b"{"}:  # a file system may leave zeros where nothing was written
-                return None
-            raise ValueError(str(exc)) from exc

@@ -271,8 +271,8 @@ def _damaged(pattern: str, data: bytes | None) -> Callable[[Lake], None]:
         (_damaged("snap-*", b"Obj"), 2, ".avro: pyiceberg cannot work with what is there"),
         (_damaged("*-m0.avro", None), 2, "-m0.avro is gone, and the table names it"),
         (_damaged("*-m0.avro", b"Obj"), 2, "-m0.avro: pyiceberg cannot work with what is there"),
-        (_damaged("00001-*", b""), 2, ".metadata.json: pyiceberg cannot work with what is there"),
-        (_damaged("00001-*", None), 2, ".metadata.json is gone, and the table names it"),
+        (_damaged("00000-*", b""), 2, ".metadata.json: pyiceberg cannot work with what is there"),
+        (_damaged("00000-*", None), 2, ".metadata.json is gone, and the table names it"),
     ],
 )
 def test_a_table_that_cannot_be_read_wholly_is_left_alone(
@@ -290,6 +290,17 @@ def test_a_table_that_cannot_be_read_wholly_is_left_alone(
     assert line.startswith(f"table default.{table.name}: left alone: ")
     assert done.next_step
     assert line.endswith(done.next_step)
+
+
+@pytest.mark.parametrize("data", [b"", None])
+def test_metadata_between_two_that_tell_its_snapshots_is_not_read(table: Lake, data: bytes | None) -> None:
+    """A commit each minute leaves ten thousand a week, each with all snapshots of its time."""
+    orphans = left(table, *ORPHANS)
+    age(table)
+    _damaged("00001-*", data)(table)
+    shown = history(table)
+    done = vacuum(table, before_ms=SystemClock().now_ms() - GRACE_MS)
+    assert (done.reason, {path_of(uri) for uri in done.files}, history(table)) == ("", orphans, shown)
 
 
 def _cut(lake: Lake, pattern: str) -> None:

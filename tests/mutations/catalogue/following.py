@@ -168,4 +168,14 @@ FOLLOWING: Final = (
         Change("compaction.live.sweep:sweep_live", "row.key.rpartition('/')[2] not in names", "True"),
         tests=("test_a_file_that_the_table_names_is_not_swept",),
     ),
+    Mutation(
+        "believe that two metadata files tell all snapshots between them",
+        Change("compaction.tables.formers:_Numbers.tell_all_since", "made == self.last - earlier.last", "True"),
+        tests=("test_no_snapshot_is_overlooked",),
+    ),
+    Mutation(
+        "look at no snapshot that expired lately",
+        Change("compaction.tables.named:NamedFiles.add", "self._add_expired(io, snapshot)", "pass"),
+        tests=("test_a_snapshot_that_was_expired_lately_stays_whole",),
+    ),
 )
