@@ -8,6 +8,8 @@ from compaction.parquet.plan import RawObject
 from compaction.parquet.rows import ParquetPart
 from minutebook.codec.columns import LineBuffers
 
+_SMALL_BYTES: Final = 128 << 10
+"""Blocks up to this size gather. A larger one has a table of its own, which costs it little, and its name once."""
 _ENOUGH_BYTES: Final = 1 << 20
 """Of lines: they fit into the processor's cache."""
 
@@ -20,28 +22,34 @@ class GatheredLines:
 
     def __init__(self, part: ParquetPart | None) -> None:
         self._part = part
-        self._buffers = LineBuffers()
+        self.buffers = LineBuffers()
         self._segments: list[tuple[str, int]] = []
         self._shards: list[tuple[str, int]] = []
 
-    def buffers_for(self, block: Block) -> LineBuffers:
-        """Return the buffers that the rows of a block are to be read into."""
-        if not self._buffers.has_room(block.size):
+    def takes(self, block: Block) -> bool:
+        """Return whether the rows of a block are to be read into `buffers`, which have room for them then.
+
+        Raises as `flush`.
+        """
+        if self._part is not None and block.size > _SMALL_BYTES:
+            return False
+        if not self.buffers.has_room(block.size):
             self.flush()
-        return self._buffers
+        return True
 
     def add(self, raw_object: RawObject, rows: int) -> None:
-        """Note whose rows were read."""
+        """Note whose rows were read. Raises as `flush`."""
         self._segments.append((raw_object.key, rows))
         self._shards.append((raw_object.shard_id, rows))
-        if self._buffers.bytes >= _ENOUGH_BYTES:
+        if self.buffers.bytes >= _ENOUGH_BYTES:
             self.flush()
 
     def flush(self) -> None:
-        """Hand all lines to the part. Raises NotSorted as `ParquetPart.add`."""
-        if self._part is not None and self._segments:
-            lines = table_of_columns(self._buffers.take(), repeated_column(self._shards))
-            self._part.add(lines, repeated_column(self._segments))
-        self._buffers.clear()
-        self._segments.clear()
-        self._shards.clear()
+        """Hand all lines to the part. Raises NotSorted as `ParquetPart.add`, and what writing raises."""
+        segments, self._segments = self._segments, []
+        shards, self._shards = self._shards, []
+        if self._part is None:
+            self.buffers.clear()
+        elif segments:
+            lines = table_of_columns(self.buffers.take(), repeated_column(shards))
+            self._part.add(lines, repeated_column(segments))

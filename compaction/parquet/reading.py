@@ -50,29 +50,33 @@ class SegmentReader:
 
     def tables(self, chunks: Iterable[bytes], gathered: GatheredLines | None = None) -> Iterator[pa.Table]:
         """Yield the lines of a body that is read in chunks; with `gathered`, those that it does not take."""
+        for block in self._blocks(chunks):
+            takes = gathered is not None and gathered.takes(block)
+            buffers = gathered.buffers if gathered is not None and takes else own_buffers()
+            latest_ms = _NEVER_MS if self._arrivals is None else self._arrivals[1]
+            read = None if self._columns is None else buffers.read(self._columns, *block, latest_ms)
+            if read is None:
+                try:
+                    table = table_of_block(block, self._lines)
+                except FormatError as exc:
+                    self._problem = str(exc)
+                    return
+                self._note_table(table, block.size)
+                yield table
+                continue
+            self._note_rows(read, block.size)
+            if gathered is not None and takes:
+                gathered.add(self._object, read.rows)
+            else:
+                yield table_of_columns(buffers.take(), constant_column(self._object.shard_id, read.rows))
+
+    def _blocks(self, chunks: Iterable[bytes]) -> Iterator[Block]:
+        """Yield blocks of whole lines. Whoever takes one may raise FormatError for reasons of its own."""
         try:
             blocks = inflate_blocks(chunks, compression_of(self._object.key), self._block_bytes)
-            for block in _whole_lines(blocks, self._block_bytes):
-                table = self._table(block, gathered)
-                if table is not None:
-                    yield table
+            yield from _whole_lines(blocks, self._block_bytes)
         except FormatError as exc:
             self._problem = str(exc)
-
-    def _table(self, block: Block, gathered: GatheredLines | None) -> pa.Table | None:
-        """Note a block's facts; return its lines unless they are gathered."""
-        buffers = own_buffers() if gathered is None else gathered.buffers_for(block)
-        latest_ms = _NEVER_MS if self._arrivals is None else self._arrivals[1]
-        read = None if self._columns is None else buffers.read(self._columns, *block, latest_ms)
-        if read is None:
-            table = table_of_block(block, self._lines)
-            self._note_table(table, block.size)
-            return table
-        self._note_rows(read, block.size)
-        if gathered is not None:
-            gathered.add(self._object, read.rows)
-            return None
-        return table_of_columns(buffers.take(), constant_column(self._object.shard_id, read.rows))
 
     def facts(self, metadata: dict[str, str]) -> SegmentFacts:
         """Return the facts so far."""

@@ -107,9 +107,10 @@ def run_collecting(order: Order) -> tuple[TaskResult, IdCollector | None]:
     try:
         return _run_once(order)
     except NotSorted:
-        return _run_once(order._replace(is_sorted=False))
+        again = partial(_run_once, order._replace(is_sorted=False))
     except _FactsDifferError:
-        return run_collecting(order._replace(earlier=()))
+        again = partial(run_collecting, order._replace(earlier=()))
+    return again()  # out of the handlers, whose exception holds what the first run has read
 
 
 def _run_once(order: Order) -> tuple[TaskResult, IdCollector | None]:

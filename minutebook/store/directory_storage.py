@@ -297,7 +297,7 @@ def _metadata(path: Path | str) -> dict[str, str]:
         return msgspec.json.decode(_read(f"{path}{METADATA_SUFFIX}"), type=dict[str, str])
     except FileNotFoundError:
         return {}
-    except msgspec.DecodeError as exc:
+    except (msgspec.DecodeError, UnicodeDecodeError) as exc:
         raise StoreRefused(
             f"{path}{METADATA_SUFFIX}: {exc}", next_step="copy the file and its metadata from the archive again"
         ) from exc

@@ -91,6 +91,11 @@ READING: Final = (
         tests=("test_lines_of_many_objects_come_in_order",),
     ),
     Mutation(
+        "gather lines of large segments, too",
+        Change("compaction.parquet.gathering:GatheredLines.takes", "block.size > _SMALL_BYTES", "False"),
+        tests=("test_lines_of_a_large_segment_have_a_table_of_their_own",),
+    ),
+    Mutation(
         "give gathered lines the first segment's name",
         Change("compaction.columns.arrow_columns:repeated_column", "len({text for text, _ in runs}) == 1", "True"),
         tests=("test_small_segments_share_a_table", "test_lines_of_many_objects_come_in_order"),

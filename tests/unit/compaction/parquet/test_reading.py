@@ -23,6 +23,7 @@ from compaction.parquet.gathering import GatheredLines
 from compaction.parquet.plan import RawObject
 from compaction.parquet.reading import BLOCK_BYTES, SegmentReader
 from minutebook.codec.library import native_library
+from minutebook.errors import FormatError
 from minutebook.format.minute import MINUTE_MS
 from minutebook.format.position import Position
 from minutebook.format.record import Record, encode_lines
@@ -288,6 +289,47 @@ def test_small_segments_share_a_table() -> None:
     assert [(row["segment"], row["shard_id"], row["sequence_number"]) for row in part.rows] == expected
     if native_library() is not None:
         assert part.tables == 4
+
+
+def test_lines_of_a_large_segment_have_a_table_of_their_own() -> None:
+    """With its name once: repeated for each of a million short lines, names take more than the lines."""
+    part = GatheredPart()
+    gathered = GatheredLines(cast("ParquetPart", part))
+    for number, lines in enumerate([1, 3_000, 1]):
+        written = [Record(str(1 + at), 0, "k", MINUTE * MINUTE_MS + 5, b"x") for at in range(lines)]
+        reader = SegmentReader(OBJECT._replace(key=f"{number}.gz"))
+        for table in reader.tables([gzip.compress(encode_lines(SHARD, written))], gathered):
+            gathered.flush()
+            part.add(table, f"{number}.gz")
+    gathered.flush()
+    assert [(row["segment"], row["sequence_number"]) for row in part.rows] == [
+        ("0.gz", "1"),
+        *(("1.gz", str(1 + at)) for at in range(3_000)),
+        ("2.gz", "1"),
+    ]
+    assert part.tables == 3
+
+
+class Full(GatheredPart):
+    """Refuses what it is given."""
+
+    def add(self, lines: pa.Table, segment: str | pa.StringArray) -> None:
+        """Raise what reading raises."""
+        del lines, segment
+        raise FormatError("_schemas/1 does not parse")
+
+
+def test_an_error_of_the_part_is_no_problem_of_a_segment() -> None:
+    """A kept schema that is damaged, for one, is found when a row group is written: it ends the task."""
+    gathered = GatheredLines(cast("ParquetPart", Full()))
+    body = gzip.compress(encode_lines(SHARD, [Record("1", 0, "k", MINUTE * MINUTE_MS, b"x" * 200)]))
+    readers = [SegmentReader(OBJECT) for _ in range(8_000)]
+    if native_library() is None:
+        pytest.skip("Python's codec gathers nothing")
+    with pytest.raises(FormatError, match="_schemas/1"):
+        [*itertools.chain.from_iterable(reader.tables([body], gathered) for reader in readers)]
+    assert {reader.facts({}).problem for reader in readers} == {""}
+    gathered.flush()
 
 
 def test_the_digest_is_that_of_json() -> None:

@@ -13,7 +13,7 @@ import pytest
 
 from minutebook.errors import StoreRefused
 from minutebook.retry import Backoff
-from minutebook.store.directory_storage import DirectoryStorage
+from minutebook.store.directory_storage import METADATA_SUFFIX, DirectoryStorage
 from minutebook.store.objects import ListedObject
 from minutebook.store.retrying import RetryingStorage
 from tests.fakes.clock import ManualClock
@@ -80,6 +80,21 @@ def test_a_tag_belongs_to_the_bytes_that_come_with_it(tmp_path: Path) -> None:
         None if each is None else f'"{hashlib.md5(each.body, usedforsecurity=False).hexdigest()}"' for each in read
     ]
     assert [None if each is None else each.etag for each in read] == tags
+
+
+@pytest.mark.parametrize("damage", [b"", b"{", b'{"a": 1}', b'{"a": "\xff"}', b"\xef\xbb\xbf{}", b"[]"])
+def test_damaged_metadata_are_named(tmp_path: Path, damage: bytes) -> None:
+    """They lie in a file of their own, which somebody may copy, cut or edit."""
+    storage = DirectoryStorage(tmp_path)
+    storage.put_if_absent("a/b", b"x", {"c": "d"}, "text/plain")
+    (row,) = storage.list_objects("a/")
+    beside = tmp_path / f"a/b{METADATA_SUFFIX}"
+    assert storage.open_read("a/b", row.etag).metadata == {"c": "d"}
+    beside.write_bytes(damage)
+    for ask in (lambda: storage.head("a/b"), lambda: storage.get("a/b"), lambda: storage.open_read("a/b", row.etag)):
+        with pytest.raises(StoreRefused, match=METADATA_SUFFIX) as caught:
+            ask()
+        assert caught.value.next_step
 
 
 class Swept(DirectoryStorage):
