@@ -3,7 +3,7 @@
 With a commit each minute a week leaves 10,080 files, each with all snapshots of its time: a megabyte, which pyiceberg
 builds in 40 ms. A snapshot takes the next sequence number (Iceberg's specification, "Sequence Numbers"). So if all
 numbers that were given out between two files are those of snapshots that the later one still has, the files between
-the two know no others. Each file is made of the one before, so that numbers never step back in a log.
+the two know no others. Where a client gave a number twice, or left one out, more of them are read.
 """
 
 import uuid
@@ -61,9 +61,9 @@ class FormerMetadata(msgspec.Struct, rename="kebab"):
         """The addresses of the statistics of the table and of its partitions."""
         return [each.statistics_path for each in (*(self.statistics or ()), *(self.partition_statistics or ()))]
 
-    def by_snapshot(self) -> Iterator[tuple[FormerSnapshot, bytes]]:
-        """Yield each snapshot, and its JSON."""
-        return ((_SNAPSHOT.decode(each), bytes(each)) for each in self.snapshots)
+    def by_snapshot(self) -> list[tuple[FormerSnapshot, bytes]]:
+        """Return each snapshot, and its JSON."""
+        return [(_SNAPSHOT.decode(each), bytes(each)) for each in self.snapshots]
 
 
 _METADATA: Final = msgspec.json.Decoder(FormerMetadata)
@@ -77,65 +77,74 @@ def read_former(io: "FileIO", uri: str) -> FormerMetadata:
     try:
         if data.startswith(Compression.GZIP.magic):
             data = zlib.decompressobj(_GZIP_WINDOW).decompress(data)  # accepts truncated data
-        return _METADATA.decode(data)
-    except (zlib.error, msgspec.ValidationError) as exc:
+        former = _METADATA.decode(data)
+        former.by_snapshot()  # it raises here, or never
+    except (zlib.error, msgspec.ValidationError, RecursionError) as exc:
         raise ValueError(str(exc)) from exc
     except msgspec.DecodeError as exc:
         if data.strip(b"\0")[:1] in {b"", b"{"}:  # a file system may leave zeros where nothing was written
             raise TornMetadataError(f"{uri} was cut short: {exc}") from exc
         raise ValueError(str(exc)) from exc
+    return former
 
 
-class _Numbers(NamedTuple):
-    """The sequence numbers of a metadata file's snapshots, and the last one that was given out."""
+class _Told(NamedTuple):
+    """What a metadata file tells of others: the last number given out, those of its snapshots, and its statistics.
 
-    format_version: int
+    `is_numbered`: each snapshot has a number of its own, but for those from before numbers were given out (0).
+    """
+
     last: int
-    of_snapshots: frozenset[int]
+    numbers: frozenset[int]
+    statistics: frozenset[str]
+    is_numbered: bool
 
     @classmethod
-    def of(cls, metadata: FormerMetadata) -> "_Numbers":
-        numbers = frozenset(each.sequence_number for each, _ in metadata.by_snapshot())
-        return cls(metadata.format_version, metadata.last_sequence_number, numbers)
+    def of(cls, version: int, last: int, numbers: Sequence[int], statistics: Iterable[str]) -> "_Told":
+        given = [number for number in numbers if number]
+        is_numbered = version >= _NUMBERED and len({*given}) == len(given) and max(given, default=0) <= last
+        return cls(last, frozenset(given), frozenset(statistics), is_numbered)
 
-    def tell_all_since(self, earlier: "_Numbers") -> bool:
-        """Return whether every snapshot that was made since an earlier file is still here."""
-        made = sum(number > earlier.last for number in self.of_snapshots)
-        return min(self.format_version, earlier.format_version) >= _NUMBERED and made == self.last - earlier.last
+    def tells_all_since(self, earlier: "_Told") -> bool:
+        """Return whether every snapshot that was made since an earlier file is here, and no other statistics."""
+        made = sum(number > earlier.last for number in self.numbers)
+        is_whole = self.is_numbered and earlier.is_numbered and made == self.last - earlier.last
+        return is_whole and self.statistics == earlier.statistics
 
 
 def telling(
     uris: Sequence[str], read: Callable[[str], FormerMetadata | None], current: "TableMetadata"
-) -> Iterable[FormerMetadata]:
-    """Read as many of a table's earlier metadata files as tell the snapshots of all; the current one tells its own.
+) -> Iterator[FormerMetadata]:
+    """Yield as many of a table's earlier metadata files as tell the snapshots of all; the current one tells its own.
 
     `uris`: the oldest first. `read` returns None for one that is gone.
     """
-    found: dict[int, FormerMetadata] = {}
-    numbers: dict[int, _Numbers] = {
-        len(uris): _Numbers(
+    told: dict[int, _Told] = {
+        len(uris): _Told.of(
             current.format_version,
             getattr(current, "last_sequence_number", 0),
-            frozenset(each.sequence_number or 0 for each in current.snapshots),
+            [each.sequence_number or 0 for each in current.snapshots],
+            [each.statistics_path for each in (*current.statistics, *current.partition_statistics)],
         )
     }
 
-    def look(at: int) -> None:
+    def look(at: int) -> Iterator[FormerMetadata]:
         former = read(uris[at])
         if former is not None:
-            found[at], numbers[at] = former, _Numbers.of(former)
+            numbers = [each.sequence_number for each, _ in former.by_snapshot()]
+            told[at] = _Told.of(former.format_version, former.last_sequence_number, numbers, former.statistics_paths)
+            yield former
 
     if uris:
-        look(0)
+        yield from look(0)
     spans = [(0, len(uris))]
     while spans:
         low, high = spans.pop()
-        is_told = low in numbers and high in numbers and numbers[high].tell_all_since(numbers[low])
+        is_told = low in told and high in told and told[high].tells_all_since(told[low])
         if high - low > 1 and not is_told:
             middle = (low + high) // 2
-            look(middle)
+            yield from look(middle)
             spans += [(low, middle), (middle, high)]
-    return found.values()
 
 
 class Former(NamedTuple):

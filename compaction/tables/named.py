@@ -13,8 +13,8 @@ A truncated manifest may be readable, so its entries are counted against the man
 against the snapshot's summary.
 """
 
-from collections.abc import Callable, Iterable
-from functools import cache
+from collections.abc import Callable, Iterable, Iterator
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from pyiceberg.manifest import ManifestContent
@@ -33,6 +33,9 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 _LIVE_FILES: Final = {ManifestContent.DATA: "total-data-files", ManifestContent.DELETES: "total-delete-files"}
+
+_FORMERS: Final = 128
+"""Earlier metadata files that stay in memory; each may be a megabyte."""
 
 
 def name_of(uri: str) -> str:
@@ -68,19 +71,19 @@ class NamedFiles:
             expired |= {
                 each.snapshot_id: text for each, text in former.by_snapshot() if each.snapshot_id not in current
             }
-        for text in expired.values():
-            with translated("reading an expired snapshot"):
+        for number, text in expired.items():
+            with translated(f"reading snapshot {number}, which has expired"):
                 snapshot = Snapshot.model_validate_json(text)
             self._add_expired(io, snapshot)
 
-    def _replaced_lately(self, io: "FileIO", metadata: "TableMetadata") -> Iterable[FormerMetadata]:
+    def _replaced_lately(self, io: "FileIO", metadata: "TableMetadata") -> Iterator[FormerMetadata]:
         """Name metadata replaced at or after the time, also what the current log no longer contains.
 
         Return as many of these files as tell all snapshots of then.
         """
         logged = {entry.metadata_file for entry in metadata.metadata_log}
 
-        @cache
+        @lru_cache(maxsize=_FORMERS)
         def read(uri: str) -> FormerMetadata | None:
             try:
                 return self._read(uri, lambda uri: read_former(io, uri))

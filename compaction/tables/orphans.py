@@ -178,7 +178,8 @@ def _checked_alone(table: "Table", named: NamedFiles, unnamed: list[str]) -> set
     history = list(formers(current, lambda uri: _parsed(table, uri), since_ms=0)) if unnamed else []
     since_ms = min((each.written_ms for each in history), default=current.last_updated_ms)
     once_current = {name_of(each.uri) for each in history}
-    strange = [uri for uri in unnamed if name_of(uri) not in once_current]
+    ours = {each.uri for each in history}  # by address: another table's files may have the same names
+    strange = [uri for uri in unnamed if uri not in ours]
     parsed = dict(zip(strange, in_parallel(lambda uri: _parsed(table, uri), strange), strict=True))
     for uri, other in parsed.items():
         if other is None:

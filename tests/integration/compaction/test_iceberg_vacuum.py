@@ -292,6 +292,24 @@ def test_a_table_that_cannot_be_read_wholly_is_left_alone(
     assert line.endswith(done.next_step)
 
 
+def test_another_tables_metadata_of_the_same_name_is_looked_at(lake: Lake) -> None:
+    """Catalogs of folders call them v4.metadata.json: a name in our log may be that of another table's file."""
+    test_metadata_that_the_log_has_forgotten_goes(lake)
+    with lake.catalog() as catalog:
+        known = catalog.load_table(lake.name).metadata.metadata_log
+    for number in range(4):
+        lake.shelf.publish(DAY, f"h{number}", (2,))
+        lake.commit()
+    name = known[0].metadata_file.rpartition("/")[2]
+    folder = folder_of(lake) / "data/other/metadata"
+    folder.mkdir(parents=True)
+    (folder / name).write_text(json.dumps(_metadata(lake) | {"table-uuid": "9c12d441-03fe-4693-9a96-a0705ddf69c1"}))
+    before = files_of(folder_of(lake))
+    done = vacuum(lake)
+    assert (done.exit_code, done.files, files_of(folder_of(lake))) == (6, (), before)
+    assert f"other/metadata/{name} is of another table, which has rows" in done.reason
+
+
 @pytest.mark.parametrize("data", [b"", None])
 def test_metadata_between_two_that_tell_its_snapshots_is_not_read(table: Lake, data: bytes | None) -> None:
     """A commit each minute leaves ten thousand a week, each with all snapshots of its time."""

@@ -170,8 +170,18 @@ FOLLOWING: Final = (
     ),
     Mutation(
         "believe that two metadata files tell all snapshots between them",
-        Change("compaction.tables.formers:_Numbers.tell_all_since", "made == self.last - earlier.last", "True"),
+        Change("compaction.tables.formers:_Told.tells_all_since", "made == self.last - earlier.last", "True"),
         tests=("test_no_snapshot_is_overlooked",),
+    ),
+    Mutation(
+        "take metadata of a name that ours has for ours",
+        Change("compaction.tables.orphans:_checked_alone", "uri not in ours", "name_of(uri) not in once_current"),
+        tests=("test_another_tables_metadata_of_the_same_name_is_looked_at",),
+    ),
+    Mutation(
+        "believe numbers that were given twice",
+        Change("compaction.tables.formers:_Told.of", "len({*given}) == len(given)", "True"),
+        tests=("test_a_number_that_was_given_twice_is_not_believed",),
     ),
     Mutation(
         "look at no snapshot that expired lately",

@@ -1,13 +1,16 @@
 """Which earlier metadata files of a table must be read to know all of its snapshots."""
 
 import random
+from pathlib import Path
 from typing import Any, cast
 
 import msgspec
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pyiceberg.io.pyarrow import PyArrowFileIO
 
-from compaction.tables.formers import FormerMetadata, telling
+from compaction.tables.formers import FormerMetadata, TornMetadataError, read_former, telling
 
 VERSION = 2
 _HOW = {"commit": (1, 0, 0), "several": (3, 0, 0), "at once": (1, 1, 0), "skip": (1, 0, 2), "nothing": (0, 0, 0)}
@@ -21,6 +24,7 @@ class Past:
         self.files: list[tuple[int, dict[int, int]]] = [(0, {})]
         self.given = 0
         self.reads: list[int] = []
+        self.statistics: dict[int, str] = {}
 
     def change(self, *, made: int = 0, gone: int = 0, skipped: int = 0) -> None:
         """Make snapshots, then let the oldest go; an engine may leave numbers out."""
@@ -40,7 +44,11 @@ class Past:
             msgspec.Raw(msgspec.json.encode({"snapshot-id": each, "sequence-number": number}))
             for each, number in snapshots.items()
         ]
-        return FormerMetadata(at, version, None, last, (), tuple(texts))
+        made = FormerMetadata(at, version, None, last, (), tuple(texts))
+        if at in self.statistics:
+            path = {"statistics-path": self.statistics[at]}
+            made.statistics = msgspec.convert([path], type(made).__annotations__["statistics"])
+        return made
 
     def told(self, gone: frozenset[int] = frozenset(), version: int = VERSION) -> set[int]:
         """Return the snapshots that the files tell that were read, and those of the current one."""
@@ -66,6 +74,8 @@ class FormerCurrent:
         self.format_version = former.format_version
         self.last_sequence_number = former.last_sequence_number
         self.snapshots = [each for each, _ in former.by_snapshot()]
+        self.statistics = former.statistics or ()
+        self.partition_statistics = former.partition_statistics or ()
 
 
 @settings(max_examples=300, deadline=None)
@@ -90,3 +100,51 @@ def test_a_week_of_minutes_takes_few_reads() -> None:
             past.change(gone=max(0, len(past.files[-1][1]) - 180))
     assert past.told() == past.all()
     assert len(past.reads) < 200
+
+
+def test_a_number_that_was_given_twice_is_not_believed() -> None:
+    """A client may make a snapshot without a parent, and the numbers begin anew."""
+    past = Past()
+    past.change(made=4)
+    past.files.append((0, past.files[-1][1]))
+    past.change(made=1)
+    root = max(past.files[-1][1])
+    past.change(made=5)
+    past.files.append((past.files[-1][0], {each: at for each, at in past.files[-1][1].items() if each != root}))
+    assert root not in past.files[-1][1]
+    assert past.told() == past.all()
+
+
+def test_statistics_that_were_replaced_are_found() -> None:
+    """They take no number."""
+    past = Past()
+    past.change(made=3)
+    for _ in range(40):
+        past.change()
+    past.statistics = {at: "a" if at < 20 else "b" for at in range(2, len(past.files))}
+    found = telling(
+        [str(at) for at in range(len(past.files) - 1)],
+        lambda uri: past.file(int(uri)),
+        cast("Any", FormerCurrent(past.file(len(past.files) - 1))),
+    )
+    assert {path for former in found for path in former.statistics_paths} == {"a", "b"}
+
+
+@pytest.mark.parametrize(
+    ("text", "error"),
+    [
+        (b'{"last-updated-ms": 1, "snapshots": [{"sequence-number": 1}]}', ValueError),
+        (b'{"last-updated-ms": 1, "snapshots": [{"snapshot-id": 1, "sequence-number": null}]}', ValueError),
+        (b'{"last-updated-ms": 1, "snapshots": ' + b"[" * 100_000 + b"]" * 100_000 + b"}", ValueError),
+        (b'{"last-updated-ms": 1, "snap', TornMetadataError),
+        (b"", TornMetadataError),
+        (b"<xml/>", ValueError),
+    ],
+)
+def test_what_is_no_metadata_raises_when_it_is_read(tmp_path: Path, text: bytes, error: type[Exception]) -> None:
+    """And not when its snapshots are asked for, where nobody knows the file."""
+    path = tmp_path / "a.metadata.json"
+    path.write_bytes(text)
+    with pytest.raises(ValueError, match=r".") as caught:
+        read_former(PyArrowFileIO(), str(path))
+    assert type(caught.value) is error
