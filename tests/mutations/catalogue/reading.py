@@ -102,7 +102,7 @@ READING: Final = (
     ),
     Mutation(
         "let no time step back across blocks",
-        Change("compaction.parquet.reading:SegmentReader._table", "self._arrivals[1]", "_NEVER_MS"),
+        Change("compaction.parquet.reading:SegmentReader.tables", "self._arrivals[1]", "_NEVER_MS"),
         tests=("test_arrivals_that_step_back_are_measured",),
     ),
 )
