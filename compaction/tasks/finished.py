@@ -287,7 +287,8 @@ def _get(out: RetryingStore, key: str) -> tuple[_Footer, tuple[Reading, ...]] | 
     if stored is None or not key.endswith(f"-{_digest(stored.body)}.parquet"):
         return None
     try:
-        table = pq.ParquetFile(pa.BufferReader(stored.body)).read()
+        # Threads take longer than they save, and one that lets go of the bytes while Python ends aborts the process.
+        table = pq.ParquetFile(pa.BufferReader(stored.body), pre_buffer=False).read(use_threads=False)
         footer = msgspec.json.decode((table.schema.metadata or {}).get(_FOOTER_KEY, b""), type=_Footer)
         if footer.format != _FORMAT or not table.schema.equals(_SCHEMA):
             return None

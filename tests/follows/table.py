@@ -96,8 +96,8 @@ class MemoryTable:
     def _read(self, uri: str) -> tuple[Row, ...]:
         if uri not in self._known:
             body = read_address(uri.removeprefix("file://"))
-            table = pq.ParquetFile(pa.BufferReader(body)).read(
-                columns=["shard_id", "sequence_number", "sub_sequence_number"]
+            table = pq.ParquetFile(pa.BufferReader(body), pre_buffer=False).read(
+                columns=["shard_id", "sequence_number", "sub_sequence_number"], use_threads=False
             )
             columns = (column.to_pylist() for column in table.columns)
             self._known[uri] = tuple((shard, int(number), sub) for shard, number, sub in zip(*columns, strict=True))
