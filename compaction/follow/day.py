@@ -282,6 +282,8 @@ class FollowedDay:
         """Return the segments of the batch's minutes and shards that are rows already: in a part, or published."""
         slots: dict[str, dict[str, Span]] = {slot_folder(row.key): {} for row in batch}
         for part in state.parts:
+            if not self._live.may_hold(part, slots):
+                continue
             for key, span in part.segments.items():
                 if (folder := slot_folder(key)) in slots:
                     slots[folder][key] = span

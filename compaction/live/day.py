@@ -91,6 +91,7 @@ class LiveDay:
         self._new_id = new_id
         self._table = table
         self._opened: dict[str, OpenedPart] = {}
+        self._bounds: dict[str, tuple[str, str]] = {}
         self._missing = frozenset[str]()
         self._vanished: dict[str, Span] = {}
         self._checked = _Checked(None)
@@ -137,7 +138,17 @@ class LiveDay:
             for segment in opened[key].segments:
                 self._vanished.pop(segment, None)
                 self._checked.gone.discard(segment)  # whoever wrote it has seen it: look again
+        same = {key for key, part in opened.items() if part is self._opened.get(key)}
+        self._bounds = {key: bounds for key, bounds in self._bounds.items() if key in same}
         self._opened = opened
+
+    def may_hold(self, part: OpenedPart, slots: Collection[str]) -> bool:
+        """Return whether a part that was read last may have segments in one of these folders (`slot_folder`)."""
+        if part.key not in self._bounds:
+            folders = {slot_folder(key) for key in part.segments}
+            self._bounds[part.key] = (min(folders, default=""), max(folders, default=""))
+        low, high = self._bounds[part.key]
+        return any(low <= slot <= high for slot in slots)
 
     def vanished(self, pointer: Pointer | None) -> set[str]:
         """Return segments that were in a part and are in none now, though nobody published or deleted them."""
@@ -176,7 +187,7 @@ class LiveDay:
                 f"somebody deleted or set back the live pointer: {len(vanished)} segment(s) are in no part now",
                 next_step="nothing: minutebook follow writes them again",
             )
-        keys = {key for part in state.parts for key in part.segments}
+        keys = set[str]() if pointer is None else {key for part in state.parts for key in part.segments}
         covered = self.covered(pointer, keys)
         gone = self._gone(pointer, keys - covered)
         of_day = day_parts(map(_segmented, state.parts), covered, gone)
