@@ -23,8 +23,7 @@ class GatheredLines:
     def __init__(self, part: ParquetPart | None) -> None:
         self._part = part
         self.buffers = LineBuffers()
-        self._segments: list[tuple[str, int]] = []
-        self._shards: list[tuple[str, int]] = []
+        self._read: list[tuple[RawObject, int]] = []
 
     def takes(self, block: Block) -> bool:
         """Return whether the rows of a block are to be read into `buffers`, which have room for them then.
@@ -39,17 +38,16 @@ class GatheredLines:
 
     def add(self, raw_object: RawObject, rows: int) -> None:
         """Note whose rows were read. Raises as `flush`."""
-        self._segments.append((raw_object.key, rows))
-        self._shards.append((raw_object.shard_id, rows))
+        self._read.append((raw_object, rows))
         if self.buffers.bytes >= _ENOUGH_BYTES:
             self.flush()
 
     def flush(self) -> None:
         """Hand all lines to the part. Raises NotSorted as `ParquetPart.add`, and what writing raises."""
-        segments, self._segments = self._segments, []
-        shards, self._shards = self._shards, []
+        read, self._read = self._read, []
         if self._part is None:
             self.buffers.clear()
-        elif segments:
-            lines = table_of_columns(self.buffers.take(), repeated_column(shards))
-            self._part.add(lines, repeated_column(segments))
+        elif read:
+            shards = repeated_column([(raw_object.shard_id, rows) for raw_object, rows in read])
+            segments = repeated_column([(raw_object.key, rows) for raw_object, rows in read])
+            self._part.add(table_of_columns(self.buffers.take(), shards), segments)

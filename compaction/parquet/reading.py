@@ -51,8 +51,8 @@ class SegmentReader:
     def tables(self, chunks: Iterable[bytes], gathered: GatheredLines | None = None) -> Iterator[pa.Table]:
         """Yield the lines of a body that is read in chunks; with `gathered`, those that it does not take."""
         for block in self._blocks(chunks):
-            takes = gathered is not None and gathered.takes(block)
-            buffers = gathered.buffers if gathered is not None and takes else own_buffers()
+            into = gathered if gathered is not None and gathered.takes(block) else None
+            buffers = own_buffers() if into is None else into.buffers
             latest_ms = _NEVER_MS if self._arrivals is None else self._arrivals[1]
             read = None if self._columns is None else buffers.read(self._columns, *block, latest_ms)
             if read is None:
@@ -65,8 +65,8 @@ class SegmentReader:
                 yield table
                 continue
             self._note_rows(read, block.size)
-            if gathered is not None and takes:
-                gathered.add(self._object, read.rows)
+            if into is not None:
+                into.add(self._object, read.rows)
             else:
                 yield table_of_columns(buffers.take(), constant_column(self._object.shard_id, read.rows))
 

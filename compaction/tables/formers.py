@@ -9,7 +9,7 @@ the two know no others. Where a client gave a number twice, or left one out, mor
 import uuid
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Final, Literal, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 import msgspec
 
@@ -18,6 +18,7 @@ from minutebook.compression import Compression
 if TYPE_CHECKING:
     from pyiceberg.io import FileIO
     from pyiceberg.table.metadata import TableMetadata
+    from pyiceberg.table.snapshots import MetadataLogEntry
 
 _GZIP_WINDOW: Final = 31
 _NUMBERED: Final = 2
@@ -155,30 +156,9 @@ class Former(NamedTuple):
     replaced_ms: int
 
 
-class LogEntry(Protocol):
-    """A metadata file, and when it became a former one."""
-
-    @property
-    def metadata_file(self) -> str:
-        """Its address."""
-        ...
-
-    @property
-    def timestamp_ms(self) -> int:
-        """When it was written."""
-        ...
-
-
-class Logged(Protocol):
-    """The part of a metadata file that names those before it."""
-
-    @property
-    def metadata_log(self) -> "Sequence[LogEntry]":
-        """The oldest first."""
-        ...
-
-
-def formers(metadata: "TableMetadata", read: "Callable[[str], Logged | None]", since_ms: int) -> Iterator[Former]:
+def formers(
+    metadata: "TableMetadata", read: Callable[[str], FormerMetadata | None], since_ms: int
+) -> Iterator[Former]:
     """Yield a table's earlier metadata files, the newest first, at least back to a time.
 
     The log of the current one holds a hundred (`write.metadata.previous-versions-max`). The oldest of them has a
@@ -186,7 +166,7 @@ def formers(metadata: "TableMetadata", read: "Callable[[str], Logged | None]", s
     None: it is gone, and nothing earlier is known.
     """
     replaced_ms = metadata.last_updated_ms
-    log: Sequence[LogEntry] = metadata.metadata_log
+    log: Sequence[_Entry | MetadataLogEntry] = metadata.metadata_log
     seen: set[str] = set()
     while log and log[0].metadata_file not in seen:
         for entry in reversed(log):

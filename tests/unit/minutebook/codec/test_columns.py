@@ -103,9 +103,7 @@ def test_what_we_write_is_read_as_python_reads_it(reader: ColumnReader, written:
 
 
 @settings(max_examples=200, deadline=None)
-@given(
-    st.lists(st.tuples(st.sampled_from(SHARDS), st.lists(records, min_size=1, max_size=4)), min_size=1, max_size=6)
-)
+@given(st.lists(st.tuples(st.sampled_from(SHARDS), several), min_size=1, max_size=6))
 def test_blocks_gather_in_one_table(reader: ColumnReader, blocks: list[tuple[str, list[Record]]]) -> None:
     """Rows of several shards; each block is told of alone; what is refused leaves no trace."""
     del reader
