@@ -485,6 +485,18 @@ def test_overlapping_segments_are_left_out_and_named(pond: Pond) -> None:
     assert (tick.left_out, pond.rows()) == (1, rows)
 
 
+def test_a_segment_that_overlaps_rows_of_an_earlier_tick_is_left_out(pond: Pond) -> None:
+    """Its slot lies in a part that is shown: other parts need no look."""
+    for minute in (10, 40):
+        pond.arrive(minute)
+        pond.live_until(minute + 20)
+        assert pond.tick().left_out == 0
+    rows = pond.archived()
+    assert pond.world.double(next(iter(pond.world.archive))) is not None
+    restarted = Follower(follow_ports(pond.site, pond.table(), pond.between))  # it lists the whole day
+    assert (pond.tick(restarted).left_out, pond.rows()) == (1, rows)
+
+
 def test_a_store_that_is_away_ends_nothing(pond: Pond) -> None:
     """The tick tells an error, the rows of before stay, and the next tick goes on."""
     pond.arrive(10)

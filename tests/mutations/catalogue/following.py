@@ -188,4 +188,14 @@ FOLLOWING: Final = (
         Change("compaction.tables.named:NamedFiles.add", "self._add_expired(io, snapshot)", "pass"),
         tests=("test_a_snapshot_that_was_expired_lately_stays_whole",),
     ),
+    Mutation(
+        "look for overlaps in no part",
+        Change("compaction.live.day:LiveDay.may_hold", "low <= slot <= high", "False"),
+        tests=("test_a_segment_that_overlaps_rows_of_an_earlier_tick_is_left_out",),
+    ),
+    Mutation(
+        "show parts that the night covers",
+        Change("compaction.tables.target:day_parts", "not covered and not gone", "True"),
+        tests=("test_a_night_takes_over_and_the_next_one_takes_what_came_late",),
+    ),
 )
