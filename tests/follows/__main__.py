@@ -15,10 +15,11 @@ def main(arguments: list[str]) -> int:
     """Follow; return 1 if anything was wrong."""
     parser = argparse.ArgumentParser(prog="python -m tests.follows")
     parser.add_argument("--steps", type=int, default=40)
+    parser.add_argument("--at-midnights", action="store_true", help="a half of the steps about each of two midnights")
     options, seeds = parse_seeds(parser, arguments, "histories")
     wrong = commits = 0
     for number, seed in enumerate(seeds, 1):
-        outcome = run_history(seed, steps=options.steps)
+        outcome = run_history(seed, steps=options.steps, at_midnights=options.at_midnights)
         wrong, commits = wrong + bool(outcome.wrong), commits + outcome.commits
         if outcome.wrong:
             sys.stdout.write("\n".join([f"seed {seed}", *outcome.log, *outcome.wrong]) + "\n")

@@ -51,9 +51,10 @@ class Outcome(NamedTuple):
 class History:
     """One history."""
 
-    def __init__(self, seed: int, *, steps: int = 40, events_a_day: int = 30) -> None:
+    def __init__(self, seed: int, *, steps: int = 40, events_a_day: int = 30, at_midnights: bool = False) -> None:
         self.rng = random.Random(seed)
         self.steps = steps
+        self.at_midnights = at_midnights
         self.world = World(None, self.rng.randrange(1 << 30), begin_ms=FIRST_DAY.begin_ms, shards=2)
         self.world.events_a_day = events_a_day
         for number in range(3):
@@ -75,7 +76,10 @@ class History:
 
     def run(self) -> Outcome:
         """Let the history happen."""
-        for _ in range(self.steps):
+        for step in range(self.steps):
+            if self.at_midnights and step in (0, self.steps // 2):
+                midnight_ms = FIRST_DAY.shift(1 if step == 0 else 2).begin_ms
+                self.world.live_until(midnight_ms - self.rng.randint(0, 120) * MINUTE_MS)
             self.world.live_until(
                 self.world.clock.now_ms() + self.rng.choice([1, 1, 2, 5, 12, 40, 90, 200]) * MINUTE_MS
             )
@@ -232,7 +236,7 @@ def _die() -> None:
     raise Crash("here")
 
 
-def run_history(seed: int, *, steps: int = 40) -> Outcome:
-    """Run one history."""
+def run_history(seed: int, *, steps: int = 40, at_midnights: bool = False) -> Outcome:
+    """Run one history; `at_midnights`: a half of its steps from up to two hours before each of two midnights on."""
     with in_one_thread():
-        return History(seed, steps=steps).run()
+        return History(seed, steps=steps, at_midnights=at_midnights).run()
