@@ -10,7 +10,7 @@
 Nothing is remembered that decides about rows: after a crash at any step the next tick finds the same.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple, Protocol
 
 import structlog
@@ -140,14 +140,14 @@ class FollowedDay:
             self._kept = pointer.manifest
 
     def _list(self, minute: int) -> Iterator[ListedObject]:
-        """List the day from a minute on: a whole day hour by hour, because a LIST is held in memory."""
+        """List what is in no part from a minute on: a whole day hour by hour, because a LIST is held in memory."""
         archive, prefix = self._ports.archive, self._ports.place.prefix
         if minute > self.day.first_minute:
-            yield from archive.list_after(self.day.path(prefix), f"{prefix}{minute_path(minute)}/")
+            folder, start = self.day.path(prefix), f"{prefix}{minute_path(minute)}/"
+            yield from _without(archive.list_after(folder, start), self._live.segments_below(folder, start))
             return
-        known = self._live.known_keys()
         for hour in self.day.hour_paths(prefix):
-            yield from (row for row in archive.list_objects(hour) if row.key not in known)
+            yield from _without(archive.list_objects(hour), self._live.segments_below(hour))
 
     def write(self) -> None:
         """Write the oldest of what waits into one live part; join parts where there are many.
@@ -335,7 +335,8 @@ class FollowedDay:
 
         reasons = archive.read_many(refusal, [row.key for row in rows])
         refused = [LeftOut(row, reason) for row, reason in zip(rows, reasons, strict=True) if reason]
-        shown = next(iter(self._live.known_keys()), None)
+        known = self._live.segments_below(self.day.path(self._ports.place.prefix))
+        shown = next((key for keys in known for key in keys), None)
         is_one = len(refused) < len(rows) or (shown is not None and not refusal(shown))
         return refused if is_one else []
 
@@ -347,3 +348,7 @@ class FollowedDay:
                 continue
             self.left_out[each.row.key] = each
             self._log.warning("segment_left_out", key=each.row.key, reason=each.reason, next_step=NEXT_NIGHT)
+
+
+def _without(listed: Iterable[ListedObject], known: Sequence[Collection[str]]) -> Iterator[ListedObject]:
+    return (row for row in listed if not any(row.key in keys for keys in known))

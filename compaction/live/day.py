@@ -12,7 +12,7 @@ were. Nothing is deleted here, so no reader and no slower process loses a file (
 """
 
 from collections import defaultdict
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Final, NamedTuple
 
 import structlog
@@ -69,6 +69,8 @@ class _Checked:
         self.uncovered = set[str]()
         self.there = set[str]()
         self.gone = set[str]()
+        self.whole = set[str]()
+        """Keys of parts of which every segment stays: this manifest says so for ever."""
 
 
 class LiveDay:
@@ -144,11 +146,23 @@ class LiveDay:
 
     def may_hold(self, part: OpenedPart, slots: Collection[str]) -> bool:
         """Return whether a part that was read last may have segments in one of these folders (`slot_folder`)."""
+        low, high = self._bounds_of(part)
+        return any(low <= slot <= high for slot in slots)
+
+    def segments_below(self, folder: str, start: str = "") -> list[Mapping[str, Span]]:
+        """Return the segments of those parts, as they were read last, that may have some below a folder.
+
+        Without parts whose segments all lie before `start`.
+        """
+        bounds = ((part.segments, *self._bounds_of(part)) for part in self._opened.values())
+        least, most = max(folder, start), f"{folder}\uffff"
+        return [segments for segments, low, high in bounds if low < most and least <= high]
+
+    def _bounds_of(self, part: OpenedPart) -> tuple[str, str]:
         if part.key not in self._bounds:
             folders = {slot_folder(key) for key in part.segments}
             self._bounds[part.key] = (min(folders, default=""), max(folders, default=""))
-        low, high = self._bounds[part.key]
-        return any(low <= slot <= high for slot in slots)
+        return self._bounds[part.key]
 
     def vanished(self, pointer: Pointer | None) -> set[str]:
         """Return segments that were in a part and are in none now, though nobody published or deleted them."""
@@ -161,10 +175,6 @@ class LiveDay:
     def forget_vanished(self) -> None:
         """Believe that what vanished, and was not found by a LIST, is gone."""
         self._vanished.clear()
-
-    def known_keys(self) -> set[str]:
-        """Return the segments of the parts that were read last."""
-        return {key for part in self._opened.values() for key in part.segments}
 
     def is_current(self, files: LiveFiles) -> bool:
         """Return whether the live pointer still is that of these files."""
@@ -187,12 +197,18 @@ class LiveDay:
                 f"somebody deleted or set back the live pointer: {len(vanished)} segment(s) are in no part now",
                 next_step="nothing: minutebook follow writes them again",
             )
-        keys = set[str]() if pointer is None else {key for part in state.parts for key in part.segments}
+        whole = self._checked_by(pointer).whole
+        if pointer is None:
+            whole |= {part.key for part in state.parts}
+        unsure = [_segmented(part) for part in state.parts if part.key not in whole]
+        keys = {key for part in unsure for key in part.segments}
         covered = self.covered(pointer, keys)
         gone = self._gone(pointer, keys - covered)
-        of_day = day_parts(map(_segmented, state.parts), covered, gone)
+        of_day = day_parts(unsure, covered, gone)
+        whole |= {part.key for part in of_day.stay}
         stay, rests = list[OpenedPart](), list[Rest]()
-        for key, rest in [*((part.key, part.segments) for part in of_day.stay), *of_day.cut.items()]:
+        whole_parts = ((part.key, part.segments) for part in state.parts if part.key in whole)
+        for key, rest in [*whole_parts, *of_day.cut.items()]:
             opened = self._opened[key]
             is_cut = key in of_day.cut
             without = columns.add(opened.types, "" if is_cut else self.publisher.address(key))

@@ -195,7 +195,7 @@ FOLLOWING: Final = (
     ),
     Mutation(
         "show parts that the night covers",
-        Change("compaction.tables.target:day_parts", "not covered and not gone", "True"),
+        Change("compaction.live.day:LiveDay.shown", "pointer is None", "True"),
         tests=("test_a_night_takes_over_and_the_next_one_takes_what_came_late",),
     ),
 )
