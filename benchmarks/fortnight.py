@@ -5,9 +5,11 @@ each night the day before is compacted, audited and taken over. Time is made up,
 that snapshots grow old and expire; commits, metadata and manifests are real, in a SQLite catalog. At the end the
 table's folders are vacuumed as if they were old.
 
-    python -m benchmarks fortnight [--days 14] [--shards 4] [--hours 24] [--commits 1440]
+    python -m benchmarks fortnight [--days 14] [--shards 4] [--every 1] [--hours 24] [--commits 1440]
 
-With `--hours`, the table says that its snapshots are kept so long. `--commits` ends it, without another night.
+With `--every`, a shard gets its segment each so many minutes, and each minute some shards get theirs. With `--hours`,
+the table says that its snapshots are kept so long. `--commits` ends it, without another night. A night looks at two
+days; what lies before them stays on disk, and is forgotten.
 """
 
 import argparse
@@ -82,7 +84,9 @@ class _Site(Site):
         """Do nothing."""
 
 
-def run(folder: Path, days: int, shards: int, hours: int, most: int) -> tuple[list[dict[str, Any]], float]:
+def run(
+    folder: Path, days: int, shards: int, every: int, hours: int, most: int
+) -> tuple[list[dict[str, Any]], float]:
     """Let the days pass; return what was seen each day, and the CPU seconds of the vacuum."""
     lake = local_lake(folder)
     world = World(folder / "raw", 7, begin_ms=FIRST_DAY.begin_ms, shards=shards)
@@ -102,7 +106,7 @@ def run(folder: Path, days: int, shards: int, hours: int, most: int) -> tuple[li
         table.set_properties({"history.expire.max-snapshot-age-ms": str(hours * HOUR)})
         collect_rarely()
         for minute in range(1, days * MINUTES_A_DAY + _NIGHT_MINUTE + 2):
-            for name in world.readings:
+            for name in sorted(world.readings)[minute % every :: every]:
                 world.arrive(name, FIRST_DAY.first_minute + minute)
             world.live_until(FIRST_DAY.begin_ms + (minute + 1) * MINUTE_MS + 8_000)
             begin = time.process_time()
@@ -111,7 +115,8 @@ def run(folder: Path, days: int, shards: int, hours: int, most: int) -> tuple[li
             if tick.exit_code:
                 raise RuntimeError(f"minute {minute}: exit code {tick.exit_code}")
             if minute > MINUTES_A_DAY and minute % MINUTES_A_DAY == _NIGHT_MINUTE:
-                site.night(14)
+                site.night(2)
+                world.forget(FIRST_DAY.shift(minute // MINUTES_A_DAY - 2))
             is_first, is_last = not rows and len(commits) >= _FIRST, len(commits) >= most
             if is_first or is_last or (rows and minute % MINUTES_A_DAY == _NIGHT_MINUTE + 1):
                 rows.append(_seen(lake, commits, ticks))
@@ -153,13 +158,20 @@ def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks fortnight", description=__doc__)
     parser.add_argument("--days", type=int, default=14)
     parser.add_argument("--shards", type=int, default=4)
+    parser.add_argument("--every", type=int, default=1, help="minutes from one segment of a shard to the next")
     parser.add_argument("--hours", type=int, default=24, help="how long snapshots are kept")
     parser.add_argument("--commits", type=int, default=1_000_000, help="end after so many")
     parser.add_argument("--json", type=Path)
     options = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory(prefix="minutebook-fortnight-") as folder:
-        rows, vacuum = run(Path(folder), options.days, options.shards, options.hours, options.commits)
-    publish(f"{options.days} days of {options.shards} shards, followed", _COLUMNS, rows, rows, options.json)
+        rows, vacuum = run(Path(folder), options.days, options.shards, options.every, options.hours, options.commits)
+    publish(
+        f"{options.days} days of {options.shards} shards, a segment each {options.every} min, followed",
+        _COLUMNS,
+        rows,
+        rows,
+        options.json,
+    )
     grown = rows[-1]["commit"] / rows[0]["commit"]
     sys.stdout.write(f"the last commits take {grown:.2f} times the first ones; vacuum {vacuum:.1f} CPU s\n")
     return 0

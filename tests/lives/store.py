@@ -83,6 +83,14 @@ class IndexedDirectory(StampedDirectory):
             if self._rows.pop(key, None) is not None:
                 self._keys.remove(key)
 
+    def forget(self, folder: str) -> list[str]:
+        """Know no files of a folder any more, though they are there; return their keys."""
+        begin, end = (bisect.bisect_left(self._keys, key) for key in (folder, f"{folder}\uffff"))
+        gone, self._keys[begin:end] = self._keys[begin:end], []
+        for key in gone:
+            del self._rows[key]
+        return gone
+
     def head(self, key: str) -> ObjectHead | None:
         """Return size, tag and metadata."""
         return super().head(key) if key in self._rows else None

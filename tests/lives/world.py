@@ -456,6 +456,15 @@ class World(ReadStream):
                 if sent.arrival_ms // MINUTE_MS == held.minute
             }
 
+    def forget(self, day: Day) -> None:
+        """Forget a day that nobody looks at any more, in a folder: its files stay there."""
+        assert isinstance(self.store, IndexedDirectory)
+        for key in self.store.forget(day.path(PREFIX)):
+            self.archive.pop(key, None)
+        for name, records in self.sent.items():
+            self.sent[name] = [sent for sent in records if sent.arrival_ms >= day.end_ms]
+        self.touched.clear()
+
     def segments(self, day: Day) -> list[str]:
         """Return the keys of a day's segments that are there."""
         return sorted(key for key, held in self.archive.items() if held.minute in day and held.records)
