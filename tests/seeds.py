@@ -29,4 +29,4 @@ def parse_seeds(
 def collect_rarely() -> None:
     """Let the collector of circles leave what is loaded alone, and come once in some histories."""
     gc.freeze()
-    gc.set_threshold(_OBJECTS)
+    gc.set_threshold(_OBJECTS, 3, 3)  # 500 histories leave 1.5 GB before a whole collection with 10, 10

@@ -1,21 +1,24 @@
 """Three of pyiceberg's classes, without work whose result nobody uses: half of what a commit each minute costs.
 
 OneCommit     applies the staged updates once, not each time that somebody asks for the metadata (16 times a commit)
-DayPlanner    evaluates no residual filter for each file: rows are not read here
+DayPlanner    evaluates no residual filter for each file: rows are not read here; reads each manifest once
 Snapshot      is its own copy, as nobody may change it: catalogs copy those of a whole day for each commit
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 
-from pyiceberg.expressions import AlwaysTrue
+from pyiceberg.expressions import AlwaysTrue, BooleanExpression
 from pyiceberg.expressions.visitors import ResidualEvaluator, residual_evaluator_of
-from pyiceberg.manifest import DataFile
+from pyiceberg.io import FileIO
+from pyiceberg.manifest import DataFile, ManifestContent, ManifestEntry, ManifestFile
 from pyiceberg.partitioning import UNPARTITIONED_PARTITION_SPEC
 from pyiceberg.schema import Schema
 from pyiceberg.table import ManifestGroupPlanner, Transaction
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.snapshots import Snapshot
 from pyiceberg.table.update import TableUpdate, update_table_metadata
+
+from minutebook.store.parallel import in_parallel
 
 
 class OneCommit(Transaction):
@@ -33,7 +36,38 @@ class OneCommit(Transaction):
 
 
 class DayPlanner(ManifestGroupPlanner):
-    """Plans the files of a filter."""
+    """Plans the files of a filter. `known` are the entries of manifests that it has read for the same one, by path.
+
+    Merged manifests name the files of many days, and a commit each minute would read all of them each minute.
+    """
+
+    def __init__(
+        self,
+        metadata: TableMetadata,
+        io: FileIO,
+        of_day: BooleanExpression,
+        known: dict[str, list[ManifestEntry]],
+    ) -> None:
+        super().__init__(metadata, io, of_day)
+        self._known = known
+
+    def plan_manifest_entries(self, manifests: Iterable[ManifestFile]) -> Iterator[list[ManifestEntry]]:
+        """Return the matching entries of each manifest, and know those of these alone from now on."""
+        every = list(manifests)
+        new = [manifest for manifest in every if manifest.manifest_path not in self._known]
+        read = in_parallel(self._read, new)
+        known = self._known | {manifest.manifest_path: entries for manifest, entries in zip(new, read, strict=True)}
+        self._known.clear()
+        self._known |= {manifest.manifest_path: known[manifest.manifest_path] for manifest in every}
+        least = min((each.min_sequence_number or 0 for each in every if self._is_data(each)), default=0)
+        return (known[each.manifest_path] for each in every if self._check_sequence_number(least, each))
+
+    def _is_data(self, manifest: ManifestFile) -> bool:
+        return manifest.content == ManifestContent.DATA and bool(self._known[manifest.manifest_path])
+
+    def _read(self, manifest: ManifestFile) -> list[ManifestEntry]:
+        """Read one; by itself, so that deletes are compared with all data, not with those that are new."""
+        return [entry for entries in super().plan_manifest_entries([manifest]) for entry in entries]
 
     def _build_residual_evaluator(self, spec_id: int) -> Callable[[DataFile], ResidualEvaluator]:
         del spec_id

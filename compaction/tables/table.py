@@ -44,7 +44,7 @@ from minutebook.store.parallel import in_parallel
 
 if TYPE_CHECKING:
     from pyiceberg.catalog import Catalog
-    from pyiceberg.manifest import DataFile
+    from pyiceberg.manifest import DataFile, ManifestEntry
     from pyiceberg.table import FileScanTask, Table, Transaction
     from pyiceberg.table.metadata import TableMetadata
     from pyiceberg.table.snapshots import Snapshot
@@ -66,6 +66,8 @@ _TOLERATED_MS: Final = 50_000
 """So far times may step back: Iceberg's Java tolerates a minute."""
 _STAMPING: Final = frozenset({"RestCatalog"})
 """Catalogs whose service stamps by a clock of its own."""
+_KNOWN_DAYS: Final = 2
+"""Today and yesterday are looked at each minute."""
 _STALE_SECONDS: Final = 86_400.0
 """A third of the minimum age for vacuum."""
 
@@ -142,6 +144,8 @@ class IcebergTable:
         self._clock = clock
         self._identifier = identifier
         self._by_event = by_event
+        self._known: dict[Day, dict[str, list[ManifestEntry]]] = {}
+        """Of the days that were looked at last."""
 
     @property
     def name(self) -> str:
@@ -162,7 +166,9 @@ class IcebergTable:
             except exceptions.NoSuchTableError:
                 table = self._create()
             self._check_partitions(table)
-            return IcebergDay(self.name, table, day, self._clock, by_event=self._by_event)
+            known = self._known.pop(day, {})
+            self._known = {**dict([*self._known.items()][1 - _KNOWN_DAYS :]), day: known}
+            return IcebergDay(self.name, table, day, self._clock, known, by_event=self._by_event)
 
     def conflicts(self, columns: Mapping[str, str] | None) -> tuple[Conflict, ...]:
         """Return the conflicts of columns with the table; see `DayTable`."""
@@ -291,7 +297,17 @@ class IcebergTable:
 class IcebergDay:
     """A day in one snapshot of the table; implements `PublishedView`."""
 
-    def __init__(self, name: str, table: "Table", day: Day, clock: Clock, *, by_event: bool) -> None:
+    def __init__(
+        self,
+        name: str,
+        table: "Table",
+        day: Day,
+        clock: Clock,
+        known: dict[str, "list[ManifestEntry]"],
+        *,
+        by_event: bool,
+    ) -> None:
+        """Read what is not `known` of the table's manifests (`DayPlanner`)."""
         self._name = name
         self._clock = clock
         self._table = table
@@ -302,7 +318,7 @@ class IcebergDay:
         arrival = Reference(shape.renamed_sources(table).get(shape.ARRIVAL, shape.ARRIVAL))
         begin, end = (literal(f"{each}T00:00:00+00:00") for each in (day, day.shift(1)))
         of_day = And(GreaterThanOrEqual(term=arrival, value=begin), LessThan(term=arrival, value=end))
-        planner, snapshot = DayPlanner(table.metadata, table.io, of_day), table.current_snapshot()
+        planner, snapshot = DayPlanner(table.metadata, table.io, of_day, known), table.current_snapshot()
         tasks = (
             [] if snapshot is None else list(planner.plan_files(snapshot.manifests(table.io)))
         )  # a file that was added twice is there twice, and so are its rows
