@@ -99,6 +99,9 @@ class FollowedDay:
         self._waiting: dict[str, ListedSegment] = {}
         self._pointer: Pointer | None = None
         self._is_lost = self._is_listed_again = False
+        self._lost: set[str] = set()
+        """Segments that have vanished, and have not come back since; another one of them lists the day again."""
+        self._version: str | None = None
         self._kept: str | None = None
         self._committed: tuple[str | None, str | None] | None = None
         self._committed_ms = 0
@@ -113,21 +116,24 @@ class FollowedDay:
         """List what may be new, and return from which time on everything of the day is known; 0: all of it.
 
         What comes into a day whose pointer covers all of it is the next night's: nothing, if that calls it clean.
+        The live parts are read first: what is in one is left out, and all of a day is listed that has lost rows.
         """
-        minute = first_minute(self.day, now_ms, self._listed)
-        self._pointer = pointer = self._publisher.current().pointer
-        self._check_keeps_all(pointer)
+        self._pointer = self._publisher.current().pointer
+        self._check_keeps_all(self._pointer)
+        self._read()
+        if first_minute(self.day, now_ms, self._listed) <= self.day.first_minute:
+            self._live.look_for_files()
+            self._read()
+        pointer, minute = self._pointer, first_minute(self.day, now_ms, self._listed)
         is_published = pointer is not None and pointer.until is None
         if minute in self.day and (self._is_lost or not is_published):
-            vanished = self._live.vanished(pointer)
             for listed in self._list(minute):
                 row = make_row(self._ports.place.prefix, listed)
-                if row.parsed is not None and (row.key in vanished or not is_published):
+                if row.parsed is not None and (row.key in self._lost or not is_published):
                     self._waiting[row.key] = row
         self._listed = after_list(self.day, now_ms, minute, self._listed)
         self._is_listed_again, self.has_changed_objects = self._is_lost, False
         if minute <= self.day.first_minute:
-            self._live.look_for_files()
             self.left_out.clear()  # what a person has repaired since is looked at again
         if pointer is not None and is_published:
             return 0 if pointer.verdict == CLEAN else self.day.end_ms
@@ -158,17 +164,23 @@ class FollowedDay:
             return
         for _ in range(_ATTEMPTS):
             state, pointer = self._read(), self._pointer
-            if state is None or self._is_joined(state):
+            if state is None:
+                continue
+            if self._is_lost and not self._is_listed_again:
+                return  # what was shown is written first: the next tick lists it
+            if self._is_joined(state):
                 continue
             batch = self._batch(state, pointer)
             if not batch:
                 self._restored()
                 return
             part, chosen = self._part(batch, self._slots(batch, state, pointer))
+            self._version = ""
             if part is not None and not self._live.add(state, part):
                 continue  # what the winner wrote is known at the next look
             for row in chosen.rows:
                 del self._waiting[row.key]
+                self._lost.discard(row.key)
             self.segments += len(chosen.rows)
             self.rows += 0 if part is None else part.rows
             self._name(chosen.left_out)
@@ -186,18 +198,19 @@ class FollowedDay:
         next commit: the table shows them until then.
         """
         state = self._live.read()
+        self._version = state.version
         vanished = self._live.vanished(self._pointer)
         if vanished:  # or published by now
             self._pointer = self._publisher.current().pointer
             vanished = self._live.vanished(self._pointer)
-        if vanished or state.lost:
-            if not self._is_lost:
-                lost = [part.key for part in state.lost]
-                self._log.warning(
-                    "live_parts_lost", segments=len(vanished), files=lost, next_step="nothing: they are written again"
-                )
-                self._listed, self._is_listed_again = Listed(), False
+        if state.lost or not vanished <= self._lost:
+            lost = [part.key for part in state.lost]
+            self._log.warning(
+                "live_parts_lost", segments=len(vanished), files=lost, next_step="nothing: they are written again"
+            )
+            self._listed, self._is_listed_again = Listed(), False
             self._is_lost = True
+        self._lost = vanished
         if state.lost:
             self._live.keep(state, state.parts)
             return None
@@ -206,8 +219,9 @@ class FollowedDay:
     def _restored(self) -> None:
         """Go on to commit, once all of the day was listed and nothing waits: what was not found is gone."""
         if self._is_lost and self._is_listed_again and not self._waiting:
-            self._live.forget_vanished()
+            self._live.forget_vanished(self._lost)
             self._is_lost = self._is_listed_again = False
+            self._lost = set()
 
     def _is_joined(self, state: LiveState) -> bool:
         """Join parts where there are many; one that cannot be read stops no new rows."""
@@ -219,14 +233,12 @@ class FollowedDay:
 
     def has_changed(self, now_ms: int) -> bool:
         """Return whether a pointer is another one than at the last commit, or that was ten minutes ago."""
-        return now_ms - self._committed_ms >= LONG_EVERY_MS or self._versions() != self._committed
+        return now_ms - self._committed_ms >= LONG_EVERY_MS or self._versions != self._committed
 
-    def _versions(self) -> tuple[str | None, str | None] | None:
-        """Return the versions of both pointers; None: rows must be written again first."""
-        state = self._read()
-        if state is None or self._is_lost:
-            return None
-        return None if self._pointer is None else self._pointer.manifest, state.version
+    @property
+    def _versions(self) -> tuple[str | None, str | None]:
+        """The versions of both pointers, as they were read last; that of the live one is empty behind a write."""
+        return None if self._pointer is None else self._pointer.manifest, self._version
 
     def commit(self, table_properties: Mapping[str, str], since: str = "") -> TableCommit | None:
         """Bring the table in line with the day's pointers; None: there is nothing, or rows are to be restored first.
@@ -236,9 +248,9 @@ class FollowedDay:
         self.is_set_back = False
         ports = self._ports
         committer = TableCommitter(ports.table, self._publisher, ports.clock, ports.new_id, live=self._live)
-        versions = self._versions()
-        if versions is None:
+        if self._read() is None or self._is_lost:
             return None
+        versions = self._versions
         done = committer.commit({BY_PROPERTY: FOLLOW}, table_properties, since)
         self.place, self.is_set_back = committer.place, committer.is_set_back
         if committer.left_out and ports.columns is not None:
@@ -257,14 +269,14 @@ class FollowedDay:
         self._committed, self._committed_ms = None, 0
 
     def _batch(self, state: LiveState, pointer: Pointer | None) -> list[ListedSegment]:
-        """Return what to read now, the oldest first; forget what is known already."""
+        """Return what to read now, what was shown first, then the oldest; forget what is known already."""
         for part in state.parts:
             for key in part.segments.keys() & self._waiting.keys():
                 del self._waiting[key]
         for key in self._live.covered(pointer, self._waiting.keys()) | self._known_left_out():
             del self._waiting[key]
         batch, size = list[ListedSegment](), 0
-        for key in sorted(self._waiting):
+        for key in sorted(self._waiting.keys() & self._lost or self._waiting):
             row = self._waiting[key]
             size += row.size
             if batch and (size > MOST_BYTES or len(batch) == MOST_SEGMENTS):

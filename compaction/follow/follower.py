@@ -215,12 +215,12 @@ class Follower:
                 is_last = day is days[-1]
                 if not is_last and not day.has_changed(self._ports.clock.now_ms()):
                     continue
-                done = day.commit(told if is_last and self._exit_code == 0 else {}, self._place if is_last else "")
+                is_whole = self._exit_code == 0 and not any(each.is_behind for each in days)
+                said = told if is_last and is_whole else {}
+                done = day.commit(said, self._place if is_last else "")
                 if done is not None and done.state == "held":
                     self._exit_code = self._exit_code or 2
-                is_told = (
-                    is_last and done is not None and done.state == "committed" and bool(told) and not day.is_set_back
-                )
+                is_told = done is not None and done.state == "committed" and bool(said) and not day.is_set_back
         return is_told
 
     @contextmanager

@@ -70,7 +70,8 @@ class _Checked:
         self.there = set[str]()
         self.gone = set[str]()
         self.whole = set[str]()
-        """Keys of parts of which every segment stays: this manifest says so for ever."""
+        self.left = set[str]()
+        """Keys of parts that stay whole, and of those of which it names all segments: it says so for ever."""
 
 
 class LiveDay:
@@ -172,9 +173,10 @@ class LiveDay:
                 del self._vanished[key]
         return {*self._vanished}
 
-    def forget_vanished(self) -> None:
-        """Believe that what vanished, and was not found by a LIST, is gone."""
-        self._vanished.clear()
+    def forget_vanished(self, keys: Collection[str]) -> None:
+        """Believe that these, which vanished and were not found by a LIST, are gone."""
+        for key in keys:
+            self._vanished.pop(key, None)
 
     def is_current(self, files: LiveFiles) -> bool:
         """Return whether the live pointer still is that of these files."""
@@ -197,15 +199,17 @@ class LiveDay:
                 f"somebody deleted or set back the live pointer: {len(vanished)} segment(s) are in no part now",
                 next_step="nothing: minutebook follow writes them again",
             )
-        whole = self._checked_by(pointer).whole
+        checked = self._checked_by(pointer)
+        whole, left = checked.whole, checked.left
         if pointer is None:
             whole |= {part.key for part in state.parts}
-        unsure = [_segmented(part) for part in state.parts if part.key not in whole]
+        unsure = [_segmented(part) for part in state.parts if part.key not in whole and part.key not in left]
         keys = {key for part in unsure for key in part.segments}
         covered = self.covered(pointer, keys)
         gone = self._gone(pointer, keys - covered)
         of_day = day_parts(unsure, covered, gone)
         whole |= {part.key for part in of_day.stay}
+        left |= {part.key for part in unsure if part.key not in whole and covered.issuperset(part.segments)}
         stay, rests = list[OpenedPart](), list[Rest]()
         whole_parts = ((part.key, part.segments) for part in state.parts if part.key in whole)
         for key, rest in [*whole_parts, *of_day.cut.items()]:
@@ -232,8 +236,8 @@ class LiveDay:
 
         Parts whose segments were all found in an inventory leave it.
         """
-        left = [each for each in state.parts if not self._checked.covered.issuperset(each.segments)]
-        return self._swap(state, [*left, part]) is not None
+        stay = [each for each in state.parts if not self._checked.covered.issuperset(each.segments)]
+        return self._swap(state, [*stay, part]) is not None
 
     def join(self, state: LiveState) -> bool:
         """Join the oldest small parts into one, where there are many; return whether the live pointer changed.

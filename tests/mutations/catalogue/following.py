@@ -198,4 +198,41 @@ FOLLOWING: Final = (
         Change("compaction.live.day:LiveDay.shown", "pointer is None", "True"),
         tests=("test_a_night_takes_over_and_the_next_one_takes_what_came_late",),
     ),
+    Mutation(
+        "believe a second loss to be the first",
+        Change("compaction.follow.day:FollowedDay._read", "not vanished <= self._lost", "not self._is_lost"),
+        tests=("test_a_second_loss_while_rows_come_back_takes_no_row_along",),
+    ),
+    Mutation(
+        "write others before what was shown",
+        Change(
+            "compaction.follow.day:FollowedDay._batch",
+            "self._waiting.keys() & self._lost or self._waiting",
+            "self._waiting",
+        ),
+        tests=("test_what_was_shown_comes_back_before_what_overlaps_it",),
+    ),
+    Mutation(
+        "write before what was lost is listed",
+        Change("compaction.follow.day:FollowedDay.write", "self._is_lost and not self._is_listed_again", "False"),
+        tests=("test_what_was_shown_comes_back_before_what_overlaps_it",),
+    ),
+    Mutation(
+        "tell the table of a poll while rows of yesterday are lost",
+        Change(
+            "compaction.follow.follower:Follower._commit",
+            "self._exit_code == 0 and not any(each.is_behind for each in days)",
+            "self._exit_code == 0",
+        ),
+        tests=("test_the_table_is_told_nothing_while_rows_of_yesterday_are_lost",),
+    ),
+    Mutation(
+        "count deletes that are older than all data",
+        Change(
+            "compaction.tables.frugal:DayPlanner.plan_manifest_entries",
+            "self._check_sequence_number(least, each)",
+            "True",
+        ),
+        tests=("test_deletes_count_that_are_younger_than_some_data",),
+    ),
 )
