@@ -69,9 +69,9 @@ class _Checked:
         self.uncovered = set[str]()
         self.there = set[str]()
         self.gone = set[str]()
-        self.whole = set[str]()
-        self.left = set[str]()
-        """Keys of parts that stay whole, and of those of which it names all segments: it says so for ever."""
+        self.staying = set[str]()
+        self.leaving = set[str]()
+        """Keys of parts that stay whole, and of those whose segments the inventory has: it says so for ever."""
 
 
 class LiveDay:
@@ -200,19 +200,19 @@ class LiveDay:
                 next_step="nothing: minutebook follow writes them again",
             )
         checked = self._checked_by(pointer)
-        whole, left = checked.whole, checked.left
+        staying, leaving = checked.staying, checked.leaving
         if pointer is None:
-            whole |= {part.key for part in state.parts}
-        unsure = [_segmented(part) for part in state.parts if part.key not in whole and part.key not in left]
+            staying |= {part.key for part in state.parts}
+        unsure = [_segmented(part) for part in state.parts if part.key not in staying and part.key not in leaving]
         keys = {key for part in unsure for key in part.segments}
         covered = self.covered(pointer, keys)
         gone = self._gone(pointer, keys - covered)
         of_day = day_parts(unsure, covered, gone)
-        whole |= {part.key for part in of_day.stay}
-        left |= {part.key for part in unsure if part.key not in whole and covered.issuperset(part.segments)}
+        staying |= {part.key for part in of_day.stay}
+        leaving |= {part.key for part in unsure if part.key not in staying and covered.issuperset(part.segments)}
         stay, rests = list[OpenedPart](), list[Rest]()
-        whole_parts = ((part.key, part.segments) for part in state.parts if part.key in whole)
-        for key, rest in [*whole_parts, *of_day.cut.items()]:
+        whole = ((part.key, part.segments) for part in state.parts if part.key in staying)
+        for key, rest in [*whole, *of_day.cut.items()]:
             opened = self._opened[key]
             is_cut = key in of_day.cut
             without = columns.add(opened.types, "" if is_cut else self.publisher.address(key))
