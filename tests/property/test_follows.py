@@ -25,6 +25,14 @@ def test_at_each_snapshot_rows_are_positions_and_none_disappears(seed: int) -> N
     assert outcome.commits
 
 
+@pytest.mark.parametrize("seed", SEEDS)
+def test_so_they_are_about_midnights(seed: int) -> None:
+    """A day ends, and the day before is published, while the followers work."""
+    outcome = run_history(seed, steps=10, at_midnights=True)
+    assert not outcome.wrong, outcome.log
+    assert outcome.commits
+
+
 def _begun() -> History:
     """Return a history of a morning that was followed until six, and has later segments."""
     history = History(1, events_a_day=200)
