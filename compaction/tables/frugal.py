@@ -38,7 +38,8 @@ class OneCommit(Transaction):
 class DayPlanner(ManifestGroupPlanner):
     """Plans the files of a filter. `known` are the entries of manifests that it has read for the same one, by path.
 
-    Merged manifests name the files of many days, and a commit each minute would read all of them each minute.
+    Merged manifests name the files of many days, and a commit each minute would read all of them each minute. That
+    they are there is asked each time: nobody can read a table without one. None: its summary names no such file.
     """
 
     def __init__(
@@ -46,7 +47,7 @@ class DayPlanner(ManifestGroupPlanner):
         metadata: TableMetadata,
         io: FileIO,
         of_day: BooleanExpression,
-        known: dict[str, list[ManifestEntry]],
+        known: dict[str, list[ManifestEntry] | None],
     ) -> None:
         super().__init__(metadata, io, of_day)
         self._known = known
@@ -54,19 +55,21 @@ class DayPlanner(ManifestGroupPlanner):
     def plan_manifest_entries(self, manifests: Iterable[ManifestFile]) -> Iterator[list[ManifestEntry]]:
         """Return the matching entries of each manifest, and know those of these alone from now on."""
         every = list(manifests)
-        new = [manifest for manifest in every if manifest.manifest_path not in self._known]
-        read = in_parallel(self._read, new)
-        known = self._known | {manifest.manifest_path: entries for manifest, entries in zip(new, read, strict=True)}
+        read = in_parallel(self._read, every)
         self._known.clear()
-        self._known |= {manifest.manifest_path: known[manifest.manifest_path] for manifest in every}
-        least = min((each.min_sequence_number or 0 for each in every if self._is_data(each)), default=0)
-        return (known[each.manifest_path] for each in every if self._check_sequence_number(least, each))
+        self._known |= {manifest.manifest_path: entries for manifest, entries in zip(every, read, strict=True)}
+        named = [(manifest, entries) for manifest, entries in zip(every, read, strict=True) if entries is not None]
+        data = (each.min_sequence_number or 0 for each, _ in named if each.content == ManifestContent.DATA)
+        least = min(data, default=0)
+        return (entries for manifest, entries in named if self._check_sequence_number(least, manifest))
 
-    def _is_data(self, manifest: ManifestFile) -> bool:
-        return manifest.content == ManifestContent.DATA and bool(self._known[manifest.manifest_path])
-
-    def _read(self, manifest: ManifestFile) -> list[ManifestEntry]:
-        """Read one; by itself, so that deletes are compared with all data, not with those that are new."""
+    def _read(self, manifest: ManifestFile) -> list[ManifestEntry] | None:
+        """Read one by itself, so that deletes are compared with all data, not with those that are new."""
+        path = manifest.manifest_path
+        if path in self._known and ((known := self._known[path]) is None or self.io.new_input(path).exists()):
+            return known
+        if not self._build_manifest_evaluator(manifest.partition_spec_id)(manifest):
+            return None
         return [entry for entries in super().plan_manifest_entries([manifest]) for entry in entries]
 
     def _build_residual_evaluator(self, spec_id: int) -> Callable[[DataFile], ResidualEvaluator]:

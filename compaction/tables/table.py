@@ -144,7 +144,7 @@ class IcebergTable:
         self._clock = clock
         self._identifier = identifier
         self._by_event = by_event
-        self._known: dict[Day, dict[str, list[ManifestEntry]]] = {}
+        self._known: dict[Day, dict[str, list[ManifestEntry] | None]] = {}
         """Of the days that were looked at last."""
 
     @property
@@ -303,7 +303,7 @@ class IcebergDay:
         table: "Table",
         day: Day,
         clock: Clock,
-        known: dict[str, "list[ManifestEntry]"],
+        known: dict[str, "list[ManifestEntry] | None"],
         *,
         by_event: bool,
     ) -> None:

@@ -230,7 +230,7 @@ FOLLOWING: Final = (
         "count deletes that are older than all data",
         Change(
             "compaction.tables.frugal:DayPlanner.plan_manifest_entries",
-            "self._check_sequence_number(least, each)",
+            "self._check_sequence_number(least, manifest)",
             "True",
         ),
         tests=("test_deletes_count_that_are_younger_than_some_data",),
