@@ -322,7 +322,7 @@ class LiveDay:
         No LIST of its minute shows it (an absence is believed when a second LIST agrees), or it overlaps a segment
         that the inventory names, and was shown before that. Each is looked for once for each manifest.
         """
-        if pointer is None:
+        if pointer is None or not keys:
             return set()
         until_ms, checked = published_until_ms(pointer), self._checked
         behind = {key for key in keys if self._is_before(key, until_ms)}
