@@ -156,7 +156,7 @@ class FollowedDay:
             yield from _without(archive.list_objects(hour), self._live.segments_below(hour))
 
     def write(self) -> None:
-        """Write the oldest of what waits into one live part; join parts where there are many.
+        """Write what was shown, else the oldest of what waits, into one live part; join parts where there are many.
 
         Raises SafetyRefusal if others kept swapping the live pointer.
         """

@@ -236,7 +236,7 @@ class LiveDay:
 
         Parts whose segments were all found in an inventory leave it.
         """
-        stay = [each for each in state.parts if not self._checked.covered.issuperset(each.segments)]
+        stay = [each for each in state.parts if each.key not in self._checked.leaving]
         return self._swap(state, [*stay, part]) is not None
 
     def join(self, state: LiveState) -> bool:
@@ -244,9 +244,9 @@ class LiveDay:
 
         Parts of unequal columns are not joined with each other.
         """
-        covered, small = self._checked.covered, defaultdict[str, list[OpenedPart]](list)
+        leaving, small = self._checked.leaving, defaultdict[str, list[OpenedPart]](list)
         for part in state.parts:
-            if part.part.bytes < SMALL_BYTES and not covered.issuperset(part.segments):
+            if part.part.bytes < SMALL_BYTES and part.key not in leaving:
                 small[part.part.columns].append(part)
         many = next((parts for parts in small.values() if len(parts) >= JOIN_PARTS), None)
         if many is None:
