@@ -176,6 +176,10 @@ class Pond:
         """Count the live parts."""
         return len(self.digests())
 
+    def files(self) -> int:
+        """Count the files of live parts, those that no pointer names, too."""
+        return len(list(self.site.out.list_objects(f"{live_folder(DayFolder(OUT, DAY))}part-")))
+
     def digests(self) -> list[str]:
         """Return the digest of each live part's columns."""
         folder = DayFolder(OUT, DAY)
@@ -380,6 +384,26 @@ def test_many_small_parts_are_joined(pond: Pond) -> None:
     pond.live_until(1440 + 40)
     pond.night()
     assert pond.site.publisher(DAY).current().pointer is None
+    assert pond.rows() == pond.archived()
+
+
+def test_parts_that_a_night_has_taken_over_are_not_joined(pond: Pond, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They leave the live pointer with the next part; nobody reads them once more, nor writes them."""
+    monkeypatch.setattr("compaction.live.day.JOIN_PARTS", 3)
+    for minute in (10, 30, 50):
+        pond.arrive(minute)
+        pond.live_until(minute + 20)
+        pond.tick()
+    assert pond.parts() == 3
+    pond.live_until(180)
+    pond.site.table = pond.table()
+    assert pond.site.so_far(DAY, DAY.begin_ms + HOUR).state == "published"
+    pond.tick()
+    before = pond.files()
+    pond.arrive(181)
+    pond.live_until(201)
+    pond.tick()
+    assert (pond.files() - before, pond.parts()) == (1, 1)
     assert pond.rows() == pond.archived()
 
 

@@ -235,4 +235,14 @@ FOLLOWING: Final = (
         ),
         tests=("test_deletes_count_that_are_younger_than_some_data",),
     ),
+    Mutation(
+        "join parts that a night has taken over",
+        Change("compaction.live.day:LiveDay.join", "part.key not in leaving", "True"),
+        tests=("test_parts_that_a_night_has_taken_over_are_not_joined",),
+    ),
+    Mutation(
+        "keep parts in the live pointer that a night has taken over",
+        Change("compaction.live.day:LiveDay.add", "each.key not in self._checked.leaving", "True"),
+        tests=("test_parts_that_a_night_has_taken_over_are_not_joined",),
+    ),
 )
