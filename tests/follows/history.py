@@ -30,6 +30,7 @@ from tests.lives.store import Interruptions
 from tests.lives.world import FIRST_DAY, HOUR, World
 
 _REQUESTS: Final = 60
+_ABOUT_MIDNIGHT: Final = (*range(2, 240), *range(1200, 1439))
 ACTS: Final = (
     *("tick",) * 12,
     *("other tick",) * 3,
@@ -57,6 +58,8 @@ class History:
         self.at_midnights = at_midnights
         self.world = World(None, self.rng.randrange(1 << 30), begin_ms=FIRST_DAY.begin_ms, shards=2)
         self.world.events_a_day = events_a_day
+        if at_midnights:  # as dense as ever where the steps are, and few records elsewhere
+            self.world.events_a_day, self.world.minutes = 12, _ABOUT_MIDNIGHT
         for number in range(3):
             self.world.plan_day(FIRST_DAY.shift(number))
         self.table = MemoryTable(self.world.clock, self._committed)

@@ -115,6 +115,7 @@ class ReadStream(ABC):
         self._numbers = itertools.count()
         self._writers = itertools.count(1)
         self.events_a_day = 6
+        self.minutes: Sequence[int] = range(2, 1439)
         self.has_ids = False
         self.mark_hours: Sequence[int] = MARK_HOURS
         self.is_stepping = False
@@ -173,7 +174,7 @@ class ReadStream(ABC):
         """Let the rest of a day's records come to a shard."""
         reading = self.readings[name]
         now = self.clock.now_ms()
-        minutes = {1, *self.rng.sample(range(2, 1439), self.events_a_day)}
+        minutes = {1, *self.rng.sample(self.minutes, self.events_a_day)}
         minutes |= {1439} if self.rng.random() < 0.3 else set()
         for minute in sorted(minutes):
             begin_ms = day.begin_ms + minute * MINUTE_MS
