@@ -146,4 +146,6 @@ def _wrong_path(path: str) -> str | None:
         return f"{path!r} is not a JMESPath expression: {' '.join(str(exc).split())}"
     except RecursionError:
         return "its path is too deeply nested"
+    except ValueError:  # Python reads no number of thousands of digits
+        return "its path holds a number that is too long"
     return None

@@ -95,12 +95,19 @@ class PayloadColumns:
         ]
 
     def tables_of(self, lines: pa.Table) -> Iterator[pa.Table]:
-        """Yield lines with their columns. Where a record may hold several events, each is a row."""
+        """Yield lines with their columns. Where a record may hold several events, each is a row.
+
+        What is decoded comes in blocks: a few bytes of a payload may be megabytes of columns.
+        """
         schema = pa.schema([*lines.schema, *self._fields])
-        if self._index is None or self._decoder is None:
+        if self._decoder is None:
             yield pa.Table.from_arrays([*lines.columns, *self.columns_of(lines)], schema=schema)
             return
         for block in self._decoder.blocks(lines, _ROWS, _BYTES):
+            if self._index is None:
+                rows = lines.slice(block.begin, block.end - block.begin)
+                yield pa.Table.from_arrays([*rows.columns, *self._typed(lines, block)], schema=schema)
+                continue
             rows = _rows_of_events(lines, block)
             index = self._index.add(rows, block.events[1])
             typed = self._typed(rows, block._replace(begin=0, end=len(block.texts)))

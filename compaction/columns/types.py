@@ -43,6 +43,8 @@ _NAME: Final = re.compile(r"[^\W\d]\w{0,127}")
 _TOKEN: Final = re.compile(r"\s*(?:([^\W\d]\w*)|([<>,:]))")
 _ARGUMENT: Final = re.compile(r"\s*\(([^()]*)\)")
 _FROM_TEXT: Final = re.compile(r"\s+from\s+text\b")
+_MOST_DIGITS: Final = 20
+"""Of the two numbers of a decimal, which have two each: Python reads no number of thousands."""
 _ZONE: Final = re.compile(r"\s+in\s+([A-Za-z0-9_+/-]+)(?:\s+(earlier|later)\b)?")
 _NUMBERS: Final = frozenset({"int32", "int64", "float64"})
 
@@ -181,6 +183,8 @@ class _Parser:
         precision, _, scale = (self._argument() or "").partition(",")
         if not precision.strip().isdecimal() or not (scale.strip() or "0").isdecimal():
             raise self._error("decimal takes digits, and those behind the point, as in decimal(10,2)")
+        if len(precision) + len(scale) > _MOST_DIGITS:
+            raise self._error("decimal takes two short numbers")
         digits, behind = int(precision), int(scale or "0")
         if not 1 <= digits <= MAX_PRECISION or behind > digits:
             raise self._error(f"a decimal has 1 to {MAX_PRECISION} digits, and at most all of them behind the point")

@@ -59,7 +59,7 @@ def latest_view(name: str, paths: Sequence[str], latest_by: str, ordered_by: str
         f"-- rows without a whole key are left out: where {' or '.join(f'{_quoted(k)} is null' for k in keys)}"
     )
     names = [_quoted(path) for path in paths if "." not in path]
-    if any('"' in part for part in (*names, *map(_quoted, (*keys, *order)))):
+    if any('"' in part for part in (*names, *map(_quoted, (name, *keys, *order)))):
         notes.append('-- write quoted names between ` ` in Spark, which takes "..." for a text')
     indexes = [EVENT_INDEX] if EVENT_INDEX in known else []
     ranked = [f"{each} DESC NULLS LAST" for each in (*map(_quoted, order), *_POSITION, *indexes)]
@@ -67,12 +67,12 @@ def latest_view(name: str, paths: Sequence[str], latest_by: str, ordered_by: str
     return "\n".join(
         [
             *notes,
-            f"CREATE OR REPLACE VIEW {name}_latest AS",
+            f"CREATE OR REPLACE VIEW {_quoted(f'{name}_latest')} AS",
             f"SELECT {', '.join(names)}",
             "FROM (",
             f"  SELECT *, row_number() OVER (PARTITION BY {', '.join(map(_quoted, keys))}",
             f"    ORDER BY {', '.join(ranked)}) AS {_RANK}",
-            f"  FROM {name}",
+            f"  FROM {_quoted(name)}",
             f"  WHERE {' AND '.join(f'{_quoted(key)} IS NOT NULL' for key in keys)}",
             ") ranked",
             f"WHERE {_RANK} = 1{stays};\n",

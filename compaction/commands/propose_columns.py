@@ -44,6 +44,8 @@ _OBJECTS: Final = 100
 _SNIFF: Final = "minutebook columns --sniff looks for steps that decode them"
 _OBJECTS_ALONE: Final = "columns need a JSON object a payload; others are published whole, in data or data_bytes"
 _MOST_EVENTS: Final = 1_000_000
+_SAMPLED_BYTES: Final = 64 << 20
+"""Bytes of lines that are sampled: with large records there are fewer."""
 _DECODED_BYTES: Final = 256 << 20
 """Decoded payloads that are held at once."""
 
@@ -103,19 +105,26 @@ def _compare(request: ColumnsRequest, environ: Mapping[str, str]) -> int:
 
 
 def _sample(storage: RetryingStorage, objects: list[RawObject], count: int) -> Iterator[pa.Table]:
-    """Yield about `count` lines, equally many of up to 100 objects that are spread over the day."""
+    """Yield about `count` lines, equally many of up to 100 objects that are spread over the day.
+
+    At least one of each, but no more than 64 MiB and one line.
+    """
     sampled = objects[:: max(1, -(-len(objects) // _OBJECTS))]
     share = max(1, -(-count // max(1, len(sampled))))
-    left = count
+    left, left_bytes = count, _SAMPLED_BYTES
     for raw_object in sampled:
         body = fetch(storage, raw_object)
-        if body is None or left <= 0:
+        if body is None or left <= 0 or left_bytes <= 0:
             continue
-        of_object = 0
+        of_object, room = 0, min(left_bytes, _SAMPLED_BYTES // len(sampled))
         for table in islice(SegmentReader(raw_object).tables(body.drain()), share):
-            part = table.slice(0, min(share - of_object, left))
+            fitting = max(1, room * table.num_rows // max(1, table.nbytes)) if room > 0 else 0
+            rows = min(share - of_object, left, fitting, table.num_rows)
+            part = table.take(pa.array(range(rows), pa.int64()))  # a slice would hold all of the table
             of_object += part.num_rows
             left -= part.num_rows
+            room -= part.nbytes
+            left_bytes -= part.nbytes
             if part.num_rows:
                 yield part
 

@@ -94,18 +94,21 @@ def _type(schema: object, names: _Names, depth: int) -> tuple[ColumnType, bool]:
         return _complex(*named, depth + 1), False
     if not isinstance(schema, dict):
         raise SettingsError("a field of the Avro schema has no type", next_step="correct the schema")
+    if not isinstance(schema.get("type"), str):  # a type within the type
+        return _type(schema.get("type"), names.within(schema), depth + 1)
     return _complex(schema, names.within(schema), depth), False
 
 
 def _complex(schema: Mapping[str, Any], names: _Names, depth: int) -> ColumnType:
-    kind, logical = schema.get("type"), schema.get("logicalType")
+    inner, logical = schema.get("type"), schema.get("logicalType")
+    kind = inner if isinstance(inner, str) else ""
     if kind in {"bytes", "fixed"} and logical == "decimal":
         precision, scale = schema.get("precision"), schema.get("scale", 0)
         if isinstance(precision, int) and isinstance(scale, int) and 0 <= scale <= precision <= MAX_PRECISION:
             return ColumnType("decimal", precision, scale)
         raise SettingsError(f"a decimal of {precision} digits, {scale} behind the point", next_step="at most 38")
-    if isinstance(kind, str) and (kind, logical) in _LOGICAL:
-        return _LOGICAL[kind, str(logical)]
+    if isinstance(logical, str) and (kind, logical) in _LOGICAL:
+        return _LOGICAL[kind, logical]
     if kind == "record":
         fields = tuple(_fields(schema, names, depth))
         return ColumnType("struct", fields=fields) if may_be_fields([field.name for field in fields]) else _JSON
@@ -114,4 +117,4 @@ def _complex(schema: Mapping[str, Any], names: _Names, depth: int) -> ColumnType
         return ColumnType("list", fields=(Field("element", element, not nullable),))
     if kind == "map":
         return _JSON
-    return _type(kind, names, depth + 1)[0]
+    return _type(inner, names, depth + 1)[0]

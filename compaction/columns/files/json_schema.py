@@ -57,8 +57,9 @@ def _type(document: Schema, schema: object, depth: int) -> tuple[ColumnType, boo
 
 
 def _type_of_one(document: Schema, schema: Schema, name: str, depth: int) -> ColumnType:
-    if name == "string" and schema.get("format") in _FORMATS:
-        return _FORMATS[schema["format"]]
+    text = schema.get("format")
+    if name == "string" and isinstance(text, str) and text in _FORMATS:
+        return _FORMATS[text]
     if name == "array" and isinstance(schema.get("items"), dict):
         element, may_be_null = _type(document, schema["items"], depth + 1)
         return ColumnType("list", fields=(Field("element", element, not may_be_null),))
@@ -80,7 +81,8 @@ def _struct(document: Schema, schema: Schema, depth: int) -> ColumnType:
 
 def _names(schema: Schema) -> tuple[bool, list[str]]:
     types = schema.get("type", [])
-    names = [types] if isinstance(types, str) else [name for name in types if isinstance(name, str)]
+    choices = types if isinstance(types, list) else [types]
+    names = [name for name in choices if isinstance(name, str)]
     return "null" in names, [name for name in names if name != "null"]
 
 

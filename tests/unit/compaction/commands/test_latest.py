@@ -48,6 +48,20 @@ def test_the_order_that_is_given_comes_before_the_position() -> None:
     assert sorted((row["id"], row["sequence_number"]) for row in rows) == [(0, "6"), (1, "3")]
 
 
+def test_a_name_that_is_no_plain_word_is_quoted() -> None:
+    """The table's DDL takes it, too."""
+    text = latest_view("my-db.raw-events", ["id", "sequence_number", "sub_sequence_number"], "id", None)
+    assert 'VIEW "my-db"."raw-events_latest" AS' in text
+    with duckdb.connect() as session:
+        session.execute('CREATE SCHEMA "my-db"')
+        session.execute(
+            'CREATE TABLE "my-db"."raw-events" AS SELECT 1 AS id, \'5\' AS sequence_number, 0 AS sub_sequence_number'
+        )
+        session.execute(text)
+        assert session.sql('SELECT id FROM "my-db"."raw-events_latest"').fetchall() == [(1,)]
+    assert "in Spark" in text
+
+
 def test_what_the_view_cannot_know_stands_above_it() -> None:
     """Deletes without a mark, an order that DynamoDB does not keep, rows without a key, quotes in Spark."""
     text = view(["id", "sequence_number", "select"], "id")

@@ -161,6 +161,14 @@ def test_a_block_holds_as_many_records_as_it_says(count: int, codec: str) -> Non
     assert wrong.path == " (avro)"
 
 
+@pytest.mark.parametrize("codec", ["bzip2", "xz"])
+def test_a_file_in_a_compression_that_not_every_reader_has_is_a_reason(codec: str) -> None:
+    """What a payload is must not rest on what else is installed."""
+    ([wrong],) = Decoder(parse_steps(["avro"])).apply([file([{"n": 1}], codec)])
+    assert isinstance(wrong, Misfit)
+    assert wrong.what == f"its blocks are compressed with {codec!r}, not with null or deflate"
+
+
 def test_bombs_are_reasons_of_their_own_records(tmp_path: Path) -> None:
     """A list of 2^40 nulls in seven bytes, among good ones: a child's memory, not the night's."""
     schema = {"type": "record", "name": "R", "fields": [{"name": "n", "type": "int"}, {"name": "x", "type": NULLS}]}

@@ -6,8 +6,10 @@ import json
 import resource
 import zlib
 from functools import partial
+from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 from backports import zstd
 from hypothesis import given, settings
@@ -18,8 +20,10 @@ from compaction.columns.decode.outcome import MAX_BYTES
 from compaction.columns.misfits import Misfit
 from compaction.columns.steps import Step, canonical, parse_steps, written
 from compaction.columns.verdict import judge_columns
+from compaction.parquet.rows import ParquetPart
 from minutebook.errors import SettingsError
 from minutebook.format.day import Day
+from minutebook.store.directory_storage import FileSink
 from tests.fakes.typed_lines import lines_of, mapping, widened
 
 gzipped = partial(gzip.compress, mtime=0)
@@ -252,3 +256,33 @@ def test_the_memory_of_a_block_is_bounded_by_its_decoded_bytes() -> None:
         del block
     assert len(measured) == 10
     assert max(measured) < 6 << 20
+
+
+def test_row_groups_are_bounded_by_what_is_decoded(tmp_path: Path) -> None:
+    """A few hundred bytes of a payload may be megabytes of columns: all of them at once would be gigabytes."""
+    columns = mapping({"msg": "string"}, ["zstd"])
+    lines = lines_of([zstd.compress(b'{"msg":"' + b"a" * 2_000_000 + b'"}')] * 9)
+    tables = [*new_payload_columns(columns).tables_of(lines)]
+    assert [table.num_rows for table in tables] == [1] * 9
+    part = ParquetPart(FileSink(tmp_path / "part"), columns, row_group_bytes=5_000_000)
+    part.add(lines, "key")
+    part.close()
+    file = pq.ParquetFile(tmp_path / "part")
+    groups = [file.metadata.row_group(number).num_rows for number in range(file.num_row_groups)]
+    assert (groups, part.records, part.rows) == ([3, 3, 3], 9, 9)
+    assert file.read(columns=["msg"])["msg"].to_pylist() == ["a" * 2_000_000] * 9
+
+
+def test_a_long_name_around_many_attributes_is_read_once() -> None:
+    """It was written out for each of them: 40 seconds of a record of 10 MB."""
+    name = "k" * 5_000_000
+    image = {name: {"L": [{"S": ""}] * 100_000}}
+    payload = json.dumps({"eventName": "INSERT", "dynamodb": {"Keys": {}, "NewImage": image}}).encode()
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_utime
+    read = decoded(payload, "dynamodb")
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_utime - before < 5
+    assert json.loads(read)["dynamodb"]["NewImage"] == {name: [""] * 100_000}
+    image[name]["L"].append({"Q": ""})
+    payload = json.dumps({"eventName": "INSERT", "dynamodb": {"Keys": {}, "NewImage": image}}).encode()
+    why = f"NewImage.{'k' * 71} is of type 'Q', which DynamoDB does not have"
+    assert decoded(payload, "dynamodb") == f"dynamodb: {why}"

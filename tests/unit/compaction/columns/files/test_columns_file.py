@@ -2,8 +2,11 @@
 
 import json
 from pathlib import Path
+from typing import Final
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from compaction.columns.columns import Columns
 from compaction.columns.files.columns_file import parse_columns, read_columns
@@ -257,3 +260,76 @@ def test_a_proposal_fits_what_it_was_made_from() -> None:
     given = {each.name: {"path": each.path, "type": each.type.text} for each in columns.columns}
     rows, counts = widened(given, [json.dumps(document).encode() for document in documents])
     assert counts.unfit == 0, [row["_unfit"] for row in rows]
+
+
+_LONG: Final = "9" * 5_000
+_AVRO: Final = st.sampled_from(
+    ["record", "array", "map", "fixed", "bytes", "enum", "null", "string", "long", "R", "decimal", "timestamp-millis"]
+)
+_NAMES: Final = st.sampled_from(
+    [
+        "type",
+        "name",
+        "fields",
+        "items",
+        "values",
+        "logicalType",
+        "precision",
+        "scale",
+        "columns",
+        "properties",
+        "$ref",
+    ]
+)
+_NESTED: Final = st.recursive(
+    st.none() | st.booleans() | st.integers(-1, 40) | _AVRO | st.just("#/properties/a"),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(_NAMES | st.just("a"), inner, max_size=4),
+    max_leaves=12,
+)
+
+
+@settings(deadline=None)
+@given(kind=_NESTED, where=st.sampled_from(["record", "schema", "mapping", "itself"]))
+def test_whatever_json_it_holds_it_is_columns_or_an_error_that_names_it(kind: object, where: str) -> None:
+    """A running follow reads the file at each tick: none of them ends it."""
+    documents = {
+        "record": {"type": "record", "name": "R", "fields": [{"name": "a", "type": kind}]},
+        "schema": {"type": "object", "properties": {"a": kind}},
+        "mapping": {"columns": {"a": kind}},
+        "itself": kind,
+    }
+    try:
+        parsed(documents[where])
+    except SettingsError as exc:
+        assert "f.json" in str(exc)  # noqa: PT017 - most are errors, and some are columns
+
+
+@pytest.mark.parametrize(
+    ("document", "types"),
+    [
+        ({"properties": {"a": {"type": None}, "b": {"type": 5}}}, {"a": "json", "b": "json"}),
+        ({"properties": {"a": {"type": "string", "format": []}}}, {"a": "string"}),
+        (
+            {
+                "type": "record",
+                "name": "R",
+                "fields": [
+                    {"name": "a", "type": {"type": {"type": "long", "logicalType": "timestamp-millis"}}},
+                    {"name": "b", "type": {"type": ["null", "string"]}},
+                    {"name": "c", "type": {"type": "long", "logicalType": []}},
+                ],
+            },
+            {"a": "timestamp(ms)!", "b": "string", "c": "int64!"},
+        ),
+    ],
+)
+def test_types_of_another_kind_than_expected_end_no_process(document: object, types: dict[str, str]) -> None:
+    """A type within the type of Avro is that type; no type of a JSON Schema is any value."""
+    assert said(parsed(document)) == types
+
+
+@pytest.mark.parametrize("spec", [{"path": f"foo[{_LONG}]", "type": "string"}, {"type": f"decimal({_LONG},2)"}])
+def test_a_number_of_thousands_of_digits_is_an_error_that_names_its_column(spec: dict[str, str]) -> None:
+    """Python refuses to read one."""
+    with pytest.raises(SettingsError, match=r"(?s)f\.json: .*x"):
+        parsed({"columns": {"x": {"path": "x", **spec}}})
