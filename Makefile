@@ -217,6 +217,8 @@ lock: $(UV) ## pin the newest allowed versions in requirements/*.lock
 		--constraints requirements/compact.lock --output-file requirements/spark.lock
 	$(COMPILE) pyproject.toml --extra spark --extra iceberg --upgrade --constraints requirements/constraints.txt \
 		--constraints requirements/spark.lock --output-file requirements/iceberg.lock
+	$(COMPILE) pyproject.toml --extra compact --extra iceberg --upgrade --constraints requirements/constraints.txt \
+		--constraints requirements/iceberg.lock --output-file requirements/follow.lock
 	$(COMPILE) pyproject.toml --extra spark --extra iceberg --group dev --group demo --upgrade \
 		--constraints requirements/constraints.txt --constraints requirements/iceberg.lock \
 		--overrides requirements/overrides.txt --output-file requirements/dev.lock
