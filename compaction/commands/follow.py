@@ -47,6 +47,8 @@ _BUDGET_SECONDS: Final = 30
 """Of a request's retries: short, because the next tick tries again."""
 _LEAST_SECONDS: Final = 10
 _LEFT_OUT: Final = 4
+_AGAIN: Final = 3
+"""How often `--once` looks again where objects are others, or gone, each time that they are read."""
 _SICK_MS: Final = 300_000
 """So long without a complete poll, or three ticks, is unhealthy."""
 
@@ -116,14 +118,19 @@ def in_process(orders: Sequence[Order]) -> list[TaskResult]:
 
 
 def _once(follower: Follower, tell: Tell) -> int:
+    again = _AGAIN
     while True:
         tick = follower.tick()
         tell(tick, tick.begun_ms)
-        if not tick.is_behind:
+        is_whole = tick.rows_until_ms == tick.begun_ms
+        if tick.is_behind:
+            continue
+        if is_whole or tick.exit_code or not again:
             break
-    table = f"rows until {iso_time(tick.rows_until_ms)}" if tick.rows_until_ms else "the table is not up to date"
+        again -= 1  # an object was another one when it was read: it is listed again
+    table = f"rows until {iso_time(tick.rows_until_ms)}" if is_whole else "the table is not up to date"
     TerminalConsole().print(f"{table}; {tick.left_out} segment(s) left out")
-    return tick.exit_code or (_LEFT_OUT if tick.left_out else 0)
+    return tick.exit_code or (_LEFT_OUT if tick.left_out or not is_whole else 0)
 
 
 def _loop(follower: Follower, tell: Tell, ports: FollowPorts, settings: JobSettings, pace: Pace) -> None:

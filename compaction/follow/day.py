@@ -91,6 +91,8 @@ class FollowedDay:
         """The table's, when it was committed to last."""
         self.is_set_back = False
         """Whether the table was made anew or set back since the place that `commit` was given."""
+        self.is_held = False
+        """Whether the last commit was held: the table lacks what the day's pointers name."""
         self._ports = ports
         self._publisher = Publisher(ports.out, DayFolder(ports.output.prefix, day))
         arguments = (ports.archive, ports.place.prefix, ports.clock, ports.new_id, ports.table.name)
@@ -261,6 +263,7 @@ class FollowedDay:
                 f"{pointer.manifest} is missing: nobody knows what of {self.day} is published",
                 next_step="run minutebook compact for the day, or restore the object from a version of it",
             )
+        self.is_held = done is not None and done.state == "held"
         self._committed, self._committed_ms = versions, ports.clock.now_ms()
         return done
 

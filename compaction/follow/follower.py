@@ -89,7 +89,7 @@ class Follower:
         before = sum(day.rows for day in days), sum(day.segments for day in days)
         known = self._boundary(begun_ms)
         since_ms = self._poll(days, begun_ms)
-        is_whole = self._exit_code == 0 and not any(day.is_behind or day.has_changed_objects for day in days)
+        is_whole = self._is_whole(days)
         left_out = sum(len(day.left_out) for day in days)
         complete = self._stated_ms()
         if known is not None and is_whole and not left_out:
@@ -97,9 +97,9 @@ class Follower:
         told = self._properties(begun_ms, complete, known) if is_whole else {}
         is_told = self._commit(days, told)
         is_set_back = days[-1].is_set_back
-        # A commit may wait for lost rows.
-        is_whole = is_whole and not is_set_back and not any(day.is_behind for day in days)
-        if is_whole and self._exit_code == 0:
+        # A commit may be held, or wait for lost rows.
+        is_whole = is_whole and not is_set_back and self._is_whole(days)
+        if is_whole:
             self._rows_until_ms = begun_ms
             self._complete_ms = complete
             self._told_ms = begun_ms if is_told else self._told_ms
@@ -128,6 +128,11 @@ class Follower:
             (is_set_back or any(day.is_behind for day in days)) and self._exit_code == 0,
             self._exit_code,
         )
+
+    def _is_whole(self, days: list[FollowedDay]) -> bool:
+        """Return whether everything that was polled is in the table, or is with the next commit."""
+        is_amiss = any(day.is_behind or day.has_changed_objects or day.is_held for day in days)
+        return self._exit_code == 0 and not is_amiss
 
     def _take_back(self, days: list[FollowedDay]) -> None:
         """Believe nothing of what was known of the table: it was dropped and made again, or set back."""
@@ -215,8 +220,7 @@ class Follower:
                 is_last = day is days[-1]
                 if not is_last and not day.has_changed(self._ports.clock.now_ms()):
                     continue
-                is_whole = self._exit_code == 0 and not any(each.is_behind for each in days)
-                said = told if is_last and is_whole else {}
+                said = told if is_last and self._is_whole(days) else {}
                 done = day.commit(said, self._place if is_last else "")
                 if done is not None and done.state == "held":
                     self._exit_code = self._exit_code or 2

@@ -18,7 +18,17 @@ from typing import Final, NamedTuple
 import structlog
 
 from compaction.inventory.segments import decode_if_ours, make_row
-from compaction.live.parts import OpenedPart, Rest, Span, open_part, overlapped, slot_folder, write_rest
+from compaction.live.parts import (
+    Held,
+    OpenedPart,
+    Rest,
+    Span,
+    open_part,
+    overlapped,
+    slot_folder,
+    write_joined,
+    write_rest,
+)
 from compaction.publish.publisher import Publisher
 from compaction.publish.replacing import replace_object
 from compaction.tables.commit import LiveFiles
@@ -42,8 +52,8 @@ JOIN_PARTS: Final = 60
 SMALL_BYTES: Final = 4 << 20
 _FEW: Final = 3
 """So many segments of an hour are looked for one by one, more by a LIST of the hour."""
-_JOIN_BYTES: Final = 16 << 20
-"""Of parts that are joined at once: they are held in memory."""
+_JOIN_BYTES: Final = 64 << 20
+"""Of rows that are joined at once: they are held in memory, and may be a thousand times what their files are."""
 
 
 class LiveState(NamedTuple):
@@ -96,6 +106,8 @@ class LiveDay:
         self._opened: dict[str, OpenedPart] = {}
         self._bounds: dict[str, tuple[str, str]] = {}
         self._missing = frozenset[str]()
+        self._large: set[str] = set()
+        """Small parts whose rows are too many to be joined with others."""
         self._vanished: dict[str, Span] = {}
         self._checked = _Checked(None)
         self._log = structlog.get_logger().bind(day=publisher.folder.name)
@@ -143,6 +155,7 @@ class LiveDay:
                 self._checked.gone.discard(segment)  # whoever wrote it has seen it: look again
         same = {key for key, part in opened.items() if part is self._opened.get(key)}
         self._bounds = {key: bounds for key, bounds in self._bounds.items() if key in same}
+        self._large &= opened.keys()
         self._opened = opened
 
     def may_hold(self, part: OpenedPart, slots: Collection[str]) -> bool:
@@ -246,19 +259,23 @@ class LiveDay:
         """
         leaving, small = self._checked.leaving, defaultdict[str, list[OpenedPart]](list)
         for part in state.parts:
-            if part.part.bytes < SMALL_BYTES and part.key not in leaving:
+            if part.part.bytes < SMALL_BYTES and part.key not in leaving and part.key not in self._large:
                 small[part.part.columns].append(part)
         many = next((parts for parts in small.values() if len(parts) >= JOIN_PARTS), None)
         if many is None:
             return False
-        size, joined = 0, list[OpenedPart]()
+        held, joined = Held(self.publisher.storage, _JOIN_BYTES), list[OpenedPart]()
         for part in many:
-            size += part.part.bytes
-            if size > _JOIN_BYTES:
+            if held.add(Rest(part, part.segments.keys())):
+                joined.append(part)
+            elif len(joined) > 1:
                 break
-            joined.append(part)
+            else:
+                self._large.add(part.key)
+        if len(joined) < 2:  # noqa: PLR2004 - a pair
+            return False
         others = [part for part in state.parts if part not in joined]
-        one = self._cut(*(Rest(part, part.segments.keys()) for part in joined))
+        one = write_joined(self.publisher.storage, self._prefix, self.folder, held, self._new_id)
         return self._swap(state, [one, *others]) is not None
 
     def keep(self, state: LiveState, parts: Sequence[OpenedPart]) -> bool:
@@ -360,8 +377,8 @@ class LiveDay:
         """Return whether a key's minute lies before a time: keys begin with it, in texts of one length."""
         return until_ms is None or key < f"{self._prefix}{minute_path(until_ms // MINUTE_MS)}"
 
-    def _cut(self, *rests: Rest) -> OpenedPart:
-        return write_rest(self.publisher.storage, self._prefix, self.folder, rests, self._new_id)
+    def _cut(self, rest: Rest) -> OpenedPart:
+        return write_rest(self.publisher.storage, self._prefix, self.folder, rest, self._new_id)
 
     def _swap(self, state: LiveState, parts: Sequence[OpenedPart]) -> str | None:
         """Let these parts count; return the version, or None if others swapped the pointer since it was read."""

@@ -4,7 +4,7 @@ A part is cut from itself: the objects of its segments may be gone by then. The 
 """
 
 import hashlib
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import IO, Final, NamedTuple
 
@@ -119,17 +119,59 @@ def open_part(out: RetryingStorage, part: LivePart, types: Mapping[str, str] | N
         return None
 
 
-def write_rest(out: RetryingStorage, prefix: str, folder: str, rests: Sequence[Rest], new_id: IdSource) -> OpenedPart:
-    """Write the rows of some segments of parts as one part below `folder`, in the order of shards and positions.
+class Held:
+    """Rows of parts, held in memory up to a number of bytes."""
 
-    `prefix` is the archive's; all parts have the same typed columns, which are moved as they are. Memory is one row
-    group of a single part, and all rows of several. Raises FormatError or SafetyRefusal if a part is not what was
-    written.
+    def __init__(self, out: RetryingStorage, most_bytes: int) -> None:
+        self.rests: list[Rest] = []
+        self.tables: list[pa.Table] = []
+        self._out = out
+        self._most_bytes = most_bytes
+        self._bytes = 0
+
+    def add(self, rest: Rest) -> bool:
+        """Read a part's rows; False: they are too many, and not held. Raises SafetyRefusal as `write_rest`."""
+        tables, size = [_schema(rest.types).empty_table()], self._bytes
+        for table in _rows(self._out, rest):
+            size += table.nbytes
+            if size > self._most_bytes:
+                return False
+            tables.append(table)
+        self._bytes = size
+        self.rests.append(rest)
+        self.tables.append(pa.concat_tables(tables))
+        return True
+
+
+def write_rest(out: RetryingStorage, prefix: str, folder: str, rest: Rest, new_id: IdSource) -> OpenedPart:
+    """Write the rows of some segments of a part as one part below `folder`.
+
+    `prefix` is the archive's; typed columns are moved as they are. Memory is one row group. Raises FormatError or
+    SafetyRefusal if the part is not what was written.
     """
+    return _written(out, prefix, folder, [rest], lambda: _rows(out, rest), new_id)
+
+
+def write_joined(out: RetryingStorage, prefix: str, folder: str, held: Held, new_id: IdSource) -> OpenedPart:
+    """Write what is held of parts as one, in the order of shards and positions; see `write_rest`.
+
+    All parts have the same typed columns. Memory is that of what is held, twice.
+    """
+    return _written(out, prefix, folder, held.rests, lambda: iter([_merged(held.tables)]), new_id)
+
+
+def _written(
+    out: RetryingStorage,
+    prefix: str,
+    folder: str,
+    rests: Sequence[Rest],
+    rows: Callable[[], Iterator[pa.Table]],
+    new_id: IdSource,
+) -> OpenedPart:
     try:
-        part = _write(out, folder, rests, new_id, is_sorted=True)
+        part = _write(out, folder, rests, rows(), new_id, is_sorted=True)
     except NotSorted:
-        part = _write(out, folder, rests, new_id, is_sorted=False)
+        part = _write(out, folder, rests, rows(), new_id, is_sorted=False)
     readings = [reading for rest in rests for reading in _readings(out, rest)]
     segments = {key: rest.opened.segments[key] for rest in rests for key in rest.segments}
     if len(readings) < len(segments):
@@ -146,12 +188,19 @@ def write_rest(out: RetryingStorage, prefix: str, folder: str, rests: Sequence[R
     return OpenedPart(live_part(part, kept, rests[0].columns), segments, rests[0].types)
 
 
-def _write(out: RetryingStorage, folder: str, rests: Sequence[Rest], new_id: IdSource, *, is_sorted: bool) -> Part:
+def _write(
+    out: RetryingStorage,
+    folder: str,
+    rests: Sequence[Rest],
+    tables: Iterator[pa.Table],
+    new_id: IdSource,
+    *,
+    is_sorted: bool,
+) -> Part:
     key = f"{folder}part-00000-{new_id()[:12]}.parquet"
     columns, records = _columns(rests[0].types), 0
     written = ParquetRows(out.open_write(key, PARQUET_TYPE), columns, is_sorted=is_sorted)
     try:
-        tables = _rows(out, rests[0]) if len(rests) == 1 else iter([_merged(out, rests)])
         for table in tables:
             written.add(table)
             records += _firsts(table).num_rows
@@ -191,14 +240,12 @@ def _check_digest(file: IO[bytes], part: LivePart) -> None:
         raise SafetyRefusal(f"{part.key} is not the file that was written", next_step=_AGAIN)
 
 
-def _merged(out: RetryingStorage, rests: Sequence[Rest]) -> pa.Table:
+def _merged(tables: Sequence[pa.Table]) -> pa.Table:
     """Return the rows of several parts. Each segment lies together in one of them, and is moved as a whole."""
-    empty = _schema(rests[0].types).empty_table()
-    tables = [pa.concat_tables([empty, *_rows(out, rest)]).combine_chunks() for rest in rests]
     runs = [run for table in tables for run in _runs(table)]
     runs.sort(key=lambda run: run[0])
     slices = (table.slice(begin, count) for _, table, begin, count in runs)
-    return pa.concat_tables([empty, *slices]).combine_chunks()
+    return pa.concat_tables([tables[0].slice(0, 0), *slices]).combine_chunks()
 
 
 def _runs(table: pa.Table) -> Iterator[tuple[tuple[str, int, int, str], pa.Table, int, int]]:

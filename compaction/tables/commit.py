@@ -99,7 +99,7 @@ class PublishedView(Protocol):
         """Commit one snapshot and return True, or False if this view's snapshot is no longer the current one.
 
         `sizes` maps the address of each added file to its rows; the same commit adds `columns` to the schema, and
-        sets properties of the table. Raises `OutcomeUnknown`, `CatalogRefused`.
+        sets properties of the table, with what they were told of: itself. Raises `OutcomeUnknown`, `CatalogRefused`.
         """
         ...
 
@@ -313,7 +313,7 @@ class TableCommitter:
             **(more or {}),
         }
         if table_properties:
-            table_properties = {} if self.is_set_back else {**table_properties, TOLD_OF_PROPERTY: view.place}
+            table_properties = {} if self.is_set_back else table_properties
         sizes = {uri: rows[uri] for uri in change.add}
         is_replaced = self._is_current(goal) and view.replace(
             change, sizes, properties, goal.columns, table_properties

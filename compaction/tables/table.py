@@ -32,7 +32,13 @@ from sqlalchemy.exc import IntegrityError
 
 from compaction.columns.columns import EVENT_TIME
 from compaction.tables import history, shape
-from compaction.tables.commit import DAY_PROPERTY, GENERATION_PROPERTY, MANIFEST_PROPERTY, ROWS_PROPERTY
+from compaction.tables.commit import (
+    DAY_PROPERTY,
+    GENERATION_PROPERTY,
+    MANIFEST_PROPERTY,
+    ROWS_PROPERTY,
+    TOLD_OF_PROPERTY,
+)
 from compaction.tables.evolution import FormerNames, envelope_conflicts, plan_evolution
 from compaction.tables.failures import translated
 from compaction.tables.frugal import DayPlanner, OneCommit
@@ -56,6 +62,7 @@ _OVERRIDES: Final = dict.fromkeys(
     (f"write.metadata.metrics.column.{name}" for name in (shape.ARRIVAL, EVENT_TIME)), "full"
 )
 """Override the table's properties for one commit: a file's partition is derived from the bounds of these columns."""
+_ATTEMPTS: Final = 5
 _CONDITIONAL: Final = frozenset({"SqlCatalog", "RestCatalog", "GlueCatalog", "HiveCatalog"})
 """Catalogs that check the requirements of a commit while they apply it. pyiceberg's one on DynamoDB does not."""
 _MERGED: Final = {"commit.manifest-merge.enabled": "true", "commit.manifest.min-count-to-merge": "16"}
@@ -202,10 +209,17 @@ class IcebergTable:
     def set_properties(self, properties: Mapping[str, str]) -> None:
         """Set properties of the table, and commit no snapshot. Raises as `look`."""
         with translated(f"setting properties of {self.name}"):
-            table = self._catalog.load_table(self._identifier)
-            self._check_clock(table)
-            with table.transaction() as transaction:
-                transaction.set_properties(dict(properties))
+            for attempt in range(_ATTEMPTS):
+                table = self._catalog.load_table(self._identifier)
+                self._check_clock(table)
+                try:
+                    with table.transaction() as transaction:
+                        transaction.set_properties(dict(properties))
+                except exceptions.CommitFailedException as exc:  # somebody has committed meanwhile
+                    if attempt == _ATTEMPTS - 1:
+                        raise OutcomeUnknown(f"others keep changing {self.name}: {exc}") from exc
+                else:
+                    return
 
     def expire(self, now_ms: int, overdue_ms: int = 0) -> int:
         """Expire follow's snapshots that are older than the table keeps them (`history.expirable`); return how many.
@@ -375,14 +389,15 @@ class IcebergDay:
                         transaction.set_properties({shape.MAPPING: mapping})
                     if is_delta:
                         transaction.set_properties({_VECTORS: "false"})
-                    if table_properties:
-                        transaction.set_properties(dict(table_properties))
                     self._evolve(transaction, columns)
                     self._partition_by_event(transaction)
                     metadata = transaction.table_metadata
                     added = in_parallel(lambda uri: self._describe(uri, sizes[uri], metadata), change.add)
                     update = transaction.update_snapshot(snapshot_properties=dict(properties))
                     with update.overwrite() if change.remove else update.merge_append() as snapshot:
+                        if table_properties:
+                            place = f"{self.table_uuid}/{snapshot._snapshot_id}"  # noqa: SLF001 - behind it is too late
+                            transaction.set_properties({**table_properties, TOLD_OF_PROPERTY: place})
                         for uri in change.remove:
                             snapshot.delete_data_file(self._tasks[uri].file)
                         for file in added:

@@ -150,33 +150,41 @@ class LiveDays:
         for fragment in chain.from_iterable(each.dataset.get_fragments() for each in opened):
             files[ds.get_partition_keys(fragment.partition_expression)[DAY_NAME]].append(fragment)
         for day in self.days:
+            published = [each for each in files[str(day.day)] if each.path not in self._covered]
             for fragment in files[str(day.day)]:
-                yield from self._published(fragment, day.day)
+                yield from self._published(fragment, day.day, published)
             for table in self._raw(day):
                 rows = _unpublished(table, files[str(day.day)])
                 yield from self._in_schema(rows, day.day).to_batches(max_chunksize=_BATCH_ROWS)
 
-    def _published(self, fragment: ds.ParquetFileFragment, day: Day) -> Iterator[pa.RecordBatch]:
-        """Yield a file's rows, of a live part without those of published segments.
+    def _published(
+        self, fragment: ds.ParquetFileFragment, day: Day, published: Sequence[ds.ParquetFileFragment]
+    ) -> Iterator[pa.RecordBatch]:
+        """Yield a file's rows, of a live part without those of published segments, nor those at published positions.
+
+        A segment may have been shown that is deleted by now, and whose records the night found in others.
 
         A live part's typed columns may be of another file than the night's: one of another type is null. Memory is a
         few pages: a scan decodes row groups, and `pre_buffer` holds the file.
         """
         covered = self._covered.get(fragment.path, frozenset())
         file = pq.ParquetFile(fragment.open(), buffer_size=_BUFFER_BYTES, pre_buffer=False)
-        wanted = {*self.schema.names, *([_SEGMENT] if covered else [])}
         is_part = fragment.path in self._covered
+        compared = {*([_SEGMENT] if covered else []), *(PLACE if is_part and published else [])}
+        wanted = {*self.schema.names, *compared}
         names = [
             field.name
             for field in file.schema_arrow
             if field.name in wanted
-            and (not is_part or field.name == _SEGMENT or field.type == self.schema.field(field.name).type)
+            and (not is_part or field.name in compared or field.type == self.schema.field(field.name).type)
         ]
         for batch in file.iter_batches(_BATCH_ROWS, columns=names, use_threads=False):
             table = pa.Table.from_batches([batch])
             if covered:
                 is_covered = pc.is_in(table[_SEGMENT], value_set=pa.array(sorted(covered), pa.string()))
                 table = table.filter(pc.invert(is_covered))
+            if is_part and published and table.num_rows:
+                table = _unpublished(table, published)
             rows = self._in_schema(table, day)
             if self._files.condition is not None:
                 rows = rows.filter(self._files.condition)

@@ -7,7 +7,13 @@ from typing import Any, Final, NamedTuple
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from compaction.tables.commit import DAY_PROPERTY, GENERATION_PROPERTY, MANIFEST_PROPERTY, ROWS_PROPERTY
+from compaction.tables.commit import (
+    DAY_PROPERTY,
+    GENERATION_PROPERTY,
+    MANIFEST_PROPERTY,
+    ROWS_PROPERTY,
+    TOLD_OF_PROPERTY,
+)
 from compaction.tables.history import BY_PROPERTY, FOLLOW
 from compaction.tables.plan import Conflict, LiveFile, Recorded, Replacement
 from minutebook.clock import Clock
@@ -186,6 +192,8 @@ class MemoryView:
             is_done = self._table.replace(self._base, self._day, change, sizes, properties)
             if is_done:
                 self._table.properties |= dict(table_properties or {})
+                if table_properties:
+                    self._table.properties[TOLD_OF_PROPERTY] = str(self._table.current)
             return is_done
 
         done: bool = self._send(apply)

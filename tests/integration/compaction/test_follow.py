@@ -12,6 +12,7 @@ import msgspec
 import pyarrow.parquet as pq
 import pytest
 from pyiceberg.catalog.dynamodb import DynamoDbCatalog
+from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.io.pyarrow import parquet_file_to_data_file
 from structlog.testing import capture_logs
 
@@ -27,7 +28,7 @@ from compaction.tables.catalog import opened_followed, opened_table
 from compaction.tables.history import ROWS_UNTIL
 from compaction.tables.table import IcebergTable
 from minutebook.clock import SystemClock
-from minutebook.errors import CatalogRefused, SettingsError, StoreRefused
+from minutebook.errors import CatalogRefused, OutcomeUnknown, SettingsError, StoreRefused
 from minutebook.format.boundaries import CompleteMarker, encode_boundary, marker_key
 from minutebook.format.day import Day
 from minutebook.format.metadata import ChainStart
@@ -387,6 +388,19 @@ def test_many_small_parts_are_joined(pond: Pond) -> None:
     assert pond.rows() == pond.archived()
 
 
+def test_parts_are_joined_as_far_as_they_fit_into_memory(pond: Pond, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A few kilobytes of a file may be gigabytes of rows; a part that is too large by itself is passed over."""
+    monkeypatch.setattr("compaction.live.day.JOIN_PARTS", 5)
+    monkeypatch.setattr("compaction.live.day._JOIN_BYTES", 100_000)
+    for minute, size in enumerate([200_000, 10, 60_000, 60_000, 10, 10, 10]):
+        pond.tick_with(minute, b"[" + b" " * size + b"1]", b"{}")
+    pond.live_until(8)
+    pond.tick()
+    files = [row.size for row in pond.site.out.list_objects(f"{live_folder(DayFolder(OUT, DAY))}part-")]
+    assert (pond.parts(), len(files)) == (6, 8)  # 10 and 60,000 are one
+    assert pond.rows() == pond.archived()
+
+
 def test_parts_that_a_night_has_taken_over_are_not_joined(pond: Pond, monkeypatch: pytest.MonkeyPatch) -> None:
     """They leave the live pointer with the next part; nobody reads them once more, nor writes them."""
     monkeypatch.setattr("compaction.live.day.JOIN_PARTS", 3)
@@ -690,6 +704,25 @@ def test_a_segment_that_overlaps_what_a_night_published_leaves_the_table(pond: P
     assert pond.rows() == rows
 
 
+def test_readers_see_no_record_twice_whose_deleted_segment_was_shown(pond: Pond) -> None:
+    """A night has published the records in another segment; the table, and so the live part, waits for a commit."""
+    pond.arrive(10)
+    pond.live_until(30)
+    rows = pond.archived()
+    [key] = pond.world.archive
+    zombie = pond.world.double(key)
+    stored = pond.world.store.get(key)
+    assert zombie is not None
+    assert stored is not None
+    pond.world.store.delete([key])
+    pond.tick()
+    pond.world.store.delete([zombie])
+    pond.world.store.put_if_absent(key, stored.body, stored.metadata, "application/gzip")
+    pond.live_until(1440 + 40)
+    pond.published()
+    assert (pond.readable(), pond.parts()) == (rows, 1)
+
+
 def test_a_table_is_complete_until_a_boundary_that_was_read_before_the_poll(pond: Pond) -> None:
     """A boundary that begins with the archive; a poll of ten minutes does not carry one over that is older."""
     pond.arrive(10)
@@ -960,6 +993,78 @@ def test_a_table_that_is_made_anew_or_set_back_is_complete_no_more(
     assert pond.archived() == pond.rows()
     pond.live_days(3, rest=6 * HOUR)  # the poll of the whole day
     assert pond.tick(follower).complete_until_ms == until_ms
+
+
+def test_a_table_that_is_set_back_by_its_last_snapshot_is_complete_no_more(pond: Pond) -> None:
+    """What it was told counts while it was made from the very snapshot that was told with it."""
+    for minute in (10, 31):
+        pond.arrive(minute)
+        pond.live_until(minute + 20)
+        until_ms = pond.complete_until(DAY.begin_ms + (minute + 10) * MINUTE_MS)
+        assert pond.tick().complete_until_ms == until_ms
+
+    def told_of(table: Any) -> tuple[str, str]:  # noqa: ANN401 - pyiceberg's
+        place = f"{table.metadata.table_uuid}/{table.metadata.current_snapshot_id}"
+        return table.properties["minutebook.told-of"], place
+
+    told, place = pond.lake.table(told_of)
+    assert told == place
+    with pond.lake.catalog() as catalog:
+        table = catalog.load_table(pond.lake.name)
+        parent = table.current_snapshot().parent_snapshot_id
+        table.manage_snapshots().rollback_to_snapshot(parent).commit()
+    follower = pond.new_follower()
+    with capture_logs() as logs:
+        tick = pond.tick(follower)
+    assert "table_set_back" in [each["event"] for each in logs]
+    assert (tick.complete_until_ms, tick.is_behind, pond.rows()) == (0, True, pond.archived())
+
+
+def test_a_table_is_not_complete_while_a_day_is_held(pond: Pond) -> None:
+    """A night has published what came late, in a type that the table does not take: it is in no live part."""
+    pond.with_columns(EXACT)
+    pond.arrive(10)
+    pond.arrive(1300, shard=1)
+    pond.world.pause("shardId-000000000001", DAY.end_ms + 20 * MINUTE_MS)
+    pond.live_until(1440 + 10)
+    before_ms = pond.complete_until(DAY.begin_ms + 1290 * MINUTE_MS)
+    assert pond.tick().complete_until_ms == before_ms
+    pond.with_columns('[columns.n]\ntype = "bool"\n')
+    pond.live_until(1440 + 40)
+    assert pond.night() == "held"
+    pond.complete_until(DAY.end_ms + 35 * MINUTE_MS)
+    assert pond.tick().exit_code == 2
+    for minute in range(41, 49):
+        pond.live_until(1440 + minute)
+        tick = pond.tick()
+        assert (tick.exit_code, tick.complete_until_ms) == (0, before_ms)
+        assert tick.rows_until_ms == DAY.end_ms + 10 * MINUTE_MS + 8_000
+    assert pond.archived() - pond.rows()
+
+
+@pytest.mark.parametrize("is_alone", [False, True])
+def test_properties_are_set_beside_another_commit(
+    pond: Pond, monkeypatch: pytest.MonkeyPatch, *, is_alone: bool
+) -> None:
+    """On a quiet stream they are told by themselves, and somebody commits meanwhile: once, or each time."""
+    pond.arrive(10)
+    pond.live_until(30)
+    pond.tick()
+    table, told = pond.table(), {COMPLETE_UNTIL: iso_time(DAY.begin_ms)}
+    others, write = iter(range(1 if is_alone else 100)), SqlCatalog._write_metadata
+
+    def written(**named: Any) -> None:  # noqa: ANN401 - pyiceberg's own
+        write(**named)
+        if next(others, None) is not None:
+            pond.lake.table(_optimize)
+
+    monkeypatch.setattr(pond.catalogs[-1], "_write_metadata", written)
+    if is_alone:
+        table.set_properties(told)
+        assert pond.lake.table(lambda table: table.properties[COMPLETE_UNTIL]) == iso_time(DAY.begin_ms)
+        return
+    with pytest.raises(OutcomeUnknown, match="keep changing"):
+        table.set_properties(told)
 
 
 @pytest.mark.parametrize(("way", "parts"), [("deleted", 1), ("set back", 2)])

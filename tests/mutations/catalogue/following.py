@@ -221,7 +221,7 @@ FOLLOWING: Final = (
         "tell the table of a poll while rows of yesterday are lost",
         Change(
             "compaction.follow.follower:Follower._commit",
-            "self._exit_code == 0 and not any(each.is_behind for each in days)",
+            "self._is_whole(days)",
             "self._exit_code == 0",
         ),
         tests=("test_the_table_is_told_nothing_while_rows_of_yesterday_are_lost",),
@@ -244,5 +244,29 @@ FOLLOWING: Final = (
         "keep parts in the live pointer that a night has taken over",
         Change("compaction.live.day:LiveDay.add", "each.key not in self._checked.leaving", "True"),
         tests=("test_parts_that_a_night_has_taken_over_are_not_joined",),
+    ),
+    Mutation(
+        "call a table complete that lacks a day that is held",
+        Change("compaction.follow.day:FollowedDay.commit", "done is not None and done.state == 'held'", "False"),
+        tests=("test_a_table_is_not_complete_while_a_day_is_held",),
+    ),
+    Mutation(
+        "tell the table of the snapshot before",
+        Change(
+            "compaction.tables.table:IcebergDay.replace",
+            "snapshot._snapshot_id",
+            "self._table.metadata.current_snapshot_id",
+        ),
+        tests=("test_a_table_that_is_set_back_by_its_last_snapshot_is_complete_no_more",),
+    ),
+    Mutation(
+        "hold all parts in memory that are to be joined",
+        Change("compaction.live.parts:Held.add", "size > self._most_bytes", "False"),
+        tests=("test_parts_are_joined_as_far_as_they_fit_into_memory",),
+    ),
+    Mutation(
+        "show rows of live parts that are published in another segment",
+        Change("minutebook.reader.live:LiveDays._published", "is_part and published and table.num_rows", "False"),
+        tests=("test_readers_see_no_record_twice_whose_deleted_segment_was_shown",),
     ),
 )

@@ -13,7 +13,7 @@ from compaction.columns.columns import Column, Columns
 from compaction.columns.steps import parse_steps
 from compaction.columns.types import parse_type
 from compaction.inventory.segments import make_row
-from compaction.live.parts import OpenedPart, Rest, live_part, open_part, overlapped, write_rest
+from compaction.live.parts import Held, OpenedPart, Rest, live_part, open_part, overlapped, write_joined, write_rest
 from compaction.parquet.plan import Task, raw_objects, single_groups, sorted_groups
 from compaction.tasks.finished import FinishedTask, keep_facts
 from compaction.tasks.task import Order, run
@@ -77,8 +77,12 @@ class Shop:
         return key
 
     def rest(self, *rests: Rest) -> OpenedPart:
-        """Write a rest."""
-        return write_rest(self.storage, "raw/", FOLDER, rests, lambda: f"{next(_IDS):012d}")
+        """Write a rest, or several as one part."""
+        if len(rests) == 1:
+            return write_rest(self.storage, "raw/", FOLDER, rests[0], lambda: f"{next(_IDS):012d}")
+        held = Held(self.storage, 1 << 20)
+        assert all(map(held.add, rests))
+        return write_joined(self.storage, "raw/", FOLDER, held, lambda: f"{next(_IDS):012d}")
 
     def rows(self, part: OpenedPart) -> list[dict[str, object]]:
         """Read a part."""
