@@ -20,7 +20,7 @@ from minutebook.options import command
 @command
 def audit(request: AuditRequest) -> int:
     """Prove a day: every record archived once, in whole chains. Exits 3 on defects, 4 when something is unproven."""
-    need_spark("audit", pictures=request.report is not None)
+    need_compact("audit", pictures=request.report is not None)
     from compaction.commands.audit_and_compact import run_audit as run  # noqa: PLC0415 - help is quick
 
     return run(request, os.environ)
@@ -29,7 +29,7 @@ def audit(request: AuditRequest) -> int:
 @command
 def compact(request: CompactRequest) -> int:
     """Rewrite a day to Parquet, audit it, and publish it in one step. Running it again finishes or does nothing."""
-    need_spark("compact", pictures=request.report is not None)
+    need_compact("compact", pictures=request.report is not None)
     from compaction.commands.audit_and_compact import run_compact as run  # noqa: PLC0415 - help is quick
 
     return run(request, os.environ)
@@ -38,7 +38,7 @@ def compact(request: CompactRequest) -> int:
 @command
 def follow(request: FollowRequest) -> int:
     """Commit what is archived to an Iceberg table, minutes later; the nights replace it by what they publish."""
-    need_packages("follow", ["pyarrow", "pyiceberg"], "iceberg")
+    need_packages("follow", ["pyarrow", "pyiceberg"], "iceberg", ("follow", "iceberg"))
     from compaction.commands.follow import run_follow as run  # noqa: PLC0415 - help is quick
 
     return run(request, os.environ)
@@ -47,7 +47,7 @@ def follow(request: FollowRequest) -> int:
 @command
 def columns(request: ColumnsRequest) -> int:
     """Propose typed columns for the payloads of a day, for compact --columns; or say what of them fits a file."""
-    need_spark("columns", pictures=False)
+    need_compact("columns", pictures=False)
     from compaction.commands.propose_columns import propose_columns  # noqa: PLC0415 - help is quick
 
     return propose_columns(request, os.environ)
@@ -56,7 +56,7 @@ def columns(request: ColumnsRequest) -> int:
 @command
 def vacuum(request: VacuumRequest) -> int:
     """Delete what no pointer names below the output: old generations, their audits, uploads nobody finished."""
-    need_spark("vacuum", pictures=False)
+    need_compact("vacuum", pictures=False)
     from compaction.commands.vacuum.command import run_vacuum as run  # noqa: PLC0415 - help is quick
 
     return run(request, os.environ)
@@ -65,7 +65,7 @@ def vacuum(request: VacuumRequest) -> int:
 @command
 def ddl(request: DdlRequest) -> int:
     """Print Athena's DDL of a table of the published days, which needs no registration; changes nothing."""
-    need_spark("ddl", pictures=False)
+    need_compact("ddl", pictures=False)
     from compaction.commands.ddl import print_ddl  # noqa: PLC0415 - help is quick
 
     return print_ddl(request, os.environ)
@@ -80,20 +80,28 @@ def prepare_jvm() -> Path | None:
     return prepare_spark()
 
 
-def need_spark(name: str, *, pictures: bool, find: Callable[[str], object | None] = find_spec) -> None:
-    """Raise SettingsError if packages of the extra `spark` are not installed."""
-    need_packages(name, ["pyspark", "pyarrow", *(["jinja2", "numpy"] if pictures else [])], "spark", find)
+def need_compact(name: str, *, pictures: bool, find: Callable[[str], object | None] = find_spec) -> None:
+    """Raise SettingsError if packages of the extra `compact` are not installed.
+
+    PySpark is looked for where it is started: days of ordinary size do without.
+    """
+    needed = ["pyarrow", *(["jinja2", "numpy"] if pictures else [])]
+    need_packages(name, needed, "compact", ("compact", "spark"), find)
 
 
 def need_packages(
-    name: str, needed: Sequence[str], extra: str, find: Callable[[str], object | None] = find_spec
+    name: str,
+    needed: Sequence[str],
+    extra: str,
+    found: tuple[str, str],
+    find: Callable[[str], object | None] = find_spec,
 ) -> None:
-    """Raise SettingsError if packages of an extra are not installed."""
+    """Raise SettingsError if packages of an extra are not installed; `found`: in which lock, and on which page."""
     missing = ", ".join(package for package in needed if find(package) is None)
     if missing:
         raise SettingsError(
             f"{name} needs the extra `{extra}`: {missing} not installed",
-            next_step=f"install {extra}.lock and the wheel, as `minutebook docs {extra}` says",
+            next_step=f"install {found[0]}.lock and the wheel, as `minutebook docs {found[1]}` says",
         )
 
 

@@ -99,7 +99,7 @@ class _Parquet:
     """Rows in the columns of published days, one row group of them in memory; raises ModuleNotFoundError."""
 
     def __init__(self, sink: FileSink) -> None:
-        import pyarrow as pa  # noqa: PLC0415 - of the extra `spark`
+        import pyarrow as pa  # noqa: PLC0415 - of the extra `compact`
         import pyarrow.parquet as pq  # noqa: PLC0415 - as above
 
         from minutebook.published.schema import SCHEMA  # noqa: PLC0415 - as above

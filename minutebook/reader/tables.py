@@ -93,7 +93,7 @@ def read(
     They have no verdict, so `verdicts` and `max_age` are refused. A day need not be published; `missing` is about
     days that were expired and are not.
     """
-    from minutebook.reader.arrow import open_dataset  # noqa: PLC0415 - needs pyarrow, of the extra `spark`
+    from minutebook.reader.arrow import open_dataset  # noqa: PLC0415 - needs pyarrow, of the extra `compact`
 
     cut_before, cut_after = _cut(before), _cut(after)
     cuts = [cut for cut in (cut_before, cut_after) if cut is not None]

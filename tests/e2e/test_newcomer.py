@@ -2,12 +2,11 @@
 
 The commands and the settings are those of docs/tutorial.md, but for names, for options that print JSON, and for the
 time up to which the day is judged. The wheel is what `make dist` makes, and everything else comes from the hashed
-lock, by uv in the place of pip: with its cache, which `make setup` has filled, a clean environment with PySpark
-takes seconds. Nothing of the checkout is importable there.
+lock, by uv in the place of pip: with its cache, which `make setup` has filled, a clean environment takes seconds.
+Nothing of the checkout is importable there, nor is PySpark.
 
 Most of the time is waiting: the consumer is stopped when a record two minutes younger than the first ones is
-archived, because a minute of a day that is not over is proven by nothing less. Two JVMs are started, the daemon's and
-Spark's, for compaction and audit.
+archived, because a minute of a day that is not over is proven by nothing less. The daemon's JVM is the only one.
 
 Meanwhile it is heard what the daemon asks for: of DynamoDB by a proxy, of Kinesis in the log of its HTTP/2 frames.
 """
@@ -105,7 +104,7 @@ def _install(folder: Path) -> Path:
             "--build-constraints",
             requirements / "build.lock",
             "-r",
-            requirements / "iceberg.lock",
+            requirements / "follow.lock",
         ],
         [*pip, wheel],
     )
@@ -198,6 +197,7 @@ def journey(embedded_aws: "EmbeddedAws", tmp_path_factory: pytest.TempPathFactor
         consumer.events.wait("segment_committed")
         wait_until(lambda: sum(len(each.records) for each in app.segments()) == _FIRST, "all are archived")
         options = days_so_far(app.segments())
+        del options[options.index("--master") :]  # there is no PySpark
         proven_ms = (max(each.metadata.minute for each in app.segments()) + 2) * MINUTE_MS
         run(*_typed("follow"))
         answers["rows"] = _ask(environment, folder)
@@ -223,6 +223,7 @@ def journey(embedded_aws: "EmbeddedAws", tmp_path_factory: pytest.TempPathFactor
 def test_what_is_installed(journey: Journey) -> None:
     """The three packages and the front door: nothing named as everybody's own folders are."""
     assert {"consumer", "compaction", "minutebook"} <= journey.top_level
+    assert "pyspark" not in journey.top_level
     assert not {"demo", "tests", "benchmarks", "properties", "docs"} & journey.top_level
 
 

@@ -26,10 +26,10 @@ if TYPE_CHECKING:
 
     from demo.embedded import EmbeddedAws
 
-_WITHOUT_SPARK: Final = (
+_WITHOUT_ARROW: Final = (
     sys.executable,
     "-c",
-    "import sys; sys.modules['pyspark'] = None; from minutebook.cli import main; main()",
+    "import sys; sys.modules['pyarrow'] = None; from minutebook.cli import main; main()",
 )
 _JAVA_LESS: Final = {"PATH": "/nonexistent", "JAVA_HOME": ""}
 _NOBODY: Final = {"AWS_ACCESS_KEY_ID": None, "AWS_SECRET_ACCESS_KEY": None, "AWS_CONFIG_FILE": "/nonexistent"}
@@ -150,9 +150,9 @@ MISTAKES: Final = {
     "no extra": Mistake(
         "compact FILE --date yesterday",
         2,
-        "compact needs the extra `spark`",
+        "compact needs the extra `compact`",
         "minutebook docs spark",
-        program=_WITHOUT_SPARK,
+        program=_WITHOUT_ARROW,
     ),
     "an age without its unit": Mistake(
         "expire FILE --older-than 30 --published s3://BUCKET/parquet/", 2, "not an age: '30'", "--older-than 30d"

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from compaction.commands.command_line import need_spark
+from compaction.commands.command_line import need_compact
 from consumer.settings import shipped
 from minutebook.errors import SettingsError
 from tests.witness.waiting import PATIENCE_SECONDS
@@ -168,10 +168,10 @@ def test_a_page_that_is_not_there(page: str, section: str | None) -> None:
 @pytest.mark.parametrize(
     ("absent", "pictures", "named"),
     [
-        ({"pyspark", "pyarrow"}, False, "audit needs the extra `spark`: pyspark, pyarrow not installed"),
-        ({"pyarrow"}, False, "audit needs the extra `spark`: pyarrow not installed"),
-        ({"jinja2"}, True, "audit needs the extra `spark`: jinja2 not installed"),
+        ({"pyarrow"}, False, "audit needs the extra `compact`: pyarrow not installed"),
+        ({"jinja2", "numpy"}, True, "audit needs the extra `compact`: jinja2, numpy not installed"),
         ({"jinja2"}, False, None),
+        ({"pyspark"}, True, None),
         (set[str](), True, None),
     ],
 )
@@ -182,12 +182,12 @@ def test_a_missing_extra_is_one_line(absent: set[str], *, pictures: bool, named:
         return None if name in absent else name
 
     if named is None:
-        need_spark("audit", pictures=pictures, find=find)
+        need_compact("audit", pictures=pictures, find=find)
         return
     with pytest.raises(SettingsError) as caught:
-        need_spark("audit", pictures=pictures, find=find)
+        need_compact("audit", pictures=pictures, find=find)
     assert str(caught.value) == named
-    assert caught.value.next_step == "install spark.lock and the wheel, as `minutebook docs spark` says"
+    assert caught.value.next_step == "install compact.lock and the wheel, as `minutebook docs spark` says"
 
 
 def test_init_prints_the_file_as_it_is() -> None:
