@@ -6,8 +6,8 @@ from contextlib import AbstractContextManager, ExitStack
 from functools import partial
 from typing import Final, TypeVar
 
-from compaction.local.shuffle import Begin, Each, ShuffledHere, here, in_order, shuffled
-from compaction.local.workers import Workers
+from compaction.local.shuffle import Begin, Each, ShuffledHere, in_order, shuffled
+from compaction.local.workers import Workers, each_here
 from compaction.shard_groups.local import LocalGroupSource
 from compaction.shard_groups.port import GroupSource
 from compaction.tasks.progress import Progress, phase_of
@@ -58,7 +58,7 @@ class LocalEngine:
     def spread(self, work: Callable[[T], U], items: Sequence[T]) -> list[U]:
         """Return `work(item)` for each item, in order."""
         is_small = len(items) < _FEW and not self._workers.are_started
-        return in_order(self._told(here if is_small else self._workers.each, "work", len(items))(work, items))
+        return in_order(self._told(each_here if is_small else self._workers.each, "work", len(items))(work, items))
 
     def group_source(self, groups: int) -> GroupSource:
         """Return this process, which runs only tasks elsewhere."""
@@ -75,7 +75,7 @@ class LocalEngine:
 
     def _begin_for(self, orders: Sequence[Order]) -> Begin:
         is_small = len(orders) < _FEW or sum(order.task.size for order in orders) < _HERE_BYTES
-        each: Each = here if is_small and not self._workers.are_started else self._workers.each
+        each: Each = each_here if is_small and not self._workers.are_started else self._workers.each
         return partial(self._told, each)
 
     def _told(self, each: Each, phase: str, total: int) -> Each:

@@ -13,6 +13,7 @@ from typing import NamedTuple, Protocol, TypeVar
 
 from compaction.event_ids.copies import Layout, ShardTally, Tallies
 from compaction.event_ids.dropping import packed_copies
+from compaction.local.workers import told_as_lost
 from compaction.tasks.progress import FINDING, WRITING, phase_of
 from compaction.tasks.task import Order, TaskResult, leaving_out, run, run_collecting
 
@@ -135,10 +136,14 @@ def write_without(waiting: tuple[Order, list[bytes]]) -> TaskResult:
 
 
 class _Pile:
-    """Bytes by number, in an unnamed file that lives as long as the pile."""
+    """Bytes by number, in an unnamed file that lives as long as the pile.
+
+    Each use raises WorkersLost where the disk is full.
+    """
 
     def __init__(self) -> None:
-        self._file = tempfile.TemporaryFile()  # noqa: SIM115 - closed below
+        with told_as_lost():
+            self._file = tempfile.TemporaryFile()  # noqa: SIM115 - closed below
         weakref.finalize(self, self._file.close)
         self._slices: dict[int, list[tuple[int, int]]] = {}
 
@@ -149,15 +154,17 @@ class _Pile:
 
     def add(self, chunks: Chunks) -> None:
         """Add bytes."""
-        at = self._file.seek(0, 2)
-        for number, chunk in chunks:
-            self._slices.setdefault(number, []).append((at, len(chunk)))
-            at += self._file.write(chunk)
+        with told_as_lost():
+            at = self._file.seek(0, 2)
+            for number, chunk in chunks:
+                self._slices.setdefault(number, []).append((at, len(chunk)))
+                at += self._file.write(chunk)
 
     def of(self, number: int) -> list[bytes]:
         """Return the bytes of a number."""
         chunks = []
-        for at, size in self._slices.get(number, ()):
-            self._file.seek(at)
-            chunks.append(self._file.read(size))
+        with told_as_lost():
+            for at, size in self._slices.get(number, ()):
+                self._file.seek(at)
+                chunks.append(self._file.read(size))
         return chunks

@@ -195,11 +195,43 @@ def _outcome(work: Callable[[T], U], item: T) -> U | _Failed:
     except MinutebookError as exc:
         return _Failed(Failure.of(exc), isinstance(exc, RETRYABLE))
     except (OSError, MemoryError) as exc:
-        lost = WorkersLost(
-            f"a process could not finish its work: {type(exc).__name__}: {exc}",
-            next_step="look at the disk and the memory of this machine; then run the command again",
-        )
-        return _Failed(Failure.of(lost), may_pass=True)
+        return _Failed(Failure.of(lost_here(exc)), may_pass=True)
+
+
+def each_here(work: Callable[[T], U], items: Iterable[T]) -> Iterator[tuple[int, U]]:
+    """Do what `Workers.each` does without processes, with the same tries and errors."""
+    for index, item in enumerate(items):
+        yield index, _tried(work, item)
+
+
+def _tried(work: Callable[[T], U], item: T) -> U:
+    for number in range(1, TRIES + 1):
+        try:
+            return work(item)
+        except RETRYABLE:
+            if number == TRIES:
+                raise
+        except (OSError, MemoryError) as exc:
+            if number == TRIES:
+                raise lost_here(exc) from exc
+    raise AssertionError
+
+
+def lost_here(error: OSError | MemoryError) -> WorkersLost:
+    """Return what a fault of this machine is: that of one day, and no bug."""
+    return WorkersLost(
+        f"a process could not finish its work: {type(error).__name__}: {error}",
+        next_step="look at the disk and the memory of this machine; then run the command again",
+    )
+
+
+@contextmanager
+def told_as_lost() -> Iterator[None]:
+    """Raise WorkersLost in place of a fault of this machine."""
+    try:
+        yield
+    except (OSError, MemoryError) as exc:
+        raise lost_here(exc) from exc
 
 
 def _begin(environment: dict[str, str]) -> None:

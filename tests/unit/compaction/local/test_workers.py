@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from compaction.local.workers import Workers, WorkersLost
+from compaction.local.workers import Workers, WorkersLost, each_here
 from compaction.tasks.failures import TRIES
 from minutebook.errors import FormatError, StoreUnavailable
 from tests.witness.waiting import wait_until
@@ -116,6 +116,17 @@ def test_what_does_not_pass_ends_the_job(
     (tmp_path / "tries").write_text("x" * TRIES)
     with pytest.raises(error, match=text):
         list(shared.each(later, [(tmp_path / "tries", kind)]))
+
+
+@pytest.mark.parametrize("kind", ["unavailable", "full"])
+def test_without_processes_tries_and_errors_are_the_same(tmp_path: Path, kind: str) -> None:
+    """A small day is worked at in this one: what may pass is tried again, and a full disk is no bug."""
+    assert list(each_here(later, [(tmp_path / "tries", kind)])) == [(0, TRIES)]
+    error, text = (StoreUnavailable, "503") if kind == "unavailable" else (WorkersLost, "No space left")
+    with pytest.raises(error, match=text):
+        list(each_here(later, [(tmp_path / "tries", kind)]))
+    with pytest.raises(FormatError, match="line 3 is cut"):
+        list(each_here(refuse, [3]))
 
 
 def test_a_process_has_the_environment_of_its_pool(monkeypatch: pytest.MonkeyPatch) -> None:
