@@ -24,6 +24,8 @@ from compaction.columns.unknown_keys import UnknownKeys
 _ROWS: Final = 4096
 _BYTES: Final = 1 << 20
 """Limits of a block: decoded JSON takes up to twenty times the bytes of its text."""
+_TABLE_BYTES: Final = 8 << 20
+"""Columns of a table of `tables_of`, but for one block."""
 _RAW: Final = frozenset({"data", "data_bytes"})
 _Reasons = defaultdict[int, list[tuple[str, Misfit]]]
 """Row -> (column, misfit) pairs."""
@@ -87,8 +89,7 @@ class PayloadColumns:
 
     def columns_of(self, lines: pa.Table) -> list[pa.ChunkedArray]:
         """Return the columns for lines, `_unfit` last. Not where a record may hold several events."""
-        blocks = _blocks(lines) if self._decoder is None else self._decoder.blocks(lines, _ROWS, _BYTES)
-        slices = [self._typed(lines, block) for block in blocks]
+        slices = [self._typed(lines, block) for block in self._blocks_of(lines)]
         return [
             pa.chunked_array([part[index] for part in slices], type=field.type)
             for index, field in enumerate(self._fields)
@@ -97,21 +98,31 @@ class PayloadColumns:
     def tables_of(self, lines: pa.Table) -> Iterator[pa.Table]:
         """Yield lines with their columns. Where a record may hold several events, each is a row.
 
-        What is decoded comes in blocks: a few bytes of a payload may be megabytes of columns.
+        A table ends behind 8 MiB of columns: a few bytes of a payload may be megabytes of them.
         """
         schema = pa.schema([*lines.schema, *self._fields])
-        if self._decoder is None:
-            yield pa.Table.from_arrays([*lines.columns, *self.columns_of(lines)], schema=schema)
+        if self._index is None or self._decoder is None:
+            yield from self._whole_records(lines, schema)
             return
         for block in self._decoder.blocks(lines, _ROWS, _BYTES):
-            if self._index is None:
-                rows = lines.slice(block.begin, block.end - block.begin)
-                yield pa.Table.from_arrays([*rows.columns, *self._typed(lines, block)], schema=schema)
-                continue
             rows = _rows_of_events(lines, block)
             index = self._index.add(rows, block.events[1])
             typed = self._typed(rows, block._replace(begin=0, end=len(block.texts)))
             yield pa.Table.from_arrays([*rows.columns, index, *typed], schema=schema)
+
+    def _whole_records(self, lines: pa.Table, schema: pa.Schema) -> Iterator[pa.Table]:
+        begin, parts, size = 0, list[list[pa.Array]](), 0
+        for block in self._blocks_of(lines):
+            parts.append(self._typed(lines, block))
+            size += sum(array.nbytes for array in parts[-1])
+            if size >= _TABLE_BYTES or block.end == lines.num_rows:
+                rows = lines.slice(begin, block.end - begin)
+                arrays = [pa.chunked_array([part[at] for part in parts]) for at in range(len(self._fields))]
+                yield pa.Table.from_arrays([*rows.columns, *arrays], schema=schema)
+                begin, parts, size = block.end, [], 0
+
+    def _blocks_of(self, lines: pa.Table) -> Iterator[DecodedBlock]:
+        return _blocks(lines) if self._decoder is None else self._decoder.blocks(lines, _ROWS, _BYTES)
 
     def counts(self) -> TypedCounts:
         """Return the counts so far."""

@@ -161,7 +161,7 @@ def _names(step: str, path: object) -> tuple[str, ...]:
         return tuple(path)
     try:
         names = names_of(jmespath.compile(path).parsed) if isinstance(path, str) else None
-    except (jmespath.exceptions.JMESPathError, RecursionError):
+    except (ValueError, RecursionError):  # no JMESPath, or a number of thousands of digits, which Python reads not
         names = None
     if names is None:
         raise SettingsError(

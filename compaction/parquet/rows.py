@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from compaction.columns.arrow_columns import constant_column
-from compaction.columns.columns import UNFIT, Columns
+from compaction.columns.columns import EVENT_INDEX, UNFIT, Columns
 from compaction.columns.counts import TypedCounts
 from compaction.columns.decode.decoder import new_payload_columns
 from compaction.columns.decode.registered import Schemas
@@ -110,6 +110,9 @@ class _ParquetFile(abc.ABC):
     ) -> None:
         self._sink = HashedSink(sink)
         self._schema = SCHEMA if columns is None else pa.schema([*SCHEMA, *columns.fields], CALENDAR)
+        new = [] if columns is None else [field.name for field in columns.fields]
+        # Lines of several events are repeated, others are in memory already.
+        self._counted = [*SCHEMA.names, *new] if EVENT_INDEX in new else new
         self._typed = [] if columns is None else [*(path for path, _ in columns.leaves), UNFIT]
         self._zstd_level = zstd_level
         self._is_sorted = is_sorted
@@ -261,7 +264,7 @@ class ParquetPart(_ParquetFile):
         group, size = [self._schema.empty_table()], 0
         for part in self._payload_columns.tables_of(table):
             group.append(part)
-            size += part.nbytes
+            size += sum(part[name].nbytes for name in self._counted)
             if size >= self._row_group_bytes:
                 self._write_group(pa.concat_tables(group))
                 group, size = [], 0

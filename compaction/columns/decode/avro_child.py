@@ -35,8 +35,8 @@ _MAX_BYTES: Final = 16 << 20
 _MAX_EVENTS: Final = 100_000
 _SINGLE_OBJECT: Final = b"\xc3\x01"
 _HEADER_BYTES: Final = 10
-_CODECS: Final = frozenset({"null", "deflate"})
-"""Those that every Avro library has: which others fastavro reads depends on what else is installed."""
+_CODECS: Final = frozenset({"null", "deflate", "bzip2", "xz", "zstandard"})
+"""Those that fastavro reads wherever Minutebook is: others depend on what else is installed."""
 _MOST_SCHEMAS: Final = 100
 """Parsed schemas that are kept."""
 _LONGEST_DECIMAL: Final = 64
@@ -126,7 +126,9 @@ def _records_of_file(payload: bytes) -> Iterator[Any]:
     """
     file = fastavro.block_reader(io.BytesIO(payload))
     if (codec := file.codec) not in _CODECS:
-        raise _UnreadError(f"its blocks are compressed with {str(codec)[:20]!r}, not with null or deflate")
+        raise _UnreadError(
+            f"its blocks are compressed with {str(codec)[:20]!r}, not with {', '.join(sorted(_CODECS))}"
+        )
     for block in file:
         for record in block:
             yield _with_texts(record)

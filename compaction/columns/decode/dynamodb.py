@@ -39,7 +39,8 @@ class _Path(NamedTuple):
         while outer is not None:
             names.append(outer.name)
             outer = outer.outer
-        return "".join(name[:_SHOWN] for name in reversed(names))[:_SHOWN]
+        text = "".join(name[:_SHOWN] for name in reversed(names))[:_SHOWN]
+        return "".join(each if each.isprintable() else repr(each)[1:-1] for each in text)  # lone surrogates, too
 
 
 class _WrongError(Exception):

@@ -7,10 +7,12 @@ record, array, map                               struct, list, json; a record th
 ["null", X]                                      nullable X; any other union: json
 """
 
-from collections.abc import Mapping
+import itertools
+from collections.abc import Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
 from compaction.columns.columns import Column, quoted
+from compaction.columns.files.json_schema import MAX_TYPES
 from compaction.columns.types import MAX_PRECISION, ColumnType, Field, may_be_fields
 from minutebook.errors import SettingsError
 
@@ -39,9 +41,13 @@ _MAX_DEPTH: Final = 20
 
 
 class _Names(NamedTuple):
-    """The named schemas so far, by full name, with the names that hold within each; `space` is the namespace here."""
+    """The named schemas so far, by full name, with the names that hold within each; `space` is the namespace here.
+
+    `made` counts the types that were made.
+    """
 
     known: dict[str, tuple[Mapping[str, Any], "_Names"]]
+    made: Iterator[int]
     space: str = ""
 
     def full(self, name: str) -> str:
@@ -61,7 +67,7 @@ class _Names(NamedTuple):
 
 def columns_of_record(document: Mapping[str, Any]) -> list[Column]:
     """Return the columns of a record's fields; raise SettingsError for an invalid or too deep schema."""
-    fields = _fields(document, _Names({}).within(document), 0)
+    fields = _fields(document, _Names({}, itertools.count(1)).within(document), 0)
     return [Column(field.name, quoted(field.name), field.type, field.required) for field in fields]
 
 
@@ -80,6 +86,10 @@ def _type(schema: object, names: _Names, depth: int) -> tuple[ColumnType, bool]:
     """Return a type, and whether it is nullable."""
     if depth > _MAX_DEPTH:
         raise SettingsError(f"the Avro schema nests deeper than {_MAX_DEPTH}", next_step="write it flatter")
+    if next(names.made) > MAX_TYPES:
+        raise SettingsError(
+            f"the Avro schema makes more than {MAX_TYPES:,} types", next_step="refer to fewer, or write it flatter"
+        )
     if isinstance(schema, list):
         others = [branch for branch in schema if branch != "null"]
         if len(others) != 1:

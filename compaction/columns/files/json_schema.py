@@ -8,8 +8,9 @@
 `required` and null are respected; other constraints (patterns, enumerations, ranges) are not checked.
 """
 
-from collections.abc import Mapping
-from typing import Any, Final
+import itertools
+from collections.abc import Iterator, Mapping
+from typing import Any, Final, NamedTuple
 
 from compaction.columns.columns import Column, quoted
 from compaction.columns.types import ColumnType, Field, may_be_fields
@@ -24,12 +25,22 @@ _SIMPLE: Final = {
 }
 _FORMATS: Final = {"date": ColumnType("date"), "date-time": ColumnType("timestamp")}
 _MAX_DEPTH: Final = 20
+MAX_TYPES: Final = 10_000
+"""Of a schema, with what its references stand for: each may stand for several that refer again."""
 
 Schema = Mapping[str, Any]
 
 
+class _Source(NamedTuple):
+    """The whole schema; `made` counts the types that were made of it."""
+
+    document: Schema
+    made: Iterator[int]
+
+
 def columns_of_schema(document: Schema) -> list[Column]:
     """Return the columns of a schema's properties; raise SettingsError without properties or for a bad reference."""
+    source = _Source(document, itertools.count(1))
     top = _resolved(document, document, 0)
     properties = top.get("properties")
     if not isinstance(properties, dict):
@@ -37,44 +48,48 @@ def columns_of_schema(document: Schema) -> list[Column]:
     required = _required(top)
     columns = []
     for name, schema in properties.items():
-        kind, nullable = _type(document, schema, 1)
+        kind, nullable = _type(source, schema, 1)
         columns.append(Column(name, quoted(name), kind, name in required and not nullable))
     return columns
 
 
-def _type(document: Schema, schema: object, depth: int) -> tuple[ColumnType, bool]:
+def _type(source: _Source, schema: object, depth: int) -> tuple[ColumnType, bool]:
     """Return the type of a schema, and whether it is nullable."""
-    schema = _resolved(document, schema, depth)
+    if next(source.made) > MAX_TYPES:
+        raise SettingsError(
+            f"the JSON Schema makes more than {MAX_TYPES:,} types", next_step="refer to fewer, or write it flatter"
+        )
+    schema = _resolved(source.document, schema, depth)
     choices = schema.get("anyOf", schema.get("oneOf"))
     if isinstance(choices, list):
         others = [choice for choice in choices if not (isinstance(choice, dict) and choice.get("type") == "null")]
         is_one = len(others) == 1 and len(others) < len(choices)
-        return (_type(document, others[0], depth + 1)[0] if is_one else _JSON), True
+        return (_type(source, others[0], depth + 1)[0] if is_one else _JSON), True
     nullable, names = _names(schema)
     if len(names) != 1:
         return _JSON, nullable or not names
-    return _type_of_one(document, schema, names[0], depth), nullable
+    return _type_of_one(source, schema, names[0], depth), nullable
 
 
-def _type_of_one(document: Schema, schema: Schema, name: str, depth: int) -> ColumnType:
+def _type_of_one(source: _Source, schema: Schema, name: str, depth: int) -> ColumnType:
     text = schema.get("format")
     if name == "string" and isinstance(text, str) and text in _FORMATS:
         return _FORMATS[text]
     if name == "array" and isinstance(schema.get("items"), dict):
-        element, may_be_null = _type(document, schema["items"], depth + 1)
+        element, may_be_null = _type(source, schema["items"], depth + 1)
         return ColumnType("list", fields=(Field("element", element, not may_be_null),))
     if name == "object" and isinstance(schema.get("properties"), dict):
-        return _struct(document, schema, depth)
+        return _struct(source, schema, depth)
     return _SIMPLE.get(name, _JSON)
 
 
-def _struct(document: Schema, schema: Schema, depth: int) -> ColumnType:
+def _struct(source: _Source, schema: Schema, depth: int) -> ColumnType:
     properties, required = schema["properties"], _required(schema)
     if not may_be_fields(properties):
         return _JSON
     fields = []
     for name, inner in properties.items():
-        kind, nullable = _type(document, inner, depth + 1)
+        kind, nullable = _type(source, inner, depth + 1)
         fields.append(Field(name, kind, name in required and not nullable))
     return ColumnType("struct", fields=tuple(fields))
 

@@ -258,19 +258,42 @@ def test_the_memory_of_a_block_is_bounded_by_its_decoded_bytes() -> None:
     assert max(measured) < 6 << 20
 
 
+def test_row_groups_are_bounded_by_their_columns(tmp_path: Path) -> None:
+    """A list of empty structs is 54 times its text; ordinary columns end no group, and no table."""
+    columns = mapping({"items": "list<struct<" + ", ".join(f"f{n}: decimal(38,2)" for n in range(10)) + ">>"})
+    lines = lines_of([b'{"items":[' + b",".join([b"{}"] * 20_000) + b"]}"] * 50)
+    tables = [*new_payload_columns(columns).tables_of(lines)]
+    assert sum(table.num_rows for table in tables) == 50
+    assert max(table["items"].nbytes for table in tables) < 64 << 20  # of 1 MiB of payloads
+    part = ParquetPart(FileSink(tmp_path / "part"), columns, row_group_bytes=10_000_000)
+    part.add(lines, "key")
+    part.close()
+    assert (pq.ParquetFile(tmp_path / "part").num_row_groups > 2, part.rows) == (True, 50)
+    assert len([*new_payload_columns(columns).tables_of(lines_of([b'{"items":[]}'] * 20_000))]) == 1
+
+
 def test_row_groups_are_bounded_by_what_is_decoded(tmp_path: Path) -> None:
     """A few hundred bytes of a payload may be megabytes of columns: all of them at once would be gigabytes."""
     columns = mapping({"msg": "string"}, ["zstd"])
     lines = lines_of([zstd.compress(b'{"msg":"' + b"a" * 2_000_000 + b'"}')] * 9)
     tables = [*new_payload_columns(columns).tables_of(lines)]
-    assert [table.num_rows for table in tables] == [1] * 9
+    assert [table.num_rows for table in tables] == [5, 4]
     part = ParquetPart(FileSink(tmp_path / "part"), columns, row_group_bytes=5_000_000)
     part.add(lines, "key")
     part.close()
     file = pq.ParquetFile(tmp_path / "part")
     groups = [file.metadata.row_group(number).num_rows for number in range(file.num_row_groups)]
-    assert (groups, part.records, part.rows) == ([3, 3, 3], 9, 9)
+    assert (groups, part.records, part.rows) == ([5, 4], 9, 9)
     assert file.read(columns=["msg"])["msg"].to_pylist() == ["a" * 2_000_000] * 9
+
+
+@pytest.mark.parametrize("name", [r"\ud800", r"\u0000", r"\u001b[31m", "é"])
+def test_a_name_that_is_no_text_is_a_reason_that_is(name: str) -> None:
+    """A lone surrogate ended the night and follow: the reason could not be written."""
+    payload = b'{"dynamodb":{"Keys":{},"NewImage":{"' + name.encode() + b'":1}}}'
+    rows, _ = widened({"id": "string"}, [payload], ["dynamodb"])
+    shown = {r"\u0000": r"\x00", r"\u001b[31m": r"\x1b[31m"}.get(name, name)
+    assert rows[0]["_unfit"] == f"payload (dynamodb): NewImage.{shown} is no typed attribute"
 
 
 def test_a_long_name_around_many_attributes_is_read_once() -> None:

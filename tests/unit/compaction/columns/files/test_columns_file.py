@@ -2,7 +2,7 @@
 
 import json
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import pytest
 from hypothesis import given, settings
@@ -289,7 +289,7 @@ _NESTED: Final = st.recursive(
 
 
 @settings(deadline=None)
-@given(kind=_NESTED, where=st.sampled_from(["record", "schema", "mapping", "itself"]))
+@given(kind=_NESTED, where=st.sampled_from(["record", "schema", "mapping", "itself", "steps"]))
 def test_whatever_json_it_holds_it_is_columns_or_an_error_that_names_it(kind: object, where: str) -> None:
     """A running follow reads the file at each tick: none of them ends it."""
     documents = {
@@ -297,6 +297,7 @@ def test_whatever_json_it_holds_it_is_columns_or_an_error_that_names_it(kind: ob
         "schema": {"type": "object", "properties": {"a": kind}},
         "mapping": {"columns": {"a": kind}},
         "itself": kind,
+        "steps": {"columns": {"a": "string"}, "decode": [kind]},
     }
     try:
         parsed(documents[where])
@@ -326,6 +327,31 @@ def test_whatever_json_it_holds_it_is_columns_or_an_error_that_names_it(kind: ob
 def test_types_of_another_kind_than_expected_end_no_process(document: object, types: dict[str, str]) -> None:
     """A type within the type of Avro is that type; no type of a JSON Schema is any value."""
     assert said(parsed(document)) == types
+
+
+@pytest.mark.parametrize("step", ["each", "json-text"])
+def test_a_long_number_in_the_path_of_a_step_is_an_error(step: str) -> None:
+    """As in the path of a column."""
+    with pytest.raises(SettingsError, match=r"f\.json: decode"):
+        parsed({"decode": [{step: f"a[{_LONG}]"}], "columns": {"x": "string"}})
+
+
+def test_references_that_multiply_are_bounded() -> None:
+    """Eighteen levels of four references each would be 4^18 types, of a file of 3 KB."""
+    four = [f"p{number}" for number in range(4)]
+    levels = {
+        f"d{level}": {"type": "object", "properties": {name: {"$ref": f"#/$defs/d{level + 1}"} for name in four}}
+        for level in range(18)
+    }
+    schema = {"$defs": {**levels, "d18": {"type": "string"}}, "properties": {"a": {"$ref": "#/$defs/d0"}}}
+    with pytest.raises(SettingsError, match="more than 10,000 types"):
+        parsed(schema)
+    records: Any = {"type": "record", "name": "r9", "fields": [{"name": "x", "type": "string"}]}
+    for level in reversed(range(9)):
+        again = [{"name": name, "type": f"r{level + 1}"} for name in four[1:]]
+        records = {"type": "record", "name": f"r{level}", "fields": [{"name": "p0", "type": records}, *again]}
+    with pytest.raises(SettingsError, match="more than 10,000 types"):
+        parsed(records)
 
 
 @pytest.mark.parametrize("spec", [{"path": f"foo[{_LONG}]", "type": "string"}, {"type": f"decimal({_LONG},2)"}])
