@@ -83,13 +83,14 @@ _AGAIN: Final = "open the days again: what was deleted or replaced meanwhile is 
 class LiveDay(NamedTuple):
     """A day: its published part, and its other segments hour by hour, in the order of positions, packed.
 
-    `parts` are its live parts, each with the segments that are read from the published files.
+    `parts` are its live parts: the file, the segments that are read from the published files, and those beside which
+    others are published of the same minute and shard, whose records they may hold.
     """
 
     day: Day
     published: PublishedDay | None
     hours: tuple[bytes, ...]
-    parts: tuple[tuple[PublishedFile, frozenset[str]], ...] = ()
+    parts: tuple[tuple[PublishedFile, frozenset[str], frozenset[str]], ...] = ()
 
 
 class LiveDays:
@@ -118,7 +119,7 @@ class LiveDays:
         self._storage, self._prefix = archive
         self._files = files
         self._parts = parts
-        self._covered = {file.path: keys for day in days for file, keys in day.parts}
+        self._covered = {file.path: (covered, beside) for day in days for file, covered, beside in day.parts}
         self._before, self._after = cuts
 
     @property
@@ -167,10 +168,10 @@ class LiveDays:
         A live part's typed columns may be of another file than the night's: one of another type is null. Memory is a
         few pages: a scan decodes row groups, and `pre_buffer` holds the file.
         """
-        covered = self._covered.get(fragment.path, frozenset())
+        covered, beside = self._covered.get(fragment.path, (frozenset[str](), frozenset[str]()))
         file = pq.ParquetFile(fragment.open(), buffer_size=_BUFFER_BYTES, pre_buffer=False)
         is_part = fragment.path in self._covered
-        compared = {*([_SEGMENT] if covered else []), *(PLACE if is_part and published else [])}
+        compared = {*([_SEGMENT] if covered or beside else []), *(PLACE if beside else [])}
         wanted = {*self.schema.names, *compared}
         names = [
             field.name
@@ -183,8 +184,9 @@ class LiveDays:
             if covered:
                 is_covered = pc.is_in(table[_SEGMENT], value_set=pa.array(sorted(covered), pa.string()))
                 table = table.filter(pc.invert(is_covered))
-            if is_part and published and table.num_rows:
-                table = _unpublished(table, published)
+            if beside and table.num_rows:
+                is_beside = pc.is_in(table[_SEGMENT], value_set=pa.array(sorted(beside), pa.string()))
+                table = table.filter(pc.invert(pc.and_(is_beside, _is_published(table, published))))
             rows = self._in_schema(table, day)
             if self._files.condition is not None:
                 rows = rows.filter(self._files.condition)
@@ -242,13 +244,16 @@ class _Errors(Problems):
 
 
 def _unpublished(rows: pa.Table, files: Sequence[ds.ParquetFileFragment]) -> pa.Table:
-    """Return the rows whose positions are not in a day's files.
+    """Return the rows whose positions are not in a day's files."""
+    return rows.filter(pc.invert(_is_published(rows, files))) if files else rows
+
+
+def _is_published(rows: pa.Table, files: Sequence[ds.ParquetFileFragment]) -> pa.BooleanArray:
+    """Return of each row whether its position is in a day's files.
 
     The least and the greatest number, as texts, bound the row groups that are read: mostly none, because a shard's
     numbers ascend.
     """
-    if not files:
-        return rows
     shard, number, _ = map(pc.field, PLACE)
     numbers = rows["sequence_number"].combine_chunks()
     bounds = pc.min_max(numbers)
@@ -263,9 +268,9 @@ def _unpublished(rows: pa.Table, files: Sequence[ds.ParquetFileFragment]) -> pa.
         found = fragment.to_table(schema=SCHEMA, columns=list(PLACE), filter=condition)
         places.update(zip(*(found[name].to_pylist() for name in PLACE), strict=True))
     if not places:
-        return rows
+        return pa.repeat(pa.scalar(False), rows.num_rows)
     own = zip(*(rows[name].to_pylist() for name in PLACE), strict=True)
-    return rows.filter(pa.array([place not in places for place in own], pa.bool_()))
+    return pa.array([place in places for place in own], pa.bool_())
 
 
 def open_live(
@@ -310,7 +315,7 @@ def open_live(
 
 
 def _live_part_of(day: LiveDay) -> PublishedDay:
-    files = tuple(file for file, _ in day.parts)
+    files = tuple(file for file, _, _ in day.parts)
     return PublishedDay(day.day.date, "", "unknown", sum(file.rows for file in files), None, files)
 
 
@@ -332,24 +337,40 @@ def live_day(storage: RetryingStorage, prefix: str, out: RetryingStorage, folder
     if current is not None and named is None:
         raise FormatError(f"{inventory_beside(current.pointer.manifest)} is missing", next_step=COMPACT)
     in_parts, covered = frozenset(key for part in parts for key in part.segments), set[str]()
-    named = _noted(named or iter(()), in_parts, covered)
+    slots = dict.fromkeys((_slot(key) for key in in_parts), False)
+    named = _noted(named or iter(()), in_parts, covered, slots)
     segments = (row for row in unnamed(chain.from_iterable(map(unpack, hours)), named) if row[0] not in in_parts)
     hour_path = len(Hour(folder.day, 0).path(prefix))
     packed = (_pack_sorted(prefix, rows) for _, rows in groupby(segments, key=lambda row: row[0][:hour_path]))
     other_hours = tuple(packed)
     deque(named, maxlen=0)  # the rest of the inventory: it may name segments that are not listed any more
     left = tuple(
-        (published_file(out, uri, part.file), part.segments & covered) for part in parts if part.segments - covered
+        (
+            published_file(out, uri, part.file),
+            part.segments & covered,
+            frozenset(key for key in part.segments - covered if slots[_slot(key)]),
+        )
+        for part in parts
+        if part.segments - covered
     )
     return LiveDay(folder.day, None if current is None else current.day, other_hours, left)
 
 
-def _noted(named: Iterator[PublishedRow], keys: Collection[str], seen: set[str]) -> Iterator[PublishedRow]:
-    """Yield the rows of an inventory, and note which of some keys it names."""
+def _noted(
+    named: Iterator[PublishedRow], keys: Collection[str], seen: set[str], slots: dict[str, bool]
+) -> Iterator[PublishedRow]:
+    """Yield the rows of an inventory, and note which of some keys it names, and of which slots it names any."""
     for row in named:
         if row[0] in keys:
             seen.add(row[0])
+        if slots and (slot := _slot(row[0])) in slots:
+            slots[slot] = True
         yield row
+
+
+def _slot(key: str) -> str:
+    """Return the folder of a segment's minute and shard: only segments of one folder may share records."""
+    return key.rpartition("/")[0]
 
 
 def _listed(storage: RetryingStorage, prefix: str, hour: Hour) -> bytes:
