@@ -164,13 +164,15 @@ class FollowedDay:
         """
         if not self.is_behind:
             return
+        is_joined = False
         for _ in range(_ATTEMPTS):
             state, pointer = self._read(), self._pointer
             if state is None:
                 continue
             if self._is_lost and not self._is_listed_again:
                 return  # what was shown is written first: the next tick lists it
-            if self._is_joined(state):
+            if not is_joined and self._is_joined(state):
+                is_joined = True
                 continue
             batch = self._batch(state, pointer)
             if not batch:
@@ -358,8 +360,8 @@ class FollowedDay:
     def _name(self, left_out: Sequence[LeftOut]) -> None:
         for each in left_out:
             del self._waiting[each.row.key]
-            if each.is_passing:  # it is listed again, if it is still there
-                self.has_changed_objects = True
+            if each.is_passing:  # all of the day is listed again, and so is this one, if it is still there
+                self.has_changed_objects, self._listed = True, Listed()
                 continue
             self.left_out[each.row.key] = each
             self._log.warning("segment_left_out", key=each.row.key, reason=each.reason, next_step=NEXT_NIGHT)

@@ -92,12 +92,12 @@ class Follower:
         is_whole = self._is_whole(days)
         left_out = sum(len(day.left_out) for day in days)
         complete = self._stated_ms()
-        if known is not None and is_whole and not left_out:
+        if known is not None and is_whole and not left_out and not any(day.is_held for day in days):
             complete = complete_ms(complete, known.until_ms, since_ms, self._first_ms(complete, days[0].day, known))
         told = self._properties(begun_ms, complete, known) if is_whole else {}
         is_told = self._commit(days, told)
         is_set_back = days[-1].is_set_back
-        # A commit may be held, or wait for lost rows.
+        # A commit may wait for lost rows.
         is_whole = is_whole and not is_set_back and self._is_whole(days)
         if is_whole:
             self._rows_until_ms = begun_ms
@@ -131,7 +131,7 @@ class Follower:
 
     def _is_whole(self, days: list[FollowedDay]) -> bool:
         """Return whether everything that was polled is in the table, or is with the next commit."""
-        is_amiss = any(day.is_behind or day.has_changed_objects or day.is_held for day in days)
+        is_amiss = any(day.is_behind or day.has_changed_objects for day in days)
         return self._exit_code == 0 and not is_amiss
 
     def _take_back(self, days: list[FollowedDay]) -> None:

@@ -52,6 +52,7 @@ JOIN_PARTS: Final = 60
 SMALL_BYTES: Final = 4 << 20
 _FEW: Final = 3
 """So many segments of an hour are looked for one by one, more by a LIST of the hour."""
+_PAIR: Final = 2
 _JOIN_BYTES: Final = 64 << 20
 """Of rows that are joined at once: they are held in memory, and may be a thousand times what their files are."""
 
@@ -107,7 +108,7 @@ class LiveDay:
         self._bounds: dict[str, tuple[str, str]] = {}
         self._missing = frozenset[str]()
         self._large: set[str] = set()
-        """Small parts whose rows are too many to be joined with others."""
+        """Small parts of more than a half of what may be held: any two of the others can be joined."""
         self._vanished: dict[str, Span] = {}
         self._checked = _Checked(None)
         self._log = structlog.get_logger().bind(day=publisher.folder.name)
@@ -264,19 +265,33 @@ class LiveDay:
         many = next((parts for parts in small.values() if len(parts) >= JOIN_PARTS), None)
         if many is None:
             return False
-        held, joined = Held(self.publisher.storage, _JOIN_BYTES), list[OpenedPart]()
-        for part in many:
-            if held.add(Rest(part, part.segments.keys())):
-                joined.append(part)
-            elif len(joined) > 1:
-                break
-            else:
-                self._large.add(part.key)
-        if len(joined) < 2:  # noqa: PLR2004 - a pair
+        held, joined = self._held(many)
+        if len(joined) < _PAIR:
             return False
         others = [part for part in state.parts if part not in joined]
         one = write_joined(self.publisher.storage, self._prefix, self.folder, held, self._new_id)
-        return self._swap(state, [one, *others]) is not None
+        if self._swap(state, [one, *others]) is None:
+            return False
+        if held.bytes > _JOIN_BYTES // 2:
+            self._large.add(one.key)
+        return True
+
+    def _held(self, parts: Sequence[OpenedPart]) -> tuple[Held, list[OpenedPart]]:
+        """Read the first of some parts that fit into memory together; learn which are large."""
+        held, joined = Held(self.publisher.storage, _JOIN_BYTES), list[OpenedPart]()
+        for part in parts:
+            fits = held.add(Rest(part, part.segments.keys()))
+            if not fits and len(joined) >= _PAIR:
+                break
+            if not fits and held.bytes > _JOIN_BYTES // 2:  # what is held is large, and alone
+                self._large.add(joined.pop().key)
+                held = Held(self.publisher.storage, _JOIN_BYTES)
+                fits = held.add(Rest(part, part.segments.keys()))
+            if fits:
+                joined.append(part)
+            else:
+                self._large.add(part.key)
+        return held, joined
 
     def keep(self, state: LiveState, parts: Sequence[OpenedPart]) -> bool:
         """Let only these parts count; False as `add`."""

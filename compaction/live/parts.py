@@ -127,17 +127,17 @@ class Held:
         self.tables: list[pa.Table] = []
         self._out = out
         self._most_bytes = most_bytes
-        self._bytes = 0
+        self.bytes = 0
 
     def add(self, rest: Rest) -> bool:
         """Read a part's rows; False: they are too many, and not held. Raises SafetyRefusal as `write_rest`."""
-        tables, size = [_schema(rest.types).empty_table()], self._bytes
+        tables, size = [_schema(rest.types).empty_table()], self.bytes
         for table in _rows(self._out, rest):
             size += table.nbytes
             if size > self._most_bytes:
                 return False
             tables.append(table)
-        self._bytes = size
+        self.bytes = size
         self.rests.append(rest)
         self.tables.append(pa.concat_tables(tables))
         return True

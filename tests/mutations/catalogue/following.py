@@ -266,7 +266,18 @@ FOLLOWING: Final = (
     ),
     Mutation(
         "show rows of live parts that are published in another segment",
-        Change("minutebook.reader.live:LiveDays._published", "is_part and published and table.num_rows", "False"),
+        Change("minutebook.reader.live:LiveDays._published", "beside and table.num_rows", "False"),
         tests=("test_readers_see_no_record_twice_whose_deleted_segment_was_shown",),
+    ),
+    Mutation(
+        "join nothing beside a part that leaves no room",
+        Change("compaction.live.day:LiveDay._held", "not fits and held.bytes > _JOIN_BYTES // 2", "False"),
+        Change("compaction.live.day:LiveDay.join", "held.bytes > _JOIN_BYTES // 2", "False"),
+        tests=("test_joined_parts_stop_no_later_join",),
+    ),
+    Mutation(
+        "list ten minutes behind an object that was gone for a moment",
+        Change("compaction.follow.day:FollowedDay._name", "Listed()", "self._listed"),
+        tests=("test_an_object_that_is_gone_for_a_moment_is_listed_again",),
     ),
 )
