@@ -59,8 +59,7 @@ setup: $(READY) ## create .venv with the commands `minutebook` and `minutebook-p
 demo: $(READY) ## archive real flights on an embedded AWS, with crashes on the way, and prove nothing is lost
 	@$(BIN)/minutebook demo $(ARGS)
 
-# Beside the tutorial's own environment nobody needs a second Spark: without a .venv, the servers take what the consumer
-# needs.
+# The tutorial's own environment needs no Spark, nor do the servers: without a .venv, they take what the consumer needs.
 aws: $(if $(wildcard $(READY)),$(READY),$(SERVERS)) ## embedded AWS with an empty stream and bucket until Ctrl-C: the tutorial's (docs/tutorial.md; the first time 97 MB)
 	@$(<D)/bin/python -m demo.serve .demo/aws
 

@@ -76,6 +76,12 @@ def engine_for(
     if name == "local" and master is not None:
         raise SettingsError("--master is Spark's, which --engine local does without", next_step="leave one out")
     if name == "spark" or (name == "auto" and (master is not None or session.submitted())):
+        if importlib.util.find_spec("pyspark") is None:
+            raise SettingsError(
+                f"{'--engine spark' if master is None else '--master'} needs PySpark, which is not installed",
+                next_step="leave it out, since days of ordinary size need no Spark; or install spark.lock and the "
+                "wheel, as `minutebook docs spark` says",
+            )
         return LazySpark(stack, master or _LOCAL_MASTER, check, progress)
     local = LocalEngine(stack, check, progress)
     if name == "local":

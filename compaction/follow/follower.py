@@ -46,8 +46,9 @@ class Tick(NamedTuple):
     """What a tick did.
 
     `rows_until_ms` is when the last complete poll began: what was archived of the polled minutes by then is in the
-    table. `complete_until_ms` is until when the table is complete, but for gaps. 0: not known. `is_behind`: segments
-    are waiting, and the next tick may begin at once. `exit_code` is that of the first error.
+    table, but for what a night has found late in a day that is held. `complete_until_ms` is until when the table is
+    complete, but for gaps. 0: not known. `is_behind`: segments are waiting, and the next tick may begin at once.
+    `exit_code` is that of the first error.
     """
 
     begun_ms: int
@@ -130,7 +131,7 @@ class Follower:
         )
 
     def _is_whole(self, days: list[FollowedDay]) -> bool:
-        """Return whether everything that was polled is in the table, or is with the next commit."""
+        """Return whether everything that was polled is in the table, or is with the next commit; see `Tick`."""
         is_amiss = any(day.is_behind or day.has_changed_objects for day in days)
         return self._exit_code == 0 and not is_amiss
 

@@ -40,6 +40,7 @@ class LocalEngine:
         self._progress: Progress | None = None
         self._lock = threading.Lock()
         self._workers = Workers() if workers is None else workers
+        self._here: Each = partial(each_here, check=check)
         stack.callback(self._workers.close)
 
     @property
@@ -58,7 +59,7 @@ class LocalEngine:
     def spread(self, work: Callable[[T], U], items: Sequence[T]) -> list[U]:
         """Return `work(item)` for each item, in order."""
         is_small = len(items) < _FEW and not self._workers.are_started
-        return in_order(self._told(each_here if is_small else self._workers.each, "work", len(items))(work, items))
+        return in_order(self._told(self._here if is_small else self._workers.each, "work", len(items))(work, items))
 
     def group_source(self, groups: int) -> GroupSource:
         """Return this process, which runs only tasks elsewhere."""
@@ -75,7 +76,7 @@ class LocalEngine:
 
     def _begin_for(self, orders: Sequence[Order]) -> Begin:
         is_small = len(orders) < _FEW or sum(order.task.size for order in orders) < _HERE_BYTES
-        each: Each = each_here if is_small and not self._workers.are_started else self._workers.each
+        each: Each = self._here if is_small and not self._workers.are_started else self._workers.each
         return partial(self._told, each)
 
     def _told(self, each: Each, phase: str, total: int) -> Each:

@@ -39,18 +39,6 @@ class Begin(Protocol):
         ...
 
 
-def begin_here(phase: str, total: int) -> Each:
-    """Implement `Begin` by a loop that tells nothing."""
-    del phase, total
-    return here
-
-
-def here(work: Callable[[T], U], items: Iterable[T]) -> Iterator[tuple[int, U]]:
-    """Implement `Each` by a loop."""
-    for index, item in enumerate(items):
-        yield index, work(item)
-
-
 def in_order(results: Iterable[tuple[int, T]]) -> list[T]:
     """Return the results of `Each` in the order of the items."""
     return [result for _, result in sorted(results, key=lambda pair: pair[0])]

@@ -198,14 +198,17 @@ def _outcome(work: Callable[[T], U], item: T) -> U | _Failed:
         return _Failed(Failure.of(lost_here(exc)), may_pass=True)
 
 
-def each_here(work: Callable[[T], U], items: Iterable[T]) -> Iterator[tuple[int, U]]:
-    """Do what `Workers.each` does without processes, with the same tries and errors."""
+def each_here(
+    work: Callable[[T], U], items: Iterable[T], *, check: Callable[[], None] = lambda: None
+) -> Iterator[tuple[int, U]]:
+    """Do what `Workers.each` does without processes, with the same tries and errors; `check` comes before each."""
     for index, item in enumerate(items):
-        yield index, _tried(work, item)
+        yield index, _tried(work, item, check)
 
 
-def _tried(work: Callable[[T], U], item: T) -> U:
+def _tried(work: Callable[[T], U], item: T, check: Callable[[], None]) -> U:
     for number in range(1, TRIES + 1):
+        check()
         try:
             return work(item)
         except RETRYABLE:

@@ -24,7 +24,8 @@ from minutebook.store.retrying import RetryingStorage
 from minutebook.store.storage import Sink, Tail
 
 ROW_GROUP_BYTES: Final = 64 << 20
-"""Least bytes of lines in a row group except the last. A task holds one in memory, a reader reads one at once."""
+"""Least bytes of lines, or of columns, in a row group except the last. A task holds one in memory, a reader reads one
+at once."""
 ZSTD_LEVEL: Final = 1
 CALENDAR: Final = {"org.apache.spark.version": "3.0.0"}
 """A key of the footer of files with typed columns: without it, Spark 3 fails on dates before 1582.

@@ -37,7 +37,7 @@ _POLLS = Turns(240)
 """Polls of all jobs; py4j leaves about 1 MB of garbage a minute."""
 _GROUPS = itertools.count(1)
 MANY_GROUPS: Final = 18
-"""Groups of a day (128 shards and more) whose objects are listed, read and judged by workers."""
+"""Groups of a day (129 shards and more) whose objects are listed, read and judged by workers."""
 
 
 class SparkEngine:

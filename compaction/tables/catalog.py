@@ -98,7 +98,7 @@ def _opened(catalog_name: str | None, out: StorePrefix) -> "Iterator[Catalog]":
     except ModuleNotFoundError as exc:
         raise SettingsError(
             f"--iceberg needs pyiceberg, and {exc.name} is not installed",
-            next_step="install iceberg.lock and the wheel, as `minutebook docs iceberg` says",
+            next_step="install follow.lock and the wheel, as `minutebook docs iceberg` says",
         ) from exc
     from compaction.tables.failures import translated  # noqa: PLC0415 - an optional dependency
 

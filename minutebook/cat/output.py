@@ -133,5 +133,5 @@ def _parquet(sink: FileSink) -> RecordOutput:
         sink.abort()
         raise SettingsError(
             f"Parquet needs {exc.name}, which is not installed",
-            next_step="install spark.lock and the wheel, as `minutebook docs spark` says",
+            next_step="install compact.lock and the wheel, as `minutebook docs spark` says",
         ) from exc

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 
 from compaction.inventory.checkpoints import Checkpoints
 from compaction.job.context import Engine, JobContext, Shuffle
-from compaction.local.shuffle import ShuffledHere, begin_here, shuffled
+from compaction.local.shuffle import ShuffledHere, shuffled
+from compaction.local.workers import each_here
 from compaction.parquet.plan import TaskSizes
 from compaction.tasks.task import Order, TaskResult, run
 from compaction.verdict.findings import Finding
@@ -39,7 +40,7 @@ def in_process(orders: Sequence[Order]) -> list[TaskResult]:
 
 def shuffle_in_process(orders: Sequence[Order]) -> ShuffledHere:
     """Run tasks that ask for ids."""
-    return shuffled(begin_here, orders)
+    return shuffled(lambda _phase, _total: each_here, orders)
 
 
 def job_context(

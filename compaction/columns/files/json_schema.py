@@ -25,7 +25,7 @@ _SIMPLE: Final = {
 }
 _FORMATS: Final = {"date": ColumnType("date"), "date-time": ColumnType("timestamp")}
 _MAX_DEPTH: Final = 20
-MAX_TYPES: Final = 10_000
+MAX_TYPES: Final = 100_000
 """Of a schema, with what its references stand for: each may stand for several that refer again."""
 
 Schema = Mapping[str, Any]

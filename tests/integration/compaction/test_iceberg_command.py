@@ -214,5 +214,5 @@ def test_without_pyiceberg_one_sentence_says_so(shell: Shell) -> None:
     assert done.returncode == 2
     assert done.stderr.splitlines() == [
         "minutebook: --iceberg needs pyiceberg, and pyiceberg is not installed",
-        "next step: install iceberg.lock and the wheel, as `minutebook docs iceberg` says",
+        "next step: install follow.lock and the wheel, as `minutebook docs iceberg` says",
     ]

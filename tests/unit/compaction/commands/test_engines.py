@@ -1,5 +1,6 @@
 """Which engine runs a night."""
 
+import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, nullcontext
 
@@ -52,6 +53,18 @@ def test_the_platforms_spark_is_used(stack: ExitStack, monkeypatch: pytest.Monke
     monkeypatch.setenv("PYSPARK_GATEWAY_PORT", "1")
     assert isinstance(made(stack), LazySpark)
     assert isinstance(made(stack, "local"), LocalEngine)
+
+
+@pytest.mark.parametrize(("name", "master", "said"), [("spark", None, "--engine spark"), ("auto", "x", "--master")])
+def test_spark_that_is_asked_for_and_not_installed(
+    stack: ExitStack, monkeypatch: pytest.MonkeyPatch, name: str, master: str | None, said: str
+) -> None:
+    """Told at once, before a day is listed, and without a word on Java."""
+    monkeypatch.setitem(sys.modules, "pyspark", None)
+    with pytest.raises(SettingsError, match=f"{said} needs PySpark, which is not installed") as caught:
+        made(stack, name, master)
+    assert "leave it out" in caught.value.next_step
+    assert isinstance(made(stack), AutoEngine)
 
 
 @pytest.mark.parametrize(("name", "master", "said"), [("duckdb", None, "auto, local"), ("local", "x", "out")])

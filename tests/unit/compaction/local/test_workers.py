@@ -127,6 +127,11 @@ def test_without_processes_tries_and_errors_are_the_same(tmp_path: Path, kind: s
         list(each_here(later, [(tmp_path / "tries", kind)]))
     with pytest.raises(FormatError, match="line 3 is cut"):
         list(each_here(refuse, [3]))
+    checks = iter([None, None])
+    (tmp_path / "tries").unlink()
+    with pytest.raises(StopIteration):  # the run is to end
+        next(each_here(later, [(tmp_path / "tries", kind)], check=lambda: next(checks)))
+    assert (tmp_path / "tries").read_text() == "xx"
 
 
 def test_a_process_has_the_environment_of_its_pool(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,7 +16,8 @@ import pytest
 from compaction.event_ids.copies import Layout, ShardTally
 from compaction.event_ids.dropping import DroppedLines, Drops
 from compaction.job.context import AuditOptions
-from compaction.local.shuffle import FoundHere, ShuffledHere, here
+from compaction.local.shuffle import FoundHere, ShuffledHere
+from compaction.local.workers import each_here
 from compaction.night.rewrite import Compacted
 from compaction.parquet.plan import TaskSizes
 from compaction.tasks.finished import YOUNG_MS, find_facts
@@ -283,7 +284,7 @@ class Ended(NamedTuple):
         """Run the orders, or some of them."""
 
         def some(work: Callable[[T], U], items: Iterable[T]) -> Iterator[tuple[int, U]]:
-            return here(work, itertools.islice(items, self.after))
+            return each_here(work, itertools.islice(items, self.after))
 
         self.written.extend(self.found._replace(begin=lambda _phase, _total: some).write())
         if self.after is not None:
