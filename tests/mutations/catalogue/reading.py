@@ -20,7 +20,7 @@ READING: Final = (
     ),
     Mutation(
         "repeat published rows of a segment that was stored again",
-        Change("minutebook.reader.live:_unpublished", "not files", "True"),
+        Change("minutebook.reader.live:_unpublished", "_is_published(rows, files)", "_is_published(rows, [])"),
         tests=("test_a_raw_segment_repeats_no_position_of_a_published_part",),
     ),
     Mutation(
