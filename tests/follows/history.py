@@ -56,10 +56,11 @@ class History:
         self.rng = random.Random(seed)
         self.steps = steps
         self.at_midnights = at_midnights
-        self.world = World(None, self.rng.randrange(1 << 30), begin_ms=FIRST_DAY.begin_ms, shards=2)
+        shards = self.rng.choice((1, 1, 2)) if at_midnights else 2
+        self.world = World(None, self.rng.randrange(1 << 30), begin_ms=FIRST_DAY.begin_ms, shards=shards)
         self.world.events_a_day = events_a_day
         if at_midnights:  # as dense as ever where the steps are, and few records elsewhere
-            self.world.events_a_day, self.world.minutes = 12, _ABOUT_MIDNIGHT
+            self.world.events_a_day, self.world.minutes = 8, _ABOUT_MIDNIGHT
         for number in range(3):
             self.world.plan_day(FIRST_DAY.shift(number))
         self.table = MemoryTable(self.world.clock, self._committed)
