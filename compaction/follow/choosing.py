@@ -13,8 +13,9 @@ from typing import NamedTuple
 
 from compaction.inventory.segments import ListedSegment, SegmentFacts, is_in_place
 from compaction.live.day import overlap
-from compaction.live.parts import Span, overlapped, slot_folder, span_of
+from compaction.live.parts import Span, overlapped, span_of
 from minutebook.errors import FormatError
+from minutebook.format.keys import slot_folder
 from minutebook.format.metadata import SegmentMetadata, is_ours
 
 Slots = Mapping[str, Mapping[str, Span]]

@@ -21,7 +21,7 @@ from compaction.follow.copies import check_day_keeps_all
 from compaction.follow.windows import LONG_EVERY_MS, Listed, after_list, first_minute
 from compaction.inventory.segments import ListedSegment, make_row
 from compaction.live.day import NEXT_NIGHT, LiveDay, LiveState
-from compaction.live.parts import OpenedPart, Span, live_part, slot_folder, span_of
+from compaction.live.parts import OpenedPart, Span, live_part, span_of
 from compaction.parquet.plan import Task, raw_objects, single_groups, sorted_groups
 from compaction.publish.publisher import Publisher
 from compaction.tables.commit import DayTable, TableCommit, TableCommitter
@@ -31,6 +31,7 @@ from compaction.tasks.task import Order, TaskResult
 from minutebook.clock import Clock, IdSource
 from minutebook.errors import SafetyRefusal, StoreRefused
 from minutebook.format.day import Day
+from minutebook.format.keys import slot_folder
 from minutebook.format.minute import MINUTE_MS, minute_path
 from minutebook.published.generation import DayFolder, Pointer
 from minutebook.published.verdict import CLEAN

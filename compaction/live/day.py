@@ -25,7 +25,6 @@ from compaction.live.parts import (
     Span,
     open_part,
     overlapped,
-    slot_folder,
     write_joined,
     write_rest,
 )
@@ -37,6 +36,7 @@ from compaction.tables.target import SegmentedPart, day_parts
 from minutebook.clock import Clock, IdSource
 from minutebook.errors import FormatError, SafetyRefusal
 from minutebook.format.document import FORMAT, encode_document
+from minutebook.format.keys import slot_folder
 from minutebook.format.minute import MINUTE_MS, iso_time, minute_path
 from minutebook.format.position import Position
 from minutebook.published.generation import Pointer

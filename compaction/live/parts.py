@@ -92,11 +92,6 @@ def span_of(read: SegmentFacts) -> Span:
     return None if read.low is None or read.high is None else (read.low, read.high)
 
 
-def slot_folder(key: str) -> str:
-    """Return the folder of a segment's minute and shard: only segments of one folder may share records."""
-    return key.rpartition("/")[0]
-
-
 def overlapped(span: Span, others: Mapping[str, Span]) -> str:
     """Return the first of other segments that a span overlaps; empty: there is none."""
     if span is None:

@@ -71,6 +71,11 @@ def minute_prefix(prefix: str, shard_id: str, minute: int) -> str:
     return f"{prefix}{minute_path(minute)}/{check_shard_id(shard_id)}/"
 
 
+def slot_folder(key: str) -> str:
+    """Return the folder of a segment's minute and shard: only segments of one folder may share records."""
+    return key.rpartition("/")[0]
+
+
 def parse_segment_key(prefix: str, key: str) -> SegmentKey:
     """Parse a key made by `segment_key`; raises FormatError for any other, also for other padding."""
     match = _SEGMENT.fullmatch(key.removeprefix(prefix)) if key.startswith(prefix) else None

@@ -40,7 +40,7 @@ import pyarrow.parquet as pq
 from minutebook.cut import Cut, check_cut
 from minutebook.errors import DayNotPublished, FormatError, ObjectVanished
 from minutebook.format.day import Day, Hour
-from minutebook.format.keys import parse_segment_key
+from minutebook.format.keys import parse_segment_key, slot_folder
 from minutebook.index.names import ArchiveIndex
 from minutebook.owner import read_application
 from minutebook.published.generation import DayFolder, inventory_beside
@@ -337,7 +337,7 @@ def live_day(storage: RetryingStorage, prefix: str, out: RetryingStorage, folder
     if current is not None and named is None:
         raise FormatError(f"{inventory_beside(current.pointer.manifest)} is missing", next_step=COMPACT)
     in_parts, covered = frozenset(key for part in parts for key in part.segments), set[str]()
-    slots = dict.fromkeys((_slot(key) for key in in_parts), False)
+    slots = dict.fromkeys(map(slot_folder, in_parts), False)
     named = _noted(named or iter(()), in_parts, covered, slots)
     segments = (row for row in unnamed(chain.from_iterable(map(unpack, hours)), named) if row[0] not in in_parts)
     hour_path = len(Hour(folder.day, 0).path(prefix))
@@ -348,7 +348,7 @@ def live_day(storage: RetryingStorage, prefix: str, out: RetryingStorage, folder
         (
             published_file(out, uri, part.file),
             part.segments & covered,
-            frozenset(key for key in part.segments - covered if slots[_slot(key)]),
+            frozenset(key for key in part.segments - covered if slots[slot_folder(key)]),
         )
         for part in parts
         if part.segments - covered
@@ -363,14 +363,9 @@ def _noted(
     for row in named:
         if row[0] in keys:
             seen.add(row[0])
-        if slots and (slot := _slot(row[0])) in slots:
+        if slots and (slot := slot_folder(row[0])) in slots:
             slots[slot] = True
         yield row
-
-
-def _slot(key: str) -> str:
-    """Return the folder of a segment's minute and shard: only segments of one folder may share records."""
-    return key.rpartition("/")[0]
 
 
 def _listed(storage: RetryingStorage, prefix: str, hour: Hour) -> bytes:

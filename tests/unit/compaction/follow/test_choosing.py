@@ -7,8 +7,7 @@ import pytest
 
 from compaction.follow.choosing import choose, objection
 from compaction.inventory.segments import Disorder, ListedSegment, SegmentFacts, make_row
-from compaction.live.parts import slot_folder
-from minutebook.format.keys import segment_key
+from minutebook.format.keys import segment_key, slot_folder
 from minutebook.format.metadata import ChainStart
 from minutebook.format.position import Position
 from minutebook.format.record import Record
