@@ -39,6 +39,9 @@ class WorkersLost(MinutebookError):  # noqa: N818 - the name says what happened,
     """Processes died at their work, or could not finish it, again and again."""
 
 
+_MAY_PASS: Final = (*RETRYABLE, WorkersLost)
+
+
 class Workers:
     """A pool of processes, started by its first work. Threads may share it."""
 
@@ -191,11 +194,10 @@ class _Failed(NamedTuple):
 def _outcome(work: Callable[[T], U], item: T) -> U | _Failed:
     """Run a task, in a process."""
     try:
-        return work(item)
+        with told_as_lost():
+            return work(item)
     except MinutebookError as exc:
-        return _Failed(Failure.of(exc), isinstance(exc, RETRYABLE))
-    except (OSError, MemoryError) as exc:
-        return _Failed(Failure.of(lost_here(exc)), may_pass=True)
+        return _Failed(Failure.of(exc), isinstance(exc, _MAY_PASS))
 
 
 def each_here(
@@ -207,34 +209,28 @@ def each_here(
 
 
 def _tried(work: Callable[[T], U], item: T, check: Callable[[], None]) -> U:
-    for number in range(1, TRIES + 1):
+    tries = 0
+    while True:
         check()
         try:
-            return work(item)
-        except RETRYABLE:
-            if number == TRIES:
+            with told_as_lost():
+                return work(item)
+        except _MAY_PASS:
+            tries += 1
+            if tries == TRIES:
                 raise
-        except (OSError, MemoryError) as exc:
-            if number == TRIES:
-                raise lost_here(exc) from exc
-    raise AssertionError
-
-
-def lost_here(error: OSError | MemoryError) -> WorkersLost:
-    """Return what a fault of this machine is: that of one day, and no bug."""
-    return WorkersLost(
-        f"a process could not finish its work: {type(error).__name__}: {error}",
-        next_step="look at the disk and the memory of this machine; then run the command again",
-    )
 
 
 @contextmanager
 def told_as_lost() -> Iterator[None]:
-    """Raise WorkersLost in place of a fault of this machine."""
+    """Raise WorkersLost in place of a fault of this machine: it is that of one day, and no bug."""
     try:
         yield
     except (OSError, MemoryError) as exc:
-        raise lost_here(exc) from exc
+        raise WorkersLost(
+            f"a process could not finish its work: {type(exc).__name__}: {exc}",
+            next_step="look at the disk and the memory of this machine; then run the command again",
+        ) from exc
 
 
 def _begin(environment: dict[str, str]) -> None:
