@@ -87,14 +87,6 @@ class PayloadColumns:
         self._firsts = FirstValues(len(columns.columns))
         self._unknown = UnknownKeys(columns.columns)
 
-    def columns_of(self, lines: pa.Table) -> list[pa.ChunkedArray]:
-        """Return the columns for lines, `_unfit` last. Not where a record may hold several events."""
-        slices = [self._typed(lines, block) for block in self._blocks_of(lines)]
-        return [
-            pa.chunked_array([part[index] for part in slices], type=field.type)
-            for index, field in enumerate(self._fields)
-        ]
-
     def tables_of(self, lines: pa.Table) -> Iterator[pa.Table]:
         """Yield lines with their columns. Where a record may hold several events, each is a row.
 
@@ -112,7 +104,8 @@ class PayloadColumns:
 
     def _whole_records(self, lines: pa.Table, schema: pa.Schema) -> Iterator[pa.Table]:
         begin, parts, size = 0, list[list[pa.Array]](), 0
-        for block in self._blocks_of(lines):
+        blocks = _blocks(lines) if self._decoder is None else self._decoder.blocks(lines, _ROWS, _BYTES)
+        for block in blocks:
             parts.append(self._typed(lines, block))
             size += sum(array.nbytes for array in parts[-1])
             if size >= _TABLE_BYTES or block.end == lines.num_rows:
@@ -120,9 +113,6 @@ class PayloadColumns:
                 arrays = [pa.chunked_array([part[at] for part in parts]) for at in range(len(self._fields))]
                 yield pa.Table.from_arrays([*rows.columns, *arrays], schema=schema)
                 begin, parts, size = block.end, [], 0
-
-    def _blocks_of(self, lines: pa.Table) -> Iterator[DecodedBlock]:
-        return _blocks(lines) if self._decoder is None else self._decoder.blocks(lines, _ROWS, _BYTES)
 
     def counts(self) -> TypedCounts:
         """Return the counts so far."""

@@ -10,6 +10,7 @@ from compaction.columns.columns import Columns
 from compaction.columns.counts import TypedCounts
 from compaction.columns.decode.decoder import new_payload_columns
 from compaction.columns.files.columns_file import parse_columns
+from compaction.columns.payload_columns import PayloadColumns
 from compaction.parquet.line_tables import table_of_records
 from minutebook.format.record import Record
 from minutebook.published.schema import SCHEMA
@@ -29,13 +30,20 @@ def mapping(columns: Mapping[str, Any], decode: Sequence[Any] = ()) -> Columns:
     return parse_columns(json.dumps(document).encode(), "columns.json", SCHEMA.names, is_toml=False)
 
 
+def columns_of(payload_columns: PayloadColumns, lines: pa.Table) -> list[pa.ChunkedArray]:
+    """Return the columns of lines, `_unfit` last; where no record holds several events."""
+    tables = [*payload_columns.tables_of(lines)]
+    assert sum(table.num_rows for table in tables) == lines.num_rows
+    return pa.concat_tables(tables).columns[lines.num_columns :]
+
+
 def widened(
     columns: Mapping[str, Any], payloads: Sequence[bytes], decode: Sequence[Any] = ()
 ) -> tuple[list[dict[str, Any]], TypedCounts]:
     """Return the typed part of the rows, and what was counted."""
     wanted = mapping(columns, decode)
     payload_columns = new_payload_columns(wanted)
-    arrays = payload_columns.columns_of(lines_of(payloads))
+    arrays = columns_of(payload_columns, lines_of(payloads))
     table = pa.Table.from_arrays(arrays, schema=pa.schema(wanted.fields))
     return table.to_pylist(), payload_columns.counts()
 

@@ -15,7 +15,7 @@ from compaction.columns.counts import TypedCounts
 from compaction.columns.native_columns import NativeColumns, new_native_columns
 from compaction.columns.payload_columns import PayloadColumns
 from tests.fakes.compiled_codec import COMPILER, compiled_codec
-from tests.fakes.typed_lines import lines_of, mapping
+from tests.fakes.typed_lines import columns_of, lines_of, mapping
 from tests.fuzz.payloads import COLUMNS, NUMBERS, OTHERS, STRINGS, payload
 
 pytestmark = pytest.mark.skipif(COMPILER is None, reason="there is no C compiler on this machine")
@@ -49,7 +49,7 @@ def both(columns: Columns, texts: list[bytes]) -> tuple[list[pa.Table], list[Typ
     twin = PayloadColumns(columns, new_native=lambda *_: None)
     found = native_of(columns).read(lines["data"].combine_chunks())
     names = [field.name for field in columns.fields]
-    tables = [pa.table(one.columns_of(lines), names=names) for one in (native, twin)]
+    tables = [pa.table(columns_of(one, lines), names=names) for one in (native, twin)]
     for column in tables[0].columns:
         column.validate(full=True)
     return tables, [native.counts(), twin.counts()], 0 if found is None else len(texts) - len(found.left)

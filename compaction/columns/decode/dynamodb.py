@@ -21,6 +21,7 @@ import msgspec
 
 from compaction.columns.decode.outcome import Outcome, undecoded
 from compaction.columns.decode.rewriting import encoded, object_of
+from minutebook.wording import printable
 
 _IMAGES: Final = ("Keys", "NewImage", "OldImage")
 _SHOWN: Final = 80
@@ -39,8 +40,7 @@ class _Path(NamedTuple):
         while outer is not None:
             names.append(outer.name)
             outer = outer.outer
-        text = "".join(name[:_SHOWN] for name in reversed(names))[:_SHOWN]
-        return "".join(each if each.isprintable() else repr(each)[1:-1] for each in text)  # lone surrogates, too
+        return printable("".join(name[:_SHOWN] for name in reversed(names))[:_SHOWN])  # lone surrogates, too
 
 
 class _WrongError(Exception):

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
 from compaction.columns.columns import Column, quoted
-from compaction.columns.files.json_schema import MAX_TYPES
+from compaction.columns.files.json_schema import count_type
 from compaction.columns.types import MAX_PRECISION, ColumnType, Field, may_be_fields
 from minutebook.errors import SettingsError
 
@@ -86,10 +86,7 @@ def _type(schema: object, names: _Names, depth: int) -> tuple[ColumnType, bool]:
     """Return a type, and whether it is nullable."""
     if depth > _MAX_DEPTH:
         raise SettingsError(f"the Avro schema nests deeper than {_MAX_DEPTH}", next_step="write it flatter")
-    if next(names.made) > MAX_TYPES:
-        raise SettingsError(
-            f"the Avro schema makes more than {MAX_TYPES:,} types", next_step="refer to fewer, or write it flatter"
-        )
+    count_type(names.made, "Avro schema")
     if isinstance(schema, list):
         others = [branch for branch in schema if branch != "null"]
         if len(others) != 1:
@@ -101,7 +98,7 @@ def _type(schema: object, names: _Names, depth: int) -> tuple[ColumnType, bool]:
         named = names.known.get(names.full(schema))
         if named is None:
             raise SettingsError(f"{schema!r} is not a type of Avro, nor named before", next_step="correct the schema")
-        return _complex(*named, depth + 1), False
+        return _type(*named, depth + 1)
     if not isinstance(schema, dict):
         raise SettingsError("a field of the Avro schema has no type", next_step="correct the schema")
     if not isinstance(schema.get("type"), str):  # a type within the type
@@ -110,8 +107,7 @@ def _type(schema: object, names: _Names, depth: int) -> tuple[ColumnType, bool]:
 
 
 def _complex(schema: Mapping[str, Any], names: _Names, depth: int) -> ColumnType:
-    inner, logical = schema.get("type"), schema.get("logicalType")
-    kind = inner if isinstance(inner, str) else ""
+    kind, logical = schema["type"], schema.get("logicalType")
     if kind in {"bytes", "fixed"} and logical == "decimal":
         precision, scale = schema.get("precision"), schema.get("scale", 0)
         if isinstance(precision, int) and isinstance(scale, int) and 0 <= scale <= precision <= MAX_PRECISION:
@@ -127,4 +123,4 @@ def _complex(schema: Mapping[str, Any], names: _Names, depth: int) -> ColumnType
         return ColumnType("list", fields=(Field("element", element, not nullable),))
     if kind == "map":
         return _JSON
-    return _type(inner, names, depth + 1)[0]
+    return _type(kind, names, depth + 1)[0]

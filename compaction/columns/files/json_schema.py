@@ -25,7 +25,7 @@ _SIMPLE: Final = {
 }
 _FORMATS: Final = {"date": ColumnType("date"), "date-time": ColumnType("timestamp")}
 _MAX_DEPTH: Final = 20
-MAX_TYPES: Final = 100_000
+_MAX_TYPES: Final = 100_000
 """Of a schema, with what its references stand for: each may stand for several that refer again."""
 
 Schema = Mapping[str, Any]
@@ -53,12 +53,17 @@ def columns_of_schema(document: Schema) -> list[Column]:
     return columns
 
 
+def count_type(made: Iterator[int], schema: str) -> None:
+    """Count a type that a schema makes; raise SettingsError if these are too many."""
+    if next(made) > _MAX_TYPES:
+        raise SettingsError(
+            f"the {schema} makes more than {_MAX_TYPES:,} types", next_step="refer to fewer, or write it flatter"
+        )
+
+
 def _type(source: _Source, schema: object, depth: int) -> tuple[ColumnType, bool]:
     """Return the type of a schema, and whether it is nullable."""
-    if next(source.made) > MAX_TYPES:
-        raise SettingsError(
-            f"the JSON Schema makes more than {MAX_TYPES:,} types", next_step="refer to fewer, or write it flatter"
-        )
+    count_type(source.made, "JSON Schema")
     schema = _resolved(source.document, schema, depth)
     choices = schema.get("anyOf", schema.get("oneOf"))
     if isinstance(choices, list):

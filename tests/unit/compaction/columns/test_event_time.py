@@ -20,7 +20,7 @@ from minutebook.published.schema import SCHEMA
 from minutebook.terminal import TerminalConsole
 from tests.corpus.desk import DAY, Desk
 from tests.corpus.typed_day import miscounting, payload_day
-from tests.fakes.typed_lines import lines_of, mapping
+from tests.fakes.typed_lines import columns_of, lines_of, mapping
 
 _US = 86_400_000_000
 
@@ -148,7 +148,7 @@ def test_counts_by_event_survive_in_a_document() -> None:
     lines = lines_of([b'{"ts":"2026-11-19T00:00:00Z"}', b"{}"])
     arrivals = pa.array([DAY.begin_ms * 1000] * 2, pa.int64()).cast(pa.timestamp("us", "UTC"))
     payload_columns = new_payload_columns(asked("ts"))
-    payload_columns.columns_of(lines.append_column("arrival_time", arrivals))
+    columns_of(payload_columns, lines.append_column("arrival_time", arrivals))
     counts = payload_columns.counts()
     assert counts.events == ((None, 1), (Day.parse("2026-11-19").number, 1))
     assert StatedCounts.of(counts).counts() == counts
@@ -175,5 +175,5 @@ def test_numbers_that_do_not_add_up_hold_the_day_back(tmp_path: Path) -> None:
 def test_events_are_read_by_the_clocks_of_columns(text: str, payload: bytes) -> None:
     """Nanoseconds, seven digits and local times, to the microsecond."""
     columns = asked(text)._replace(event=None)
-    times, unfit = new_payload_columns(columns).columns_of(lines_of([payload]))
+    times, unfit = columns_of(new_payload_columns(columns), lines_of([payload]))
     assert (times.cast(pa.int64()).to_pylist(), unfit.to_pylist()) == ([1795593600123456], [None])

@@ -17,7 +17,7 @@ from compaction.report.screen import show_audit
 from minutebook.terminal import TerminalConsole
 from tests.corpus.desk import DAY, Desk
 from tests.corpus.typed_day import payload_day
-from tests.fakes.typed_lines import lines_of, mapping
+from tests.fakes.typed_lines import columns_of, lines_of, mapping
 
 
 def _found(columns: Mapping[str, Any], *payloads: object) -> dict[str, tuple[str, int]]:
@@ -77,7 +77,7 @@ def test_a_task_looks_at_a_thousand_payloads() -> None:
     columns = mapping({"a": "int64"})
     payload_columns = new_payload_columns(columns)
     for _ in range(40):
-        payload_columns.columns_of(lines_of([b'{"a":1}'] * 3000 + [b'{"a":1,"late":true}'] * 1000))
+        columns_of(payload_columns, lines_of([b'{"a":1}'] * 3000 + [b'{"a":1,"late":true}'] * 1000))
     counts = payload_columns.counts()
     assert 900 < counts.keys.payloads <= SAMPLE
     [late] = counts.keys.keys

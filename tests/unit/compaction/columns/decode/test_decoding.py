@@ -24,7 +24,7 @@ from compaction.parquet.rows import ParquetPart
 from minutebook.errors import SettingsError
 from minutebook.format.day import Day
 from minutebook.store.directory_storage import FileSink
-from tests.fakes.typed_lines import lines_of, mapping, widened
+from tests.fakes.typed_lines import columns_of, lines_of, mapping, widened
 
 gzipped = partial(gzip.compress, mtime=0)
 ROW = b'{"id":1.50,"n":9007199254740993}'
@@ -193,7 +193,7 @@ def test_decoded_rows_hold_the_payload_as_it_came() -> None:
     texts = [json.dumps({"id": number, "fill": "x" * 400_000}).encode() for number in range(9)]
     payload_columns = new_payload_columns(mapping({"id": "int64"}, ["gzip"]))
     lines = lines_of([gzipped(text, 1) for text in texts])
-    ids, unfit = payload_columns.columns_of(lines)
+    ids, unfit = columns_of(payload_columns, lines)
     assert ids.to_pylist() == [*range(9)]
     assert unfit.null_count == 9
     assert ids.num_chunks == 3
