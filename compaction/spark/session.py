@@ -82,13 +82,8 @@ def _java_version(text: str) -> int | None:
 
 
 def _pyspark_version() -> tuple[int, int]:
-    try:
-        import pyspark  # noqa: PLC0415 - an extra: absent in the consumer's image
-    except ImportError as exc:
-        raise SettingsError(
-            "compaction needs PySpark, which is not installed",
-            next_step="install spark.lock and the wheel, as `minutebook docs spark` says",
-        ) from exc
+    import pyspark  # noqa: PLC0415 - an extra, which whoever asks for Spark has looked for
+
     major, minor = pyspark.__version__.split(".")[:2]
     return int(major), int(minor)
 

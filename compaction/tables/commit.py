@@ -312,8 +312,8 @@ class TableCommitter:
             MANIFEST_PROPERTY: goal.place,
             **(more or {}),
         }
-        if table_properties:
-            table_properties = {} if self.is_set_back else table_properties
+        if self.is_set_back:
+            table_properties = None
         sizes = {uri: rows[uri] for uri in change.add}
         is_replaced = self._is_current(goal) and view.replace(
             change, sizes, properties, goal.columns, table_properties

@@ -122,6 +122,26 @@ class Pond:
         rows = open_live("out", self.site.place, raw, [DAY]).to_reader().read_all().to_pylist()
         return Counter((row["shard_id"], row["sequence_number"], 0) for row in rows)
 
+    def show_zombie(self) -> tuple[Counter[Name], str, Callable[[], None]]:
+        """Let a zombie's segment be shown, and the one that it overlaps not be there.
+
+        Returns what is archived with that one, the zombie's key, and what puts that one in the zombie's place.
+        """
+        self.arrive(10)
+        self.live_until(30)
+        rows, [key], store = self.archived(), self.world.archive, self.world.store
+        zombie, stored = self.world.double(key), store.get(key)
+        assert zombie is not None
+        assert stored is not None
+        store.delete([key])
+        self.tick()
+
+        def put_back() -> None:
+            store.delete([zombie])
+            store.put_if_absent(key, stored.body, stored.metadata, "application/gzip")
+
+        return rows, zombie, put_back
+
     def live(self) -> LiveDay:
         """Return the live parts of the day, as a night has them."""
         context = self.site.context()
@@ -712,21 +732,11 @@ def test_a_file_that_the_table_names_is_not_swept(pond: Pond) -> None:
 
 def test_a_segment_that_overlaps_what_a_night_published_leaves_the_table(pond: Pond) -> None:
     """Follow had shown a zombie's segment, and not the one that the night knows: no record is there twice."""
-    pond.arrive(10)
-    pond.live_until(30)
-    rows = pond.archived()
-    [key] = pond.world.archive
-    zombie = pond.world.double(key)
-    assert zombie is not None
-    stored = pond.world.store.get(key)
-    assert stored is not None
-    pond.world.store.delete([key])
-    pond.tick()
+    rows, zombie, put_back = pond.show_zombie()
     assert pond.rows().total() == rows.total() - 1
     zombies = pond.world.store.get(zombie)
     assert zombies is not None
-    pond.world.store.delete([zombie])
-    pond.world.store.put_if_absent(key, stored.body, stored.metadata, "application/gzip")
+    put_back()
     pond.live_until(180)
     pond.site.table = pond.table()
     pond.catalogs[-1].before_load = lambda: pond.world.store.put_if_absent(
@@ -738,18 +748,8 @@ def test_a_segment_that_overlaps_what_a_night_published_leaves_the_table(pond: P
 
 def test_readers_see_no_record_twice_whose_deleted_segment_was_shown(pond: Pond) -> None:
     """A night has published the records in another segment; the table, and so the live part, waits for a commit."""
-    pond.arrive(10)
-    pond.live_until(30)
-    rows = pond.archived()
-    [key] = pond.world.archive
-    zombie = pond.world.double(key)
-    stored = pond.world.store.get(key)
-    assert zombie is not None
-    assert stored is not None
-    pond.world.store.delete([key])
-    pond.tick()
-    pond.world.store.delete([zombie])
-    pond.world.store.put_if_absent(key, stored.body, stored.metadata, "application/gzip")
+    rows, _, put_back = pond.show_zombie()
+    put_back()
     pond.live_until(1440 + 40)
     pond.published()
     assert (pond.readable(), pond.parts()) == (rows, 1)
