@@ -9,7 +9,7 @@ import structlog
 from consumer.boundaries.due import JOBS
 from consumer.boundaries.pool import JobPool
 from consumer.daemon.fork_server import ForkPlan
-from consumer.daemon.opened import open_stream
+from consumer.daemon.opened import is_forked, open_stream
 from consumer.daemon.prepared.classes import find_classes
 from consumer.daemon.prepared.jvm_flags import jvm_flags
 from consumer.daemon.process import allow_descriptors, daemon_command
@@ -66,13 +66,14 @@ def consume_stream(source: Source, environ: Mapping[str, str], state_folder: Pat
         return opened
     settings = opened.loaded.settings
     java = find_java(environ).program
-    environment = daemon_environment(environ, opened.effective, settings.access, opened.socket)
+    socket = opened.socket if is_forked(opened.loaded) else None
+    environment = daemon_environment(environ, opened.effective, settings.access, socket)
     plan = DaemonPlan(
         command=daemon_command(
             java, jvm_flags(environ), find_classes(java, find_jars()), opened.effective, find_logback(loaded.path)
         ),
         environment=environment,
-        forks=None if opened.socket is None else ForkPlan(opened.socket, {"": opened.effective}, environment),
+        forks=None if socket is None else ForkPlan(socket, {"": opened.effective}, environment),
         grace_seconds=opened.grace_seconds + KILL_MARGIN_SECONDS,
         keep_open=[opened.lock],
         log_level=settings.log_level,

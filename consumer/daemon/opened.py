@@ -54,15 +54,15 @@ _HANG_SECONDS: Final = 120
 class OpenedStream(NamedTuple):
     """A stream that a daemon may read for this worker.
 
-    `lock` is the descriptor that holds the lock of the worker id; `socket` where a fork server would listen for the
-    stream's processors, None if they are not forked. `effective` is the daemon's file, written before each start.
+    `lock` is the descriptor that holds the lock of the worker id; `socket` where a fork server listens for the
+    stream's processors if they are forked (`is_forked`). `effective` is the daemon's file, written before each start.
     """
 
     loaded: LoadedSettings
     worker_id: str
     lock: int
     effective: Path
-    socket: Path | None
+    socket: Path
     grace_seconds: float
     plan: StreamPlan
     boundaries: Boundaries | None
@@ -155,9 +155,7 @@ def open_stream(
         first_start=first_start,
     )
     effective = state / f"{name}.properties"
-    # Processors are forked unless the file names a program of its own for them.
-    is_forked = loaded.settings.fork_server and "executableName" not in loaded.kcl
-    starter = stub_command if is_forked else processor_command
+    starter = stub_command if is_forked(loaded) else processor_command
     values_from = partial(effective_properties, loaded, worker_id=worker_id, executable=starter(Path(sys.executable)))
     read_size = ReadSize()
 
@@ -205,13 +203,18 @@ def open_stream(
         worker_id=worker_id,
         lock=worker.lock,
         effective=effective,
-        socket=socket_of(state, name) if is_forked else None,
+        socket=socket_of(state, name),
         grace_seconds=int(values_from(KclStart(None))[_GRACE]) / 1000,
         plan=plan,
         boundaries=boundaries,
         health=health_paths(state, loaded.settings.application_name, name),
         stream=stream,
     )
+
+
+def is_forked(loaded: LoadedSettings) -> bool:
+    """Return whether processors are forked: unless the file names a program of its own for them."""
+    return loaded.settings.fork_server and "executableName" not in loaded.kcl
 
 
 def _leaving(loaded: LoadedSettings, worker_id: str, clock: Clock, handed: HandedCounts | None) -> Leaving | None:

@@ -23,6 +23,7 @@ from consumer.child_logs.kcl_log import Skipped, read_kcl_line
 from consumer.child_logs.processor_log import POLL_SECONDS, read_event
 from consumer.daemon.consume import KILL_MARGIN_SECONDS, daemon_environment, find_logback
 from consumer.daemon.fork_server import ForkPlan
+from consumer.daemon.opened import is_forked
 from consumer.daemon.prepared.classes import find_classes
 from consumer.daemon.prepared.jvm_flags import jvm_flags
 from consumer.daemon.process import ChildOutput, allow_descriptors, fleet_command
@@ -184,17 +185,13 @@ class Fleet:
         return max(graces, default=_PLAIN_GRACE_SECONDS)
 
     def _plan(self) -> HostPlan:
-        """Return what to run for the streams that are opened by now."""
-        opened = [each.opened for each in self._streams.values() if each.opened is not None]
-        first = opened[0]
-        sockets = [each.socket for each in opened if each.socket is not None]
+        """Return what to run. The fork server prepares the streams that are open, and serves later ones, too."""
+        opened = {name: each.opened for name, each in self._streams.items() if each.opened is not None}
+        first = next(iter(opened.values()))
         access = first.loaded.settings.access
-        environment = daemon_environment(self._environ, first.effective, access, sockets[0] if sockets else None)
-        files = {
-            name: each.opened.effective
-            for name, each in self._streams.items()
-            if each.opened is not None and each.opened.socket is not None
-        }
+        socket = first.socket if any(is_forked(each.loaded) for each in self._streams.values()) else None
+        environment = daemon_environment(self._environ, first.effective, access, socket)
+        files = {name: each.effective for name, each in opened.items() if is_forked(each.loaded)}
         java = find_java(self._environ).program
         return HostPlan(
             command=fleet_command(
@@ -206,7 +203,7 @@ class Fleet:
                 self._longest_grace(),
             ),
             environment=environment,
-            forks=ForkPlan(sockets[0], files, environment) if sockets else None,
+            forks=None if socket is None else ForkPlan(socket, files, environment),
             keep_open=[each.worker.lock for each in self._streams.values() if each.worker is not None],
         )
 

@@ -3,8 +3,9 @@
     Prometheus ......... every series of each stream, told apart by `application` and `stream`
     CloudWatch ......... sums and worst values of the task under the folder's name; of each stream only the gauges
                          that it needs an alarm of its own for (`OF_STREAM`): CloudWatch charges for each metric
-    /healthz ........... fails while a stream is unhealthy, but for those that gave up: a new task would not get
-                         further, and the others would wait for it
+    /healthz ........... fails while a stream that runs is unhealthy, or none runs. One that does not run while others
+                         do is started again, or tried again, here: a new task would not get further with it, and
+                         the others would wait for that
 
 Health files are each stream's own, as `minutebook health` of one stream reads them.
 """
@@ -56,18 +57,26 @@ class FleetWatch:
 
     def verdict(self) -> HealthVerdict:
         """Return the health of the task."""
-        given_up = [stream.name for stream in self._streams if stream.has_given_up]
-        ill = {
-            stream.name: verdict.sentence.removeprefix("unhealthy: ")
-            for stream in self._streams
-            if not stream.has_given_up and not (verdict := stream.watch.verdict()).is_healthy
-        }
-        remark = f"; gave up: {some_of(given_up, _NAMED)}" if given_up else ""
-        if not ill and len(given_up) < len(self._streams):
-            return HealthVerdict(is_healthy=True, sentence=f"healthy: {len(self._streams)} streams{remark}")
-        sentences = [f"{name}: {sentence}" for name, sentence in ill.items()]
+        running = [stream for stream in self._streams if stream.watch.view().is_up]
+        ill = [
+            f"{stream.name}: {verdict.sentence.removeprefix('unhealthy: ')}"
+            for stream in running
+            if not (verdict := stream.watch.verdict()).is_healthy
+        ]
+        others = [stream for stream in self._streams if stream not in running]
+        gave_up = [stream.name for stream in others if stream.has_given_up]
+        waiting = [stream.name for stream in others if not stream.has_given_up]
+        remarks = [
+            f"; {what}: {some_of(names, _NAMED)}"
+            for what, names in (("not running", waiting), ("gave up", gave_up))
+            if names
+        ]
+        if running and not ill:
+            return HealthVerdict(
+                is_healthy=True, sentence=f"healthy: {len(running)} of {len(self._streams)} streams{''.join(remarks)}"
+            )
         return HealthVerdict(
-            is_healthy=False, sentence=f"unhealthy: {some_of(sentences, _NAMED) or 'no stream'}{remark}"
+            is_healthy=False, sentence=f"unhealthy: {some_of(ill, _NAMED) or 'no stream runs'}{''.join(remarks)}"
         )
 
     def totals(self) -> dict[str, float]:

@@ -28,7 +28,7 @@ def serve_forks(listener: socket.socket, files: Mapping[str, str], parent: int) 
 
     `files` maps a stream's name to its file. Raises SettingsError if a processor would refuse the settings of the
     only stream. With several, the processors of a stream that cannot be prepared read its settings themselves, and
-    say what is wrong with them.
+    say what is wrong with them; so do those of a stream that was opened later, from the file that their stubs send.
     """
     clock = SystemClock()
     begun = clock.monotonic()
@@ -44,11 +44,13 @@ def serve_forks(listener: socket.socket, files: Mapping[str, str], parent: int) 
     gc.freeze()
     server, title = os.getpid(), find_title()
 
-    def become(pipes: Pipes, stream: str) -> None:
-        def live_here(stdin: BinaryIO, protocol: BinaryIO) -> int:
-            return _live(lambda: prepared.get(stream) or prepare_serving(files[stream], os.environ), stdin, protocol)
+    def become(pipes: Pipes, stream: str, sent: str) -> None:
+        file = files.get(stream, sent)
 
-        become_processor(pipes, server, title, files[stream], live_here, stream)
+        def live_here(stdin: BinaryIO, protocol: BinaryIO) -> int:
+            return _live(lambda: prepared.get(stream) or prepare_serving(file, os.environ), stdin, protocol)
+
+        become_processor(pipes, server, title, file, live_here, stream)
 
     forks = ForkServer(listener, become, parent)
     structlog.get_logger().info("fork_server_ready", seconds=round(clock.monotonic() - begun, 2))

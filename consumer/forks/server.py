@@ -1,7 +1,7 @@
 """The fork server's loop, in one thread: fork a processor for each stub, and send the stub its exit code.
 
     a stub connects, sends its stdin, stdout and stderr,
-      and in a fleet the name of its stream ................. a processor is forked on them
+      its file, and in a fleet the name of its stream ....... a processor is forked on them
     a processor ends ........................................ its stub gets the exit code: 128 + n for signal n
     a stub is gone .......................................... its processor is killed: the daemon closed its pipes
     the supervisor is gone .................................. no new stubs; the server ends after its last processor,
@@ -28,8 +28,8 @@ from consumer.forks.stub import REQUEST
 from minutebook.clock import SystemClock
 
 PIPES: Final = 3
-_LONGEST_REQUEST: Final = 1024
-"""More than a name of a file can have bytes."""
+_LONGEST_REQUEST: Final = 8192
+"""More than a file's name and a path can have bytes together (255 and 4,096)."""
 _SIGNALLED: Final = 128
 _PAUSE_SECONDS: Final = 0.5
 _FAREWELL_SECONDS: Final = 60
@@ -52,7 +52,7 @@ class Pipes:
 
 
 class ForkServer:
-    """Serves a listening socket. `become` is called in each new process with its pipes and its stream's name.
+    """Serves a listening socket. `become` is called in each new process with its pipes, its stream's name and file.
 
     Main thread only: it owns SIGCHLD. `parent` is the supervisor's pidfd (pidfd_open(2)).
     """
@@ -60,7 +60,7 @@ class ForkServer:
     def __init__(
         self,
         listener: socket.socket,
-        become: Callable[[Pipes, str], None],
+        become: Callable[[Pipes, str, str], None],
         parent: int,
         *,
         farewell_seconds: float = _FAREWELL_SECONDS,
@@ -137,11 +137,11 @@ class ForkServer:
             self._poll.unregister(connection)
             connection.close()
             return
-        pipes, stream = request
+        pipes, stream, file = request
         try:
             if len(pipes) != PIPES:
                 raise OSError(errno.EMFILE, "descriptors are short")  # noqa: TRY301 - handled as a failed fork
-            pid = self._fork(Pipes(*pipes), stream)
+            pid = self._fork(Pipes(*pipes), stream, file)
         except OSError as exc:
             error = f"no process could be made: {exc.strerror}"
             with _unread:
@@ -156,7 +156,7 @@ class ForkServer:
             for pipe in pipes:
                 os.close(pipe)
 
-    def _fork(self, pipes: Pipes, stream: str) -> int:
+    def _fork(self, pipes: Pipes, stream: str, file: str) -> int:
         """Return the pid of a new processor; in the new process, become it."""
         # Until the child has set its own dispositions, a signal would run our handlers in it.
         signal.pthread_sigmask(signal.SIG_BLOCK, _CAUGHT)
@@ -164,7 +164,7 @@ class ForkServer:
             pid = os.fork()
             if pid == 0:
                 try:
-                    self._become(pipes, stream)
+                    self._become(pipes, stream, file)
                 except BaseException:  # noqa: BLE001 - a child that returns would be a second server
                     traceback.print_exc()
                 finally:
@@ -226,8 +226,8 @@ def _wake_up(_number: int, _frame: object) -> None:
 _MORE: Final = "give the task more processes, descriptors or memory: one shard takes two processes"
 
 
-def _receive(connection: socket.socket) -> tuple[list[int], str] | None:
-    """Return the descriptors and the stream's name that a stub has sent; None if it is gone.
+def _receive(connection: socket.socket) -> tuple[list[int], str, str] | None:
+    """Return the descriptors, the stream's name and the file that a stub has sent; None if it is gone.
 
     Raises BlockingIOError if none came yet.
     """
@@ -238,7 +238,8 @@ def _receive(connection: socket.socket) -> tuple[list[int], str] | None:
     except OSError:
         return None
     if message.startswith(REQUEST):
-        return descriptors, os.fsdecode(message.removeprefix(REQUEST))
+        stream, _, file = os.fsdecode(message.removeprefix(REQUEST)).partition("\0")
+        return descriptors, stream, file
     for descriptor in descriptors:
         os.close(descriptor)
     return None

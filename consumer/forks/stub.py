@@ -21,8 +21,10 @@ import time
 SOCKET_VARIABLE = "MINUTEBOOK_FORK_SERVER"
 STREAM_VARIABLE = "MINUTEBOOK_FLEET_STREAM"
 """In a fleet, the name of the processor's stream."""
+FILE_VARIABLE = "MINUTEBOOK_PROPERTIES"
+"""The processor's file: the fork server does not know that of a stream of a fleet that was opened after it."""
 REQUEST = b"p"
-"""What a stub sends, and the name of its stream behind it."""
+"""What a stub sends; behind it the name of its stream, a zero byte, and the file."""
 GONE = 70
 """The exit code when the fork server is gone, and its processors with it."""
 _SHELL = "/bin/sh"
@@ -38,7 +40,8 @@ def main() -> None:
     try:
         connection = connect(path)
         rights = b"".join(number.to_bytes(4, sys.byteorder) for number in (0, 1, 2))
-        request = REQUEST + posix.environ.get(STREAM_VARIABLE.encode(), b"")
+        names = (posix.environ.get(name.encode(), b"") for name in (STREAM_VARIABLE, FILE_VARIABLE))
+        request = REQUEST + b"\0".join(names)
         connection.sendmsg([request], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, rights)])
     except OSError as exc:
         say_unreachable(path, exc, posix.environ.get(STREAM_VARIABLE.encode(), b""))

@@ -12,6 +12,14 @@ if TYPE_CHECKING:
     from demo.embedded import EmbeddedAws
 
 _BIN = Path(sys.executable).parent
+_AGAIN = """
+import sys
+from consumer.fleet.stream import FleetStream
+from minutebook.cli import main
+
+FleetStream.__init__.__kwdefaults__["again_seconds"] = float(sys.argv.pop(1))
+main()
+"""
 
 
 class FleetSite:
@@ -41,10 +49,22 @@ class FleetSite:
         for app in self.apps.values():
             app.seed_leases(dict.fromkeys(app.open_shards(), worker_id))
 
-    def consume(self, worker_id: str = "w1", *, environment: Mapping[str, str] | None = None) -> Worker:
-        """Start `minutebook consume DIR` on what `write` has written."""
+    def consume(
+        self,
+        worker_id: str = "w1",
+        *,
+        environment: Mapping[str, str] | None = None,
+        again_seconds: float | None = None,
+    ) -> Worker:
+        """Start `minutebook consume DIR` on what `write` has written.
+
+        `again_seconds`: how soon a stream that gave up is tried again.
+        """
         first = next(iter(self.apps.values()))
         variables = first.environment({"TMPDIR": str(self.folder), **(environment or {})})
         state = str(self.folder / f"state-{worker_id}")
-        command = [str(_BIN / "minutebook"), "consume", str(self.streams_folder), "--state-dir", state]
+        program = [str(_BIN / "minutebook")]
+        if again_seconds is not None:
+            program = [sys.executable, "-c", _AGAIN, str(again_seconds)]
+        command = [*program, "consume", str(self.streams_folder), "--state-dir", state]
         return Worker(command, variables, self.folder / f"{worker_id}.log")

@@ -4,6 +4,7 @@ life 1   orders  |--records--split--records--merge--records-------------------- 
          clicks  |--records all the time--------------------------------------- stop
          logs    |--records--X child--records--X child--records---------------- stop
          gone    |--records--stream deleted-------------------------- gives up
+         late    (its bucket is not there yet) ------bucket--records------------- stop
          barred  (its bucket is not there: never begins)
 life 2   w1 |--records--X JVM--records--X fork server--records--SIGTERM
          w2            (waits) ------------------------------------|--records-- stop
@@ -32,7 +33,8 @@ if TYPE_CHECKING:
 
 _CLOCK = SystemClock()
 _STOP_SECONDS = 25
-_NAMES = ("orders", "clicks", "logs", "gone")
+_NAMES = ("orders", "clicks", "logs", "gone", "late")
+_AGAIN_SECONDS = 10
 
 
 @dataclass(kw_only=True)
@@ -68,12 +70,16 @@ def first_life(embedded_aws: "EmbeddedAws", tmp_path_factory: pytest.TempPathFac
         text = text.replace(f"{line} = ", f"{line} = nobodys-")
     (folder / "barred.properties").write_text(text)
     site.seed()
-    orders, logs, gone = site.apps["orders"], site.apps["logs"], site.apps["gone"]
+    orders, logs, gone, late = (site.apps[name] for name in ("orders", "logs", "gone", "late"))
+    embedded_aws.s3_client().delete_bucket(Bucket=late.name)
     first_shards = {shard for app in site.apps.values() for shard in app.open_shards()}
-    with site.consume() as worker, _loaded(site.apps["clicks"]) as end_load:
+    with site.consume(again_seconds=_AGAIN_SECONDS) as worker, _loaded(site.apps["clicks"]) as end_load:
         for name, app in site.apps.items():
             app.producer.put_numbered(20)
-            worker.events.wait("shard_opened", properties=name)
+            if name != "late":
+                worker.events.wait("shard_opened", properties=name)
+        worker.events.wait("stream_not_opened", properties="late")
+        embedded_aws.s3_client().create_bucket(Bucket=late.name)
         barred = worker.events.wait("stream_not_opened", properties="barred")
         (daemon,) = worker.daemons()
         await_checkpoint(worker, "gone", gone)
@@ -87,8 +93,9 @@ def first_life(embedded_aws: "EmbeddedAws", tmp_path_factory: pytest.TempPathFac
         seconds = [_kill_child(worker, logs) for _ in range(2)]
         worker.events.wait("shard_opened", properties="orders", shard=merged)
         gave_up = worker.events.wait("gave_up", properties="gone")
+        worker.events.wait("shard_opened", properties="late")
         end_load()
-        for name in ("orders", "clicks", "logs"):
+        for name in ("orders", "clicks", "logs", "late"):
             site.apps[name].producer.put_numbered(5)
             await_checkpoint(worker, name, site.apps[name])
         (daemon_now,) = worker.daemons()
@@ -199,6 +206,12 @@ def test_a_stream_without_its_bucket_is_named(first_life: FirstLife) -> None:
     """And the others have run all the time."""
     assert first_life.barred["exit_code"] == 2
     assert first_life.barred["next_step"]
+
+
+def test_a_stream_whose_bucket_is_made_later_is_archived(first_life: FirstLife) -> None:
+    """In the same daemon, by the fork server that did not know it at its start."""
+    assert [event["shard"] for event in first_life.opened["late"]] == sorted(first_life.first_shards)
+    assert {event["properties"] for event in first_life.restarted} == {"logs", "gone"}
 
 
 def test_a_deleted_stream_gives_up_alone(first_life: FirstLife) -> None:

@@ -70,9 +70,9 @@ class Forks:
         with Path(os.devnull).open("rb") as nothing:
             os.dup2(nothing.fileno(), pipe.fileno())
 
-    def processor(self, lease: Lease) -> ProcessDaemon:
-        """Start a processor as the daemon does."""
-        return ProcessDaemon(lease, self.socket, self._environment, stub_command(PYTHON).split())
+    def processor(self, lease: Lease, **environment: str) -> ProcessDaemon:
+        """Start a processor as the daemon does; `environment` is what a fleet's daemon adds."""
+        return ProcessDaemon(lease, self.socket, {**self._environment, **environment}, stub_command(PYTHON).split())
 
     def processors(self) -> list[Process]:
         """Return the living processors, in the order of their starts."""

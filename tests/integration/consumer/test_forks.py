@@ -38,6 +38,19 @@ def test_a_forked_processor_archives(site: Site) -> None:
     site.assert_exactly_once()
 
 
+def test_a_stream_that_the_fork_server_was_not_told_of_is_archived(site: Site) -> None:
+    """A stream of a fleet that could not be opened at the start, and can be now: the stub brings its file."""
+    site.put(5)
+    late = {stub.STREAM_VARIABLE: "late", stub.FILE_VARIABLE: str(site.properties())}
+    with site.forks() as forks, forks.processor(site.lease, **late) as processor:
+        processor.start()
+        processor.deliver()
+        processor.request_shutdown()
+        assert processor.close() == 0
+        assert {line["properties"] for line in processor.events.all("shard_opened")} == {"late"}
+    site.assert_exactly_once()
+
+
 def test_two_forked_processors_are_two_writers(site: Site) -> None:
     """Of one id, the loser of a slot would take the winner's segment for its own retried PUT, and lose the rest."""
     site.put(8, 0)

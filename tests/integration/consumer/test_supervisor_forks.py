@@ -29,7 +29,7 @@ door = open_door(path)
 stub = socket.socket(fileno=connect(bytes(path)).detach())
 socket.send_fds(stub, [REQUEST], [0, 1, 2])
 
-def hang(_, __):
+def hang(*_):
     die_with(server)
     path.with_name("pid").write_text(str(os.getpid()))
     os.kill(parent.pid, signal.SIGKILL)

@@ -81,4 +81,18 @@ LIVENESS: Final = (
         ),
         tests=("test_a_minute_that_keeps_coming_is_committed_in_good_time",),
     ),
+    Mutation(
+        "the fork server serves no stream that was opened after its start",
+        Change("consumer.forks.loaded:serve_forks", "files.get(stream, sent)", "files[stream]"),
+        tests=("test_a_stream_that_the_fork_server_was_not_told_of_is_archived",),
+    ),
+    Mutation(
+        "a stream of a fleet that is tried again fails the health of all",
+        Change(
+            "consumer.fleet.outputs:FleetWatch.verdict",
+            "[stream for stream in self._streams if stream.watch.view().is_up]",
+            "[stream for stream in self._streams if not stream.has_given_up]",
+        ),
+        tests=("test_a_stream_that_does_not_run_does_not_fail_the_task",),
+    ),
 )
