@@ -23,6 +23,8 @@ PRESETS: Final[Mapping[str, str]] = {
     "callProcessRecordsEvenForEmptyRecordList": "true",
     # Unset means enhanced fan-out, which AWS charges by the hour.
     "retrievalMode": "POLLING",
+    # Unset means DETAILED: one more permission, and a charge for each metric. The supervisor has metrics of its own.
+    "metricsLevel": "NONE",
     "AwsCredentialsProvider": "DefaultCredentialsProvider",
     # KCL 3.1.3 never finishes a graceful hand-over of a shard that still waits for its parents
     # (awslabs/amazon-kinesis-client#1729, #1743): the old owner renews the lease, nobody reads the shard, and a

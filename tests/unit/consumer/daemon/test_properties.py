@@ -64,6 +64,7 @@ def test_presets() -> None:
         "initialPositionInStream": "TRIM_HORIZON",
         "isGracefulLeaseHandoffEnabled": "false",
         "leaseAssignmentIntervalMillis": "4000",
+        "metricsLevel": "NONE",
         "minutebook.bucket": "archive",
         "regionName": "eu-west-1",
         "retrievalMode": "POLLING",
