@@ -2,7 +2,7 @@
 """Build the environment of the nightly job as one archive: `make nightly-env`.
 
     minutebook-nightly-VERSION-pyXY-PLATFORM.tar.gz
-      lib/          the packages of requirements/spark.lock and Minutebook itself, with their own binaries
+      lib/          the packages of requirements/iceberg.lock and Minutebook itself, with their own binaries
       bin/python    a script: the platform's own Python X.Y, with lib/ on its path
 
 Platforms take it as a packed environment (`spark.archives=...#environment`, PYSPARK_PYTHON
@@ -99,7 +99,7 @@ def _glibc(text: str) -> tuple[int, ...]:
 def build(folder: Path, uv: str, wheel: Path, python: str, platform: str) -> None:
     """Fill a folder with the environment."""
     lock = folder / "packages.lock"
-    lock.write_text(without((CHECKOUT / "requirements" / "spark.lock").read_text(), LEFT_OUT))
+    lock.write_text(without((CHECKOUT / "requirements" / "iceberg.lock").read_text(), LEFT_OUT))
     install = [uv, "pip", "install", "--quiet", "--no-deps", "--target", str(folder / "lib")]
     install += ["--python", sys.executable, "--python-version", python, "--python-platform", platform]
     subprocess.run([*install, "--only-binary", ":all:", "--require-hashes", "--requirement", str(lock)], check=True)  # noqa: S603 - fixed words
