@@ -111,7 +111,7 @@ def _step(value: object, folder: Path) -> Step:
         if name not in WITH_PATH:
             raise SettingsError(f'decode: {name} takes no argument; write "{name}"', next_step=_NEXT_STEP)
         return Step(str(name), _names(str(name), argument))
-    raise SettingsError(f"decode: {json.dumps(value, default=str)[:80]} is no step", next_step=_NEXT_STEP)
+    raise SettingsError(f"decode: {_shown(value)} is no step", next_step=_NEXT_STEP)
 
 
 def _schema(folder: Path, given: Any) -> str:  # noqa: ANN401 - what a file holds
@@ -165,10 +165,17 @@ def _names(step: str, path: object) -> tuple[str, ...]:
         names = None
     if names is None:
         raise SettingsError(
-            f"decode: {step} = {json.dumps(path, default=str)[:80]}: a path here is names alone, as in detail.body",
+            f"decode: {step} = {_shown(path)}: a path here is names alone, as in detail.body",
             next_step=_NEXT_STEP,
         )
     return tuple(names)
+
+
+def _shown(value: object) -> str:
+    try:
+        return json.dumps(value, default=str)[:80]
+    except ValueError:  # TOML has hexadecimal numbers of any length, and Python writes none of thousands of digits
+        return "a number of thousands of digits"
 
 
 def _path_text(path: tuple[str, ...]) -> str:

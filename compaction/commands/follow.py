@@ -50,7 +50,7 @@ _LEFT_OUT: Final = 4
 _AGAIN: Final = 3
 """How often `--once` looks again where objects are others, or gone, each time that they are read."""
 _SICK_MS: Final = 300_000
-"""So long without a complete poll, or three ticks, is unhealthy."""
+"""So long without a tick without an error, or three ticks, is unhealthy."""
 
 Tell = Callable[[Tick, int], None]
 
@@ -98,7 +98,7 @@ def run_follow(request: FollowRequest, environ: Mapping[str, str]) -> int:
                 tell = _teller(settings, table_name)
                 if request.once:
                     return _once(follower, tell)
-                _loop(follower, tell, ports, settings, Pace(every_ms, request.port))
+                _loop(follower, tell, ports, settings, table_name, Pace(every_ms, request.port))
         except stop.Stopped:  # a service ends as asked, and what was to be done once is not done
             return (ending.exit_code or 1) if request.once else 0
     return 0
@@ -133,10 +133,11 @@ def _once(follower: Follower, tell: Tell) -> int:
     return tick.exit_code or (_LEFT_OUT if tick.left_out or not is_whole else 0)
 
 
-def _loop(follower: Follower, tell: Tell, ports: FollowPorts, settings: JobSettings, pace: Pace) -> None:
+def _loop(follower: Follower, tell: Tell, ports: FollowPorts, settings: JobSettings, table: str, pace: Pace) -> None:
     """Tick until the process is asked to end: StoppableClock raises Stopped."""
     clock, linger_ms = ports.clock, int(settings.linger_seconds * 1000)
-    gauges, stop_serving = Gauges(clock, pace.every_ms), _nothing
+    gauges = Gauges(clock, pace.every_ms, {"application": settings.application_name, "table": table})
+    stop_serving = _nothing
     collect_rarely()
     if pace.port is not None:
         port, stop_serving = serve_metrics(settings.metrics_host, pace.port, gauges.registry, gauges.health, "--port")
@@ -171,10 +172,11 @@ class FollowHealth(NamedTuple):
 
 
 class Gauges:
-    """What Prometheus and a health check see of the last tick."""
+    """What Prometheus and a health check see of the last tick; `labels` are those of each series."""
 
-    def __init__(self, clock: Clock, every_ms: int) -> None:
+    def __init__(self, clock: Clock, every_ms: int, labels: Mapping[str, str]) -> None:
         self._clock = clock
+        self._labels = labels
         self._most_ms = max(_SICK_MS, 3 * every_ms)
         self._since_ms = clock.now_ms()
         self.registry = CollectorRegistry()
@@ -186,18 +188,21 @@ class Gauges:
 
     def set(self, tick: Tick) -> None:
         """Show a tick."""
-        self._since_ms = tick.rows_until_ms or self._since_ms
+        self._since_ms = tick.begun_ms if tick.exit_code == 0 else self._since_ms
         self._rows_until.set(tick.rows_until_ms / 1000)
         self._complete_until.set(tick.complete_until_ms / 1000)
         self._left_out.set(tick.left_out)
 
     def health(self) -> FollowHealth:
-        """Return whether a complete poll, or the start, is not too long ago."""
+        """Return whether a tick without an error, or the start, is not too long ago.
+
+        A day that is held, or a backlog, is nothing that a restart mends: rows-until tells of those.
+        """
         age_ms = self._clock.now_ms() - self._since_ms
-        return FollowHealth(age_ms <= self._most_ms, f"the last complete poll began {age_ms // 1000} s ago")
+        return FollowHealth(age_ms <= self._most_ms, f"the last tick without an error began {age_ms // 1000} s ago")
 
     def _gauge(self, name: str, help_text: str) -> Gauge:
-        return Gauge(f"minutebook_{name}", help_text, registry=self.registry)
+        return Gauge(f"minutebook_{name}", help_text, self._labels, registry=self.registry).labels(**self._labels)
 
 
 def _teller(settings: JobSettings, table: str) -> Tell:

@@ -222,8 +222,8 @@ class FollowedDay:
         return state
 
     def _restored(self) -> None:
-        """Go on to commit, once all of the day was listed and nothing waits: what was not found is gone."""
-        if self._is_lost and self._is_listed_again and not self._waiting:
+        """Go on to commit, once all of the day was listed, read, and nothing waits: what was not found is gone."""
+        if self._is_lost and self._is_listed_again and not self._waiting and not self.has_changed_objects:
             self._live.forget_vanished(self._lost)
             self._is_lost = self._is_listed_again = False
             self._lost = set()

@@ -46,9 +46,9 @@ class Tick(NamedTuple):
     """What a tick did.
 
     `rows_until_ms` is when the last complete poll began: what was archived of the polled minutes by then is in the
-    table, but for what a night has found late in a day that is held. `complete_until_ms` is until when the table is
-    complete, but for gaps. 0: not known. `is_behind`: segments are waiting, and the next tick may begin at once.
-    `exit_code` is that of the first error.
+    table. It stands still while a day is held. `complete_until_ms` is until when the table is complete, but for gaps.
+    0: not known. `is_behind`: segments are waiting, and the next tick may begin at once. `exit_code` is that of the
+    first error.
     """
 
     begun_ms: int
@@ -93,7 +93,7 @@ class Follower:
         is_whole = self._is_whole(days)
         left_out = sum(len(day.left_out) for day in days)
         complete = self._stated_ms()
-        if known is not None and is_whole and not left_out and not any(day.is_held for day in days):
+        if known is not None and is_whole and not left_out:
             complete = complete_ms(complete, known.until_ms, since_ms, self._first_ms(complete, days[0].day, known))
         told = self._properties(begun_ms, complete, known) if is_whole else {}
         is_told = self._commit(days, told)
@@ -132,7 +132,7 @@ class Follower:
 
     def _is_whole(self, days: list[FollowedDay]) -> bool:
         """Return whether everything that was polled is in the table, or is with the next commit; see `Tick`."""
-        is_amiss = any(day.is_behind or day.has_changed_objects for day in days)
+        is_amiss = any(day.is_behind or day.has_changed_objects or day.is_held for day in days)
         return self._exit_code == 0 and not is_amiss
 
     def _take_back(self, days: list[FollowedDay]) -> None:

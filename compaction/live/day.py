@@ -55,6 +55,8 @@ _FEW: Final = 3
 _PAIR: Final = 2
 _JOIN_BYTES: Final = 64 << 20
 """Of rows that are joined at once: they are held in memory, and may be a thousand times what their files are."""
+_MISFITS: Final = 2
+"""Parts that are read in vain at once; the next tick goes on with others."""
 
 
 class LiveState(NamedTuple):
@@ -254,7 +256,7 @@ class LiveDay:
         return self._swap(state, [*stay, part]) is not None
 
     def join(self, state: LiveState) -> bool:
-        """Join the oldest small parts into one, where there are many; return whether the live pointer changed.
+        """Join small parts into one, where there are many; return whether the live pointer changed.
 
         Parts of unequal columns are not joined with each other.
         """
@@ -277,11 +279,15 @@ class LiveDay:
         return True
 
     def _held(self, parts: Sequence[OpenedPart]) -> tuple[Held, list[OpenedPart]]:
-        """Read the first of some parts that fit into memory together; learn which are large."""
-        held, joined = Held(self.publisher.storage, _JOIN_BYTES), list[OpenedPart]()
-        for part in parts:
+        """Read the newest of some parts that fit into memory together; learn which are large.
+
+        What was joined before is the oldest and the largest: a process that does not know yet reads little of it.
+        """
+        held, joined, misfits = Held(self.publisher.storage, _JOIN_BYTES), list[OpenedPart](), 0
+        for part in reversed(parts):
             fits = held.add(Rest(part, part.segments.keys()))
-            if not fits and len(joined) >= _PAIR:
+            misfits += not fits
+            if not fits and (len(joined) >= _PAIR or misfits > _MISFITS):
                 break
             if not fits and held.bytes > _JOIN_BYTES // 2:  # what is held is large, and alone
                 self._large.add(joined.pop().key)

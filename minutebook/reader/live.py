@@ -185,8 +185,12 @@ class LiveDays:
                 is_covered = pc.is_in(table[_SEGMENT], value_set=pa.array(sorted(covered), pa.string()))
                 table = table.filter(pc.invert(is_covered))
             if beside and table.num_rows:
-                is_beside = pc.is_in(table[_SEGMENT], value_set=pa.array(sorted(beside), pa.string()))
-                table = table.filter(pc.invert(pc.and_(is_beside, _is_published(table, published))))
+                is_beside = pc.is_in(
+                    table[_SEGMENT], value_set=pa.array(sorted(beside), pa.string())
+                ).combine_chunks()
+                if is_beside.true_count:
+                    is_twice = _is_published(table.filter(is_beside), published)
+                    table = table.filter(pc.invert(pc.replace_with_mask(is_beside, is_beside, is_twice)))
             rows = self._in_schema(table, day)
             if self._files.condition is not None:
                 rows = rows.filter(self._files.condition)
@@ -337,7 +341,7 @@ def live_day(storage: RetryingStorage, prefix: str, out: RetryingStorage, folder
     if current is not None and named is None:
         raise FormatError(f"{inventory_beside(current.pointer.manifest)} is missing", next_step=COMPACT)
     in_parts, covered = frozenset(key for part in parts for key in part.segments), set[str]()
-    slots = dict.fromkeys(map(slot_folder, in_parts), False)
+    slots = {} if current is None else dict.fromkeys(map(slot_folder, in_parts), False)
     named = _noted(named or iter(()), in_parts, covered, slots)
     segments = (row for row in unnamed(chain.from_iterable(map(unpack, hours)), named) if row[0] not in in_parts)
     hour_path = len(Hour(folder.day, 0).path(prefix))
@@ -348,7 +352,7 @@ def live_day(storage: RetryingStorage, prefix: str, out: RetryingStorage, folder
         (
             published_file(out, uri, part.file),
             part.segments & covered,
-            frozenset(key for key in part.segments - covered if slots[slot_folder(key)]),
+            frozenset(key for key in part.segments - covered if slots and slots[slot_folder(key)]),
         )
         for part in parts
         if part.segments - covered

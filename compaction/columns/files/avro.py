@@ -109,10 +109,11 @@ def _type(schema: object, names: _Names, depth: int) -> tuple[ColumnType, bool]:
 def _complex(schema: Mapping[str, Any], names: _Names, depth: int) -> ColumnType:
     kind, logical = schema["type"], schema.get("logicalType")
     if kind in {"bytes", "fixed"} and logical == "decimal":
-        precision, scale = schema.get("precision"), schema.get("scale", 0)
-        if isinstance(precision, int) and isinstance(scale, int) and 0 <= scale <= precision <= MAX_PRECISION:
+        given = schema.get("precision"), schema.get("scale", 0)
+        precision, scale = (number if type(number) is int else -1 for number in given)  # true is an int of Python's
+        if 1 <= precision <= MAX_PRECISION and 0 <= scale <= precision:
             return ColumnType("decimal", precision, scale)
-        raise SettingsError(f"a decimal of {precision} digits, {scale} behind the point", next_step="at most 38")
+        raise SettingsError(f"a decimal of {given[0]} digits, {given[1]} behind the point", next_step="1 to 38")
     if isinstance(logical, str) and (kind, logical) in _LOGICAL:
         return _LOGICAL[kind, logical]
     if kind == "record":

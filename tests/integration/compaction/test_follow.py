@@ -1,7 +1,7 @@
 """`minutebook follow` on an archive, its nights, and a real table: what one commits, the others take over."""
 
 from collections import Counter
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import suppress
 from decimal import Decimal
 from pathlib import Path
@@ -9,6 +9,7 @@ from types import SimpleNamespace
 from typing import Any, Final
 
 import msgspec
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyiceberg.catalog.dynamodb import DynamoDbCatalog
@@ -22,25 +23,29 @@ from compaction.follow.columns import FollowedColumns
 from compaction.follow.copies import CopiesLeftOut, check_keeps_all
 from compaction.follow.day import FollowedDay
 from compaction.follow.follower import COMPLETE_UNTIL, Follower, Tick
+from compaction.live import parts
 from compaction.live.day import JOIN_PARTS, LiveDay
 from compaction.live.sweep import sweep_live
 from compaction.tables.catalog import opened_followed, opened_table
 from compaction.tables.history import ROWS_UNTIL
 from compaction.tables.table import IcebergTable
+from compaction.tasks.task import Order, TaskResult
 from minutebook.clock import SystemClock
 from minutebook.errors import CatalogRefused, OutcomeUnknown, SettingsError, StoreRefused
 from minutebook.format.boundaries import CompleteMarker, encode_boundary, marker_key
 from minutebook.format.day import Day
 from minutebook.format.metadata import ChainStart
-from minutebook.format.minute import MINUTE_MS, iso_time
+from minutebook.format.minute import MINUTE_MS, iso_time, parse_iso_time
 from minutebook.format.position import Position
 from minutebook.published.generation import DayFolder, Pointer
 from minutebook.published.live import decode_live_pointer, live_folder, live_pointer_key
 from minutebook.published.schema import SCHEMA
+from minutebook.reader import live
 from minutebook.reader.live import open_live
 from minutebook.store.directory_storage import DirectoryStorage
 from minutebook.store.places import StorePrefix
 from minutebook.store.storage import Address
+from tests.corpus.auditing import in_process
 from tests.corpus.model import PREFIX
 from tests.corpus.shelf import Shelf
 from tests.fakes.clock import SkewedClock
@@ -421,14 +426,31 @@ def test_parts_are_joined_as_far_as_they_fit_into_memory(pond: Pond, monkeypatch
     assert pond.rows() == pond.archived()
 
 
+@pytest.mark.parametrize("is_service", [True, False])
 @pytest.mark.parametrize("size", [10_000, 24_000, 32_000])
-def test_joined_parts_stop_no_later_join(pond: Pond, monkeypatch: pytest.MonkeyPatch, size: int) -> None:
-    """Their files are small where rows are packed well, and no other fits beside one: each day would gather all."""
+def test_joined_parts_stop_no_later_join(
+    pond: Pond, monkeypatch: pytest.MonkeyPatch, size: int, *, is_service: bool
+) -> None:
+    """Their files are small where rows are packed well, and no other fits beside one: each day would gather all.
+
+    A process for each tick, as cron starts them, does not read all of them again to learn that.
+    """
+    reads, rows_of = [0], parts._rows
     monkeypatch.setattr("compaction.live.day.JOIN_PARTS", 4)
     monkeypatch.setattr("compaction.live.day._JOIN_BYTES", 64_000)
+
+    def counted(*given: Any) -> Iterator[pa.Table]:  # noqa: ANN401 - as `_rows`
+        reads[-1] += 1
+        return rows_of(*given)
+
+    monkeypatch.setattr(parts, "_rows", counted)
     for minute in range(24):
+        if not is_service:
+            pond.follower = pond.new_follower()
         pond.tick_with(minute, b"[" + b" " * size + b"1]", b"{}")
+        reads.append(0)
     assert pond.parts() <= 24 * (size + 1_000) // 32_000 + 4
+    assert max(reads) <= 6
     assert pond.rows() == pond.archived()
 
 
@@ -755,6 +777,28 @@ def test_readers_see_no_record_twice_whose_deleted_segment_was_shown(pond: Pond)
     assert (pond.readable(), pond.parts()) == (rows, 1)
 
 
+def test_readers_look_for_rows_beside_a_published_segment_alone(pond: Pond, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A part of a million rows with a late segment of two: each look reads of all published files."""
+    pond.arrive(10)
+    pond.live_until(180)
+    pond.site.table = pond.table()
+    assert pond.site.so_far(DAY, DAY.begin_ms + HOUR).state == "published"
+    late = pond.written(10)
+    for segment in (late, pond.written(185), pond.written(186)):
+        pond.world.put_segment(segment)
+    pond.live_until(200)
+    assert (pond.tick().left_out, pond.parts()) == (0, 1)
+    asked, is_published = list[int](), live._is_published
+
+    def counted(rows: pa.Table, *files: Any) -> pa.BooleanArray:  # noqa: ANN401 - as `_is_published`
+        asked.append(rows.num_rows)
+        return is_published(rows, *files)
+
+    monkeypatch.setattr(live, "_is_published", counted)
+    assert pond.readable() == pond.archived()
+    assert asked == [len(late.records)]
+
+
 def test_a_table_is_complete_until_a_boundary_that_was_read_before_the_poll(pond: Pond) -> None:
     """A boundary that begins with the archive; a poll of ten minutes does not carry one over that is older."""
     pond.arrive(10)
@@ -1075,7 +1119,27 @@ def test_a_table_is_not_complete_while_a_day_is_held(pond: Pond) -> None:
         pond.live_until(1440 + minute)
         tick = pond.tick()
         assert (tick.exit_code in {0, 2}, tick.complete_until_ms) == (True, before_ms)
-        assert tick.exit_code or tick.rows_until_ms == tick.begun_ms  # the process is in order
+        assert tick.rows_until_ms < DAY.end_ms + 43 * MINUTE_MS
+    assert pond.archived() - pond.rows()
+    rows_until = pond.lake.table(lambda table: table.properties[ROWS_UNTIL])
+    assert parse_iso_time(rows_until) < DAY.end_ms + 43 * MINUTE_MS
+
+
+def test_no_rows_until_is_told_of_a_day_that_is_held_at_midnight(pond: Pond) -> None:
+    """Today is held by `--so-far`, and becomes yesterday: its rows are in no table, and the new day's are."""
+    pond.with_columns(EXACT)
+    pond.arrive(10)
+    pond.live_until(60)
+    before_ms = pond.tick().rows_until_ms
+    pond.with_columns('[columns.n]\ntype = "bool"\n')
+    pond.live_until(180)
+    pond.site.table = pond.table()
+    done = pond.site.so_far(DAY, DAY.begin_ms + HOUR)
+    assert (done.state, done.table is not None and done.table.state) == ("published", "held")
+    pond.arrive(170)
+    for minute in (185, 1439, *range(1441, 1460)):
+        pond.live_until(minute)
+        assert pond.tick().rows_until_ms == before_ms
     assert pond.archived() - pond.rows()
 
 
@@ -1124,6 +1188,35 @@ def test_no_row_leaves_with_a_live_pointer_that_a_person_sets_back(pond: Pond, w
     tick = pond.tick()
     assert (tick.is_behind, tick.exit_code, pond.rows(), pond.lake.snapshots()) == (False, 0, rows, snapshots + 1)
     assert (pond.tick(other).is_behind, pond.rows(), pond.parts()) == (False, rows, parts)
+
+
+def test_a_lost_row_stays_while_its_object_is_gone_for_a_moment(pond: Pond, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The live pointer was set back, and the object is listed, and not there just when it is to be written again."""
+    key, pointers = live_pointer_key(DayFolder(OUT, DAY)), []
+    for minute in (10, 40):
+        newest = pond.world.put_segment(pond.written(minute))
+        pond.live_until(minute + 5)
+        pond.tick()
+        pointers.append(pond.site.out.get(key))
+    rows, stored = pond.rows(), pond.world.store.get(newest)
+    assert stored is not None
+    assert pointers[0] is not None
+    pond.site.out.replace(key, pointers[0].body)
+
+    def without_it(orders: Sequence[Order]) -> list[TaskResult]:
+        pond.world.store.delete([newest])
+        return in_process(orders)
+
+    pond.live_until(200)
+    with monkeypatch.context() as patched:
+        patched.setattr("tests.follows.house.in_process", without_it)
+        tick = pond.tick()
+    assert (pond.world.store.get(newest), tick.rows_until_ms < tick.begun_ms, pond.rows()) == (None, True, rows)
+    pond.world.store.put_if_absent(newest, stored.body, stored.metadata, "application/gzip")
+    pond.live_until(201)
+    while pond.tick().is_behind:
+        assert pond.rows() == rows
+    assert pond.rows() == pond.archived()
 
 
 def test_a_live_pointer_that_is_deleted_within_a_commit_holds_the_commit(pond: Pond) -> None:

@@ -280,4 +280,38 @@ FOLLOWING: Final = (
         Change("compaction.follow.day:FollowedDay._name", "Listed()", "self._listed"),
         tests=("test_an_object_that_is_gone_for_a_moment_is_listed_again",),
     ),
+    Mutation(
+        "tell rows-until while a day is held",
+        Change(
+            "compaction.follow.follower:Follower._is_whole",
+            "day.is_behind or day.has_changed_objects or day.is_held",
+            "day.is_behind or day.has_changed_objects",
+        ),
+        tests=("test_no_rows_until_is_told_of_a_day_that_is_held_at_midnight",),
+    ),
+    Mutation(
+        "let a lost row go whose object is gone for a moment",
+        Change("compaction.follow.day:FollowedDay._restored", "not self.has_changed_objects", "True"),
+        tests=("test_a_lost_row_stays_while_its_object_is_gone_for_a_moment",),
+    ),
+    Mutation(
+        "read all large parts to learn that no two can be joined",
+        Change("compaction.live.day:LiveDay._held", "misfits > _MISFITS", "False"),
+        tests=("test_joined_parts_stop_no_later_join",),
+    ),
+    Mutation(
+        "look for each row of a batch in the published files",
+        Change("minutebook.reader.live:LiveDays._published", "table.filter(is_beside)", "table"),
+        Change(
+            "minutebook.reader.live:LiveDays._published",
+            "pc.replace_with_mask(is_beside, is_beside, is_twice)",
+            "pc.and_(is_beside, is_twice)",
+        ),
+        tests=("test_readers_look_for_rows_beside_a_published_segment_alone",),
+    ),
+    Mutation(
+        "take true for a decimal's digits",
+        Change("compaction.columns.files.avro:_complex", "type(number) is int", "isinstance(number, int)"),
+        tests=("test_a_decimal_of_avro_has_1_to_38_digits",),
+    ),
 )

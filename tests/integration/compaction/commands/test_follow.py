@@ -97,7 +97,7 @@ def test_a_service_ends_orderly_on_sigterm(shell: Shell) -> None:
             with urllib.request.urlopen(f"http://127.0.0.1:{port}/healthz") as answer:
                 assert answer.status == 200
             with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics") as answer:
-                assert b"minutebook_rows_until_timestamp_seconds" in answer.read()
+                assert b'minutebook_rows_until_timestamp_seconds{application="' in answer.read()
             process.send_signal(signal.SIGTERM)
             assert process.wait(PATIENCE_SECONDS) == 0
         finally:

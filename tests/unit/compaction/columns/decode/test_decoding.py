@@ -226,6 +226,8 @@ def test_no_payload_makes_a_step_raise(payload: bytes, index: int) -> None:
         ([{"gzip": "a"}], "gzip takes no argument"),
         ([{"json-text": "a[0]"}], "a path here is names alone"),
         ([7], "7 is no step"),
+        ([16**4_000], "a number of thousands of digits is no step"),
+        ([{"each": 16**4_000}], "each = a number of thousands of digits: a path here is names alone"),
         (["gzip"] * 11, "at most 10"),
     ],
 )

@@ -281,8 +281,16 @@ _NAMES: Final = st.sampled_from(
         "$ref",
     ]
 )
+_DECIMAL: Final = st.fixed_dictionaries(
+    {
+        "type": st.just("bytes"),
+        "logicalType": st.just("decimal"),
+        "precision": st.booleans() | st.integers(-1, 40),
+        "scale": st.booleans() | st.integers(-1, 40),
+    }
+)
 _NESTED: Final = st.recursive(
-    st.none() | st.booleans() | st.integers(-1, 40) | _AVRO | st.just("#/properties/a"),
+    _DECIMAL | st.none() | st.booleans() | st.integers(-1, 40) | _AVRO | st.just("#/properties/a"),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(_NAMES | st.just("a"), inner, max_size=4),
     max_leaves=12,
 )
@@ -300,9 +308,12 @@ def test_whatever_json_it_holds_it_is_columns_or_an_error_that_names_it(kind: ob
         "steps": {"columns": {"a": "string"}, "decode": [kind]},
     }
     try:
-        parsed(documents[where])
+        columns = parsed(documents[where])
     except SettingsError as exc:
         assert "f.json" in str(exc)  # noqa: PT017 - most are errors, and some are columns
+    else:
+        assert [parse_type(each.type.text) for each in columns.columns] == [each.type for each in columns.columns]
+        assert columns.fields
 
 
 @pytest.mark.parametrize(
@@ -359,3 +370,11 @@ def test_a_number_of_thousands_of_digits_is_an_error_that_names_its_column(spec:
     """Python refuses to read one."""
     with pytest.raises(SettingsError, match=r"(?s)f\.json: .*x"):
         parsed({"columns": {"x": {"path": "x", **spec}}})
+
+
+@pytest.mark.parametrize("precision", [0, -1, 39, True, False, None, "4", 4.0])
+def test_a_decimal_of_avro_has_1_to_38_digits(precision: object) -> None:
+    """Anything else would be written into what is published, and read by nobody."""
+    kind = {"type": "bytes", "logicalType": "decimal", "precision": precision}
+    with pytest.raises(SettingsError, match="a decimal of"):
+        parsed({"type": "record", "name": "R", "fields": [{"name": "a", "type": kind}]})
