@@ -1,7 +1,9 @@
 package minutebook;
 
 import java.time.Duration;
+import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
@@ -16,12 +18,22 @@ import software.amazon.kinesis.leases.KinesisShardDetector;
  * <p>KCL asks for the row (ProcessTask alone does) before it takes a batch apart, and without it delivers aggregates of
  * another shard's keys, which it drops with it. Then two deliveries of the same records differ. So this asks until it
  * has the row, while the batch waits, and keeps it for good: the hash keys of a shard never change.
+ *
+ * <p>A shard that closed longer ago than the retention is named no more, and delivers nothing but its end. KCL makes
+ * that end of the answer that there is no such shard, and asks for the row before it tells the processor. So a shard
+ * that many lists in a row lack has none.
  */
 public final class PatientShardDetector extends KinesisShardDetector {
     private static final long PAUSE_MILLIS = 1000;
+    /** A new shard is named within seconds. */
+    private static final int LISTS = 60;
+
     private static final Logger LOG = LoggerFactory.getLogger(PatientShardDetector.class);
 
+    private final long pauseMillis;
     private final Map<String, Shard> known = new ConcurrentHashMap<>();
+    /** Shards that as many lists have lacked: asked for once each time, and not waited for. */
+    private final Set<String> gone = ConcurrentHashMap.newKeySet();
 
     /** As KCL's, but for the number of misses before it asks for a younger list: none. */
     public PatientShardDetector(
@@ -32,36 +44,68 @@ public final class PatientShardDetector extends KinesisShardDetector {
             long allowedAgeSeconds,
             int warningModulus,
             Duration requestTimeout) {
-        super(client, stream, backoffMillis, maxAttempts, allowedAgeSeconds, 0, warningModulus, requestTimeout);
+        this(client, stream, backoffMillis, maxAttempts, allowedAgeSeconds, warningModulus, requestTimeout,
+                PAUSE_MILLIS);
     }
 
-    /** Returns the shard's row, never null. */
+    PatientShardDetector(
+            KinesisAsyncClient client,
+            StreamIdentifier stream,
+            long backoffMillis,
+            int maxAttempts,
+            long allowedAgeSeconds,
+            int warningModulus,
+            Duration requestTimeout,
+            long pauseMillis) {
+        super(client, stream, backoffMillis, maxAttempts, allowedAgeSeconds, 0, warningModulus, requestTimeout);
+        this.pauseMillis = pauseMillis;
+    }
+
+    /** Returns the shard's row; null if the stream has no such shard any more. */
     @Override
     public Shard shard(String shardId) {
-        Shard shard = known.get(shardId);
-        while (shard == null) {
-            shard = ask(shardId);
-            if (shard == null) {
-                pause(shardId);
+        int lists = 0;
+        while (!known.containsKey(shardId)) {
+            if (isLackedByAList(shardId)) {
+                lists++;
             }
+            if (known.containsKey(shardId)) {
+                break;
+            }
+            if (lists >= LISTS || (lists > 0 && gone.contains(shardId))) {
+                if (gone.add(shardId)) {
+                    LOG.warn("{} lists of shards in a row lack {}: it is gone", lists, shardId);
+                }
+                return null;
+            }
+            pause(shardId);
         }
-        known.put(shardId, shard);
-        return shard;
+        return known.get(shardId);
     }
 
-    private Shard ask(String shardId) {
+    /** Asks for a list; returns whether it came and lacks the shard. */
+    private synchronized boolean isLackedByAList(String shardId) {
+        if (known.containsKey(shardId)) { // another thread's list named it
+            return false;
+        }
+        List<Shard> shards;
         try {
-            return super.shard(shardId);
+            shards = listShards();
         } catch (RuntimeException e) {
             LOG.warn("ListShards failed for {}: {}", shardId, e.toString());
-            return null;
+            return false;
         }
+        if (shards == null || shards.isEmpty()) { // throttled, or no stream
+            return false;
+        }
+        shards.forEach(shard -> known.putIfAbsent(shard.shardId(), shard));
+        return !known.containsKey(shardId);
     }
 
-    private static void pause(String shardId) {
+    private void pause(String shardId) {
         LOG.warn("ListShards does not name {}: its records wait until it does", shardId);
         try {
-            Thread.sleep(PAUSE_MILLIS);
+            Thread.sleep(pauseMillis);
         } catch (InterruptedException e) {
             Thread.currentThread().interrupt();
             throw new IllegalStateException("interrupted while " + shardId + " waited for its row", e);
