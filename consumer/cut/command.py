@@ -73,13 +73,14 @@ def run_cut(request: CutRequest, environ: Mapping[str, str]) -> int:
     configure_logging("error")
     sources = read_sources(loaded.settings, SystemClock())
     check_time(sources, at_ms)
-    cut = cut_archive(sources.store, sources.prefix, sources.application, at_ms)
     from_ms = judged_from_ms(sources, at_ms, request.hours)
     verdict = judge(sources, from_ms, at_ms)
     if verdict.state is not State.COVERED:
         for sentence in [*doubts(verdict), _WAIT]:
             sys.stderr.write(f"minutebook: {printable(sentence)}\n")
         return _UNPROVEN
+    # Behind the proof: what it rests on is listed then, also what a worker that lags has stored meanwhile.
+    cut = cut_archive(sources.store, sources.prefix, sources.application, at_ms)
     body = encode_cut(msgspec.structs.replace(cut, judged_from=iso_time(from_ms)))
     if out is None:
         sys.stdout.write(printable_json(body.decode()))

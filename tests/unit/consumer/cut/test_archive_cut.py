@@ -1,10 +1,18 @@
 """`minutebook cut`: where an archive is divided, and what must be proven of the time before."""
 
+import json
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
 import pytest
 from msgspec.structs import replace
 
+from consumer.cut import command
 from consumer.cut.archive_cut import cut_archive
 from consumer.cut.command import Sources, check_time, doubts, judge, judged_from_ms
+from consumer.requests import CutRequest
 from minutebook.coverage.verdict import State, Verdict
 from minutebook.cut import END, NONE, Cut
 from minutebook.errors import FormatError, SafetyRefusal, SettingsError
@@ -200,3 +208,28 @@ def test_a_time_outside_of_the_archive_is_refused(minute: int) -> None:
     archive = RestoreScene(S0)
     with pytest.raises(SettingsError, match="no time of the archive"):
         check_time(sources(archive), minute * MINUTE_MS)
+
+
+def test_a_cut_holds_all_that_is_proven(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A worker that lags stores the last minutes before the cut between the two looks at the archive."""
+    archive, out, lasts = RestoreScene(S0), tmp_path / "cut.json", list[Position]()
+    archive.first(S0)
+    archive.begun(S0, range(AT - 90, AT - 3))
+
+    def looked(look: Callable[..., Any]) -> Callable[..., Any]:
+        def called(*given: Any) -> Any:  # noqa: ANN401 - as `look`
+            found = look(*given)
+            if not lasts:
+                lasts.extend(archive.chain(S0, range(AT - 3, AT + 3)))
+            return found
+
+        return called
+
+    for name, look in (("cut_archive", cut_archive), ("judge", judge)):
+        monkeypatch.setattr(command, name, looked(look))
+    monkeypatch.setattr(command, "load_with_kcl", lambda *_: SimpleNamespace(settings=None))
+    monkeypatch.setattr(command, "read_sources", lambda *_: sources(archive))
+    request = CutRequest(at=iso_time(AT * MINUTE_MS), out=out)
+    assert (command.run_cut(request, {}), out.exists()) == (4, False)
+    assert command.run_cut(request, {}) == 0
+    assert json.loads(out.read_text())["shards"] == {S0: str(lasts[2])}
