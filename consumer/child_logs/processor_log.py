@@ -76,7 +76,7 @@ def read_event(line: bytes) -> ProcessorEvent | None:
         return None
     try:
         return _DECODER.decode(line)
-    except (msgspec.MsgspecError, UnicodeDecodeError):
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return None
 
 

@@ -13,6 +13,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import IO, BinaryIO, Final, NamedTuple
 
+import structlog
+
 from consumer.daemon.parent_death import tied_to_parent
 from consumer.daemon.prepared.classes import FLEET_CLASS, MAIN_CLASS, Classes
 
@@ -21,6 +23,9 @@ _LINE_LIMIT: Final = 32 << 20
 _CHUNK: Final = 65_536
 _DRAIN_SECONDS: Final = 5
 _DESCRIPTORS: Final = 65_536
+_UNREAD: Final = (
+    "if descriptors are short, raise the task's limit (ulimit -n); else this is a defect: report the stack"
+)
 
 
 def allow_descriptors() -> None:
@@ -202,7 +207,11 @@ class DaemonRun(NamedTuple):
 
 
 class Pump:
-    """A thread that passes a pipe's lines on; `on_line` gets each line before the sink does."""
+    """A thread that passes a pipe's lines on; `on_line` gets each line before the sink does.
+
+    An error of it costs nobody the pipe, whose writers would soon block: the line is passed on as it is. But nobody
+    may say any more that all lines were heeded.
+    """
 
     def __init__(self, pipe: IO[bytes] | None, sink: BinaryIO, on_line: Callable[[bytes], bytes]) -> None:
         if pipe is None:  # pragma: no cover - Popen was called with PIPE
@@ -214,6 +223,7 @@ class Pump:
         self._rest = bytearray()
         self._is_over = False
         self._is_open = True
+        self._has_failed = False
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
 
@@ -222,10 +232,12 @@ class Pump:
         self._thread.join(seconds)
 
     def is_read_to_its_end(self) -> bool:
-        """Return whether every byte that is in the pipe by now was read, and every line passed on; never waits."""
+        """Return whether every byte that is in the pipe by now was read, and every line heeded; never waits."""
         if not self._reading.acquire(blocking=False):
             return False
         try:
+            if self._has_failed:
+                return False
             if self._is_over:
                 return True
             waiting = fcntl.ioctl(self._pipe.fileno(), termios.FIONREAD, b"\0" * 4)
@@ -261,7 +273,13 @@ class Pump:
             self._rest.clear()
 
     def _pass(self, line: bytes) -> None:
-        output = self._on_line(line) if line else b""
+        try:
+            output = self._on_line(line) if line else b""
+        except Exception:  # noqa: BLE001 - logged; see above
+            output = line
+            if not self._has_failed:
+                structlog.get_logger().exception("log_line_failed", next_step=_UNREAD)
+            self._has_failed = True
         if self._is_open and output:
             self._is_open = _write(self._sink, output)
 

@@ -16,6 +16,8 @@ from typing import Final
 
 import msgspec
 
+from minutebook.wording import printable_json
+
 KCL: Final = "kcl"
 PRINTED: Final = "printed"
 STREAM: Final = "properties"
@@ -63,7 +65,7 @@ def of_processor(line: bytes, level: str, now_ms: int) -> bytes:
     """Return a line of the daemon's stderr in the schema; b"" if it is below the log's level."""
     try:
         ours = _OUR_DECODER.decode(line)
-    except (msgspec.MsgspecError, UnicodeDecodeError):
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return _printed(line, "warning", now_ms)
     return line if _rank(ours.level) >= _rank(level) else b""
 
@@ -93,7 +95,7 @@ def of_daemon(line: bytes, level: str, now_ms: int) -> bytes:
     if kcl.throwable is not None:
         entry["error"] = _headline(kcl.throwable)
         entry["stack"] = "\n".join(_stack(kcl.throwable))
-    return msgspec.json.encode(entry) + b"\n"
+    return _as_line(entry)
 
 
 def format_message(message: str, arguments: list[str]) -> str:
@@ -118,8 +120,12 @@ def _printed(line: bytes, level: str, now_ms: int) -> bytes:
     text = line.decode(errors="replace").rstrip("\r\n")
     if not text:
         return b""
-    entry = {"timestamp": iso(now_ms), "level": level, "event": PRINTED, "message": text}
-    return msgspec.json.encode(entry) + b"\n"
+    return _as_line({"timestamp": iso(now_ms), "level": level, "event": PRINTED, "message": text})
+
+
+def _as_line(entry: dict[str, object]) -> bytes:
+    """Return JSON that a terminal shows as it is: KCL repeats what producers wrote."""
+    return printable_json(msgspec.json.encode(entry).decode()).encode() + b"\n"
 
 
 def _headline(throwable: _Throwable) -> str:

@@ -1,5 +1,6 @@
 """The daemon's command line, its fork server's socket, and how the ends of the two are told apart."""
 
+import errno
 import io
 import json
 import os
@@ -136,6 +137,25 @@ def test_a_log_is_read_to_its_end_when_nothing_of_it_is_left() -> None:
 
     assert passed[-1] == b"last words"
     assert pump.is_read_to_its_end()
+
+
+def test_an_error_at_a_line_costs_nobody_the_pipe(capsys: pytest.CaptureFixture[str]) -> None:
+    """The line is passed on and told once; but not every line was heeded, so no boundary may stand on them."""
+    read_end, write_end = os.pipe()
+    sink = io.BytesIO()
+
+    def pass_on(line: bytes) -> bytes:
+        if line.startswith(b"bad"):
+            raise OSError(errno.EMFILE, "Too many open files")
+        return line
+
+    pump = Pump(os.fdopen(read_end, "rb"), sink, pass_on)
+    os.write(write_end, b"bad 1\ngood\nbad 2\n")
+    os.close(write_end)
+    pump.join(10)
+    assert sink.getvalue() == b"bad 1\ngood\nbad 2\n"
+    assert not pump.is_read_to_its_end()
+    assert capsys.readouterr().out.count("log_line_failed") == 1
 
 
 def _until(is_so: Callable[[], bool]) -> None:

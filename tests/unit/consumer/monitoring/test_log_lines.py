@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from consumer.child_logs.kcl_log import read_kcl_error, read_kcl_line
+from consumer.child_logs.processor_log import read_event
 from consumer.monitoring.log_lines import format_message, of_daemon, of_processor
 from tests.fakes.clock import START_MS
 
@@ -117,3 +118,19 @@ def test_the_level_decides_what_of_the_processors_lines_is_passed_on(level: str,
     passed = {name: of_processor(line, level, START_MS) for name, line in lines.items()}
     assert passed == {name: lines[name] if name in passes.split() else b"" for name in lines}
     assert of_processor(_OURS % b"odd", level, START_MS) == _OURS % b"odd"
+
+
+@pytest.mark.parametrize("text", ["\x9b2J", "\u202e", "\x7f", "\x1b[31m"])
+def test_what_producers_wrote_does_nothing_to_a_terminal(text: str) -> None:
+    """KCL repeats the bytes and keys of a malformed aggregate; JSON alone escapes less."""
+    kcl = json.dumps({"timestamp": START_MS, "level": "ERROR", "loggerName": "x", "message": f"oops {text}é"})
+    for line in (of_daemon(kcl.encode(), "info", START_MS), of_processor(f"oops {text}é".encode(), "info", START_MS)):
+        assert json.loads(line)["message"] == f"oops {text}é"
+        assert line.decode().rstrip("\n").isprintable()
+
+
+def test_deep_nesting_is_an_ordinary_line() -> None:
+    """A program of the user's may print anything."""
+    deep = b'{"event": "x", "level": "info", "timestamp": "", "a": ' + b"[" * 9_000 + b"]" * 9_000 + b"}"
+    assert read_event(deep) is None
+    assert json.loads(of_processor(deep, "info", START_MS))["event"] == "printed"
