@@ -41,6 +41,8 @@ _TAKEN: Final = frozenset({OPENED, COMMITTED, MARKED, END_PROVEN, FOUND, ADOPTED
 class _Shard:
     after: str | None = None
     """Where its processor began, as its line says it; None: nobody here reads it."""
+    pid: int = 0
+    """That of the processor that opened it last."""
     base: Base | None = None
     """The durable evidence that the next look stands on."""
     until_ms: int = 0
@@ -145,11 +147,14 @@ class KnownShards:
     @staticmethod
     def _count(shard: _Shard, event: ProcessorEvent, service_ms: int | None) -> None:
         if event.event in LEFT:
-            shard.after = None
+            if (
+                event.pid == shard.pid
+            ):  # one that hung meanwhile may leave after this worker has opened the shard anew
+                shard.after = None
         elif event.event == OPENED:
             if shard.base is not None and str(shard.base.position) != event.after:
                 shard.base = None
-            shard.after, shard.has_ended = event.after, False
+            shard.after, shard.has_ended, shard.pid = event.after, False, event.pid
         elif event.event == FOUND:
             if shard.base is None and event.covered_until_ms is not None:
                 shard.base = _base(event.covered_until_ms, event.last)

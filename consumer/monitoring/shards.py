@@ -46,6 +46,8 @@ class _Shard:
     last_commit_ms: int | None = None
     covered_until_ms: int | None = None
     stream_behind_ms: int | None = None
+    pid: int = 0
+    """That of the processor that opened it last; 0: none has."""
 
 
 class WatchedShards:
@@ -61,13 +63,14 @@ class WatchedShards:
         if not event.shard:
             return
         with self._lock:
-            if event.event in LEFT:
-                self._shards.pop(event.shard, None)
-                return
             if event.event == OPENED:
-                self._shards.setdefault(event.shard, _Shard())
+                self._shards.setdefault(event.shard, _Shard()).pid = event.pid
             shard = self._shards.get(event.shard)
             if shard is None:
+                return
+            if event.event in LEFT:
+                if shard.pid in {0, event.pid}:  # else one that hung while this worker opened the shard anew
+                    del self._shards[event.shard]
                 return
             shard.heard_at = self._clock.monotonic()
             if event.covered_until_ms is not None:

@@ -277,6 +277,12 @@ def _setting_contradictions(values: Mapping[str, Any], kcl: Mapping[str, str]) -
     errors = []
     if age <= _IDLE_SECONDS + values.get("linger_seconds", 5):
         errors.append("minutebook.maxSegmentAgeSeconds must exceed 60 s + minutebook.lingerSeconds")
+    idle = kcl.get("idleTimeBetweenReadsInMillis", "")
+    if idle.isdecimal() and age <= _IDLE_SECONDS + values.get("linger_seconds", 5) + 2 * int(idle) / 1000:
+        errors.append(
+            f"idleTimeBetweenReadsInMillis={idle} is too long for minutebook.maxSegmentAgeSeconds, {age:g} s: a minute "
+            "is committed when its shard is read again"
+        )
     if age <= (values.get("flush_seconds") or 0):
         errors.append("minutebook.maxSegmentAgeSeconds must exceed minutebook.flushSeconds")
     hold_seconds = min(values.get("flush_seconds") or math.inf, _IDLE_SECONDS + values.get("linger_seconds", 5))

@@ -150,6 +150,16 @@ def test_a_shard_of_another_worker_is_not_looked_at() -> None:
     assert known.to_read() == []
 
 
+def test_a_processor_that_leaves_late_leaves_the_shard_to_the_next_one() -> None:
+    """It hung in a request while this worker lost the lease, and opened the shard anew."""
+    known = KnownShards()
+    read(known, event(OPENED, after="7:0", pid=1), event(OPENED, after="9:0", pid=2), event("lease_lost", pid=1))
+
+    assert [shard.after for shard in known.to_read()] == ["9:0"]
+    read(known, event("lease_lost", pid=2))
+    assert known.to_read() == []
+
+
 def test_a_mark_of_an_earlier_run_is_what_the_first_look_stands_on() -> None:
     """A quiet shard's next mark comes in an hour: until then a restarted worker would hold every boundary."""
     known = KnownShards()

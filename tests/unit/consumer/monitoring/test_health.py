@@ -52,6 +52,16 @@ def test_nothing_to_do_is_healthy(scene: Scene) -> None:
     assert scene.after(1000) == (True, "healthy: 0 shards, nothing waits")
 
 
+def test_a_processor_that_leaves_late_takes_nothing_along(scene: Scene) -> None:
+    """The shard has another one by now, on this worker."""
+    for pid in (1, 2):
+        scene.say("shard_opened", pid=pid)
+    scene.say("lease_lost", pid=1)
+    assert scene.after(10) == (True, "healthy: 1 shard, nothing waits")
+    scene.say("lease_lost", pid=2)
+    assert scene.after(10) == (True, "healthy: 0 shards, nothing waits")
+
+
 def test_a_record_that_waits_too_long_is_not(scene: Scene) -> None:
     """The line names the shard, the time and the limit; a commit mends it."""
     scene.say("progress", oldest_ms=START_MS)

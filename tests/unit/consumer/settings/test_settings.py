@@ -191,6 +191,7 @@ NO_SETTING = "is not a setting of KCL or Minutebook"
         ("minutebook.metricsHost=0.0.0.0", "minutebook.metricsHost has no effect without minutebook.metricsPort"),
         ("minutebook.metricsIntervalSeconds=5", "has no effect without minutebook.metrics"),
         ("minutebook.metrics=statsd", "minutebook.metrics must be one of emf, not 'statsd'"),
+        ("idleTimeBetweenReadsInMillis=420000", "is too long for minutebook.maxSegmentAgeSeconds, 900 s"),
         ("timeoutInSeconds=300", "timeoutInSeconds must exceed minutebook.storeTimeoutSeconds by 60 s"),
         ("minutebook.dedupe=claims", "minutebook.eventId is missing: minutebook.dedupe=claims needs it"),
         (
