@@ -21,7 +21,7 @@ from minutebook.apply_option import is_applied, tell_unchanged
 from minutebook.aws.clients import make_s3_client
 from minutebook.clock import Clock, IdSource, SystemClock, new_id, new_random
 from minutebook.compression import compression_of
-from minutebook.errors import FormatError, MinutebookError, SafetyRefusal, SettingsError
+from minutebook.errors import FormatError, MinutebookError, SafetyRefusal, SettingsError, StoreRefused
 from minutebook.format.day import MINUTES_A_DAY, Day
 from minutebook.format.keys import DUPLICATES, WATERMARKS, slot_beside, slot_of
 from minutebook.format.position import Position
@@ -256,14 +256,15 @@ def plans(archive: Archive, newest: dt.date) -> Iterator[ExpiryPlan]:
         listed = list(store.list_objects(stored_day.path(prefix)))
         if not listed:
             continue
-        tombstone, damage = None, None
+        tombstone, published, damage = None, None, None
         try:
             tombstone = read_tombstone(store, prefix, day)
-        except FormatError as exc:
+            published = read_judged_generation(archive.published, archive.published_root, day)
+        except (FormatError, StoreRefused) as exc:
             damage = f"{exc}; {exc.next_step}"
-        published = read_judged_generation(archive.published, archive.published_root, day)
         plan = plan_expiry(day, prefix, listed, published, tombstone, later)
-        # Only the tombstone names the segments that had to stay, so none may go if it is damaged.
+        # Only the tombstone names the segments that had to stay, and only the output what is left of the others: so
+        # none may go where either cannot be read. That is this day's matter.
         plan = plan if damage is None else plan._replace(refusal=damage)
         later = greatest_firsts(plan.segments.values(), later)
         if plan.segments.keys() - plan.kept:

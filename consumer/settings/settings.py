@@ -280,8 +280,8 @@ def _setting_contradictions(values: Mapping[str, Any], kcl: Mapping[str, str]) -
     idle = kcl.get("idleTimeBetweenReadsInMillis", "")
     if idle.isdecimal() and age <= _IDLE_SECONDS + values.get("linger_seconds", 5) + 2 * int(idle) / 1000:
         errors.append(
-            f"idleTimeBetweenReadsInMillis={idle} is too long for minutebook.maxSegmentAgeSeconds, {age:g} s: a minute "
-            "is committed when its shard is read again"
+            f"idleTimeBetweenReadsInMillis={idle} is too long for minutebook.maxSegmentAgeSeconds, {age:g} s: "
+            "a minute is committed when its shard is read again"
         )
     if age <= (values.get("flush_seconds") or 0):
         errors.append("minutebook.maxSegmentAgeSeconds must exceed minutebook.flushSeconds")
