@@ -531,7 +531,7 @@ def _checkpoints(settings: JobSettings) -> Checkpoints:
     client = clients.make_dynamodb_client(
         settings.region, settings.dynamodb_endpoint, settings.access, clients.client_config(attempts=5)
     )
-    return read_checkpoints(client, settings.application_name)
+    return read_checkpoints(client, settings.lease_table, settings.application_name)
 
 
 def _show_outcome(done: rewrite.Compacted, folder: DayFolder, out: StorePrefix) -> None:

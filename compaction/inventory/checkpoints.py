@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 class Checkpoints(NamedTuple):
     """Checkpoints by shard (only those that are positions), and the shards of the table's rows.
 
-    `error` says why the table could not be read or is ignored. `application` is the table's owner.
+    `error` says why the table could not be read or is ignored. `application` is whose checkpoints they are.
     """
 
     by_shard: Mapping[str, Position]
@@ -39,8 +39,8 @@ class Checkpoints(NamedTuple):
         return Checkpoints({}, why) if why else self
 
 
-def read_checkpoints(client: "DynamoDBClient", table: str) -> Checkpoints:
-    """Scan the lease table. Where that fails, the audit goes on without it: `error` says why."""
+def read_checkpoints(client: "DynamoDBClient", table: str, application: str) -> Checkpoints:
+    """Scan an application's lease table. Where that fails, the audit goes on without it: `error` says why."""
     by_shard: dict[str, Position] = {}
     rows: list[ShardRow] = []
     request: dict[str, Any] = {"TableName": table, "ConsistentRead": True}
@@ -51,10 +51,10 @@ def read_checkpoints(client: "DynamoDBClient", table: str) -> Checkpoints:
                 by_shard |= _checkpoint(row)
                 rows += _shard(row)
             if "LastEvaluatedKey" not in answer:
-                return Checkpoints(by_shard, rows=tuple(rows), application=table)
+                return Checkpoints(by_shard, rows=tuple(rows), application=application)
             request["ExclusiveStartKey"] = answer["LastEvaluatedKey"]
     except (ClientError, BotoCoreError) as exc:
-        return Checkpoints({}, f"the lease table {table} cannot be read: {exc}", application=table)
+        return Checkpoints({}, f"the lease table {table} cannot be read: {exc}", application=application)
 
 
 def _is_lease(row: Mapping[str, Any]) -> bool:

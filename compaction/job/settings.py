@@ -41,6 +41,8 @@ class JobSettings(ArchiveSettings):
 
     kinesis_endpoint: str | None
     dynamodb_endpoint: str | None
+    lease_table: str
+    """KCL's table of the application's leases."""
     path: str | None
     """The properties file, as the user named it: commands in findings repeat it. None: the environment was read."""
     columns: Path | None = None
@@ -139,6 +141,7 @@ def load_job_settings(file: Source, environ: Mapping[str, str], fetch: Fetch = f
         **vars(archive),
         kinesis_endpoint=texts.values.get("kinesisEndpoint"),
         dynamodb_endpoint=texts.values.get("dynamoDBEndpoint"),
+        lease_table=texts.values.get("tableName") or archive.application_name,
         path=_named(file),
         stem=file.stem if isinstance(file, PropertiesFile) else "",
         numbers=numbers,

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from consumer.boundaries.known import ReadShard
 from consumer.evidence.shard_evidence import position_of
-from consumer.evidence.tip_walk import Reached, TipWalk, shard_hash_range
-from consumer.stream.port import ShardInfo, StreamPort
+from consumer.evidence.tip_walk import Reached, TipWalk
+from consumer.stream.port import ShardInfo, StreamPort, shard_hash_range
 from minutebook.aws.kinesis.answers import Beginning
 from minutebook.clock import Clock
 from minutebook.coverage.continuity import Base, is_young, read_until

@@ -2,9 +2,9 @@
 
 from typing import Final
 
-from consumer.evidence.tip_walk import Reached, TipWalk, Withheld, shard_hash_range, withheld_of
+from consumer.evidence.tip_walk import Reached, TipWalk, Withheld, withheld_of
 from consumer.services import Services
-from consumer.stream.port import ShardInfo, StreamReader
+from consumer.stream.port import ShardInfo, StreamReader, shard_hash_range
 from minutebook.aws.kinesis.answers import Answer, Beginning, HeldRecord
 from minutebook.clock import Clock
 from minutebook.coverage.continuity import OldestHeld

@@ -12,10 +12,11 @@ import structlog
 
 from consumer.evidence.opening import is_begun
 from consumer.evidence.shard_evidence import ShardEvidence, position_of
-from consumer.evidence.tip_walk import Reached, TipWalk, shard_hash_range
+from consumer.evidence.tip_walk import Reached, TipWalk
 from consumer.evidence.undelivered import keep_undelivered
 from consumer.evidence.worker_lock import WorkerLock
 from consumer.services import Services
+from consumer.stream.port import shard_hash_range
 from minutebook.aws.kinesis.answers import Answer, Beginning
 from minutebook.coverage.continuity import HOUR_MS, first_from, is_mark_due, read_until
 from minutebook.errors import MinutebookError

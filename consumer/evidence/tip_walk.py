@@ -8,9 +8,8 @@ aggregate at the position counts as after it, so a walk begins with the Kinesis 
 import enum
 from typing import Literal, NamedTuple
 
-from consumer.stream.port import ShardInfo
 from minutebook.aws.kinesis.answers import Answer, HeldRecord
-from minutebook.format.aggregate import EVERY_HASH_KEY, DeliveredAggregate, Fault, HashRange, deaggregate
+from minutebook.format.aggregate import DeliveredAggregate, Fault, HashRange, deaggregate
 from minutebook.format.position import Position
 
 WithheldReason = Literal["empty", "malformed", "outside_hash_range"]
@@ -82,10 +81,3 @@ class TipWalk:
 def withheld_of(record: HeldRecord, delivery: DeliveredAggregate) -> Withheld:
     """Return what KCL withholds of a record, and why."""
     return Withheld(record, len(delivery.delivered), _REASONS[delivery.fault])
-
-
-def shard_hash_range(info: ShardInfo | None) -> HashRange:
-    """Return the hash keys by which KCL filters a shard's aggregates; all if the shard is not listed."""
-    if info is None or not info.starting_hash_key or not info.ending_hash_key:
-        return EVERY_HASH_KEY
-    return HashRange(int(info.starting_hash_key), int(info.ending_hash_key))

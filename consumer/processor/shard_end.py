@@ -22,10 +22,10 @@ from consumer.evidence.held import walk_to_end
 from consumer.evidence.opening import is_begun
 from consumer.evidence.read_marks import store_mark
 from consumer.evidence.shard_evidence import ShardEvidence, position_of
-from consumer.evidence.tip_walk import TipWalk, shard_hash_range
+from consumer.evidence.tip_walk import TipWalk
 from consumer.evidence.undelivered import keep_undelivered
 from consumer.services import Services
-from consumer.stream.port import ShardInfo
+from consumer.stream.port import ShardInfo, shard_hash_range
 from minutebook.coverage.continuity import first_from, read_until
 from minutebook.errors import ObjectVanished, SafetyRefusal, ShardEndUnproven
 from minutebook.format.arrival import ARRIVAL_STEP_BACK_MS

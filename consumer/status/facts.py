@@ -14,9 +14,10 @@ from consumer.settings.settings import Settings
 from consumer.status.complete import CompleteTime, read_complete
 from consumer.status.coverage import CoverageWatch, ProvenTime
 from consumer.status.report import Lag, Observation, StatusProblem
-from consumer.stream.port import ShardInfo, StreamIdentity
+from consumer.stream.port import ShardInfo, StreamIdentity, shard_hash_range
 from minutebook.clock import Clock
 from minutebook.errors import MinutebookError
+from minutebook.format.aggregate import HashRange, deaggregate
 from minutebook.format.day import MINUTES_A_DAY
 from minutebook.format.document import RESTORE
 from minutebook.format.markers import ApplicationRecord
@@ -27,6 +28,7 @@ from minutebook.store.retrying import RetryingStore
 
 if TYPE_CHECKING:
     from mypy_boto3_kinesis import KinesisClient
+    from mypy_boto3_kinesis.type_defs import RecordTypeDef
 
 T = TypeVar("T")
 
@@ -44,30 +46,45 @@ class LagReader(NamedTuple):
     client: "KinesisClient"
     stream_name: str
 
-    def read(self, tails: Mapping[str, Position | KclStart], now_ms: int) -> dict[str, Lag]:
+    def read(
+        self, shards: Mapping[str, ShardInfo], tails: Mapping[str, Position | KclStart], now_ms: int
+    ) -> dict[str, Lag]:
         """Return the lag of each shard: behind its tail, or behind the start for one without an archive."""
-        with ThreadPoolExecutor(8) as pool:
-            lags = pool.map(lambda shard_id: self._lag(shard_id, tails[shard_id], now_ms), tails)
-            return dict(zip(tails, lags, strict=True))
 
-    def _lag(self, shard_id: str, tail: Position | KclStart, now_ms: int) -> Lag:
+        def lag(shard_id: str) -> Lag:
+            return self._lag(shard_id, tails[shard_id], shard_hash_range(shards.get(shard_id)), now_ms)
+
+        with ThreadPoolExecutor(8) as pool:
+            return dict(zip(tails, pool.map(lag, tails), strict=True))
+
+    def _lag(self, shard_id: str, tail: Position | KclStart, hash_range: HashRange, now_ms: int) -> Lag:
         request: dict[str, Any] = {"StreamName": self.stream_name, "ShardId": shard_id, **_iterator(tail)}
         try:
             iterator = self.client.get_shard_iterator(**request)["ShardIterator"]
-            answer = self.client.get_records(ShardIterator=iterator, Limit=1)
+            # The tail's own record, too: a segment may end within an aggregate.
+            answer = self.client.get_records(ShardIterator=iterator, Limit=2 if isinstance(tail, Position) else 1)
         except ClientError as exc:
             return Lag(None, None, _why(exc))
         except BotoCoreError as exc:
             return Lag(None, None, f"lag unknown: the stream could not be asked: {exc}")
-        if answer["Records"]:
-            arrival_ms = int(answer["Records"][0]["ApproximateArrivalTimestamp"].timestamp() * 1000)
-            return Lag(max(0.0, (now_ms - arrival_ms) / 1000), "record")
+        for record in answer["Records"]:
+            if not isinstance(tail, Position) or _is_behind(record, tail, hash_range):
+                arrival_ms = int(record["ApproximateArrivalTimestamp"].timestamp() * 1000)
+                return Lag(max(0.0, (now_ms - arrival_ms) / 1000), "record")
         return Lag(answer["MillisBehindLatest"] / 1000, "stream")
+
+
+def _is_behind(record: "RecordTypeDef", tail: Position, hash_range: HashRange) -> bool:
+    """Return whether a record of the stream holds what lies behind the archive's tail."""
+    if int(record["SequenceNumber"]) != tail.sequence:
+        return True
+    users = deaggregate(record["PartitionKey"], record["Data"], hash_range).delivered
+    return any(user.sub > tail.sub for user in users)
 
 
 def _iterator(tail: Position | KclStart) -> dict[str, Any]:
     if isinstance(tail, Position):
-        return {"ShardIteratorType": "AFTER_SEQUENCE_NUMBER", "StartingSequenceNumber": str(tail.sequence)}
+        return {"ShardIteratorType": "AT_SEQUENCE_NUMBER", "StartingSequenceNumber": str(tail.sequence)}
     if tail.at_seconds is None:
         return {"ShardIteratorType": "TRIM_HORIZON"}
     return {"ShardIteratorType": "AT_TIMESTAMP", "Timestamp": tail.at_seconds}
@@ -115,7 +132,7 @@ def observe(sources: StatusSources) -> tuple[Observation, list[StatusProblem]]:
     archive = ask_or_note(lambda: _observe_archive(sources, identity, problems), problems, "archive")
     lags: Mapping[str, Lag] = {}
     if archive and sources.lags and shards:
-        lags = sources.lags.read(_tails(shards, archive), sources.clock.now_ms())
+        lags = sources.lags.read(shards, _tails(shards, archive), sources.clock.now_ms())
     coverage: ProvenTime | None = None
     complete: CompleteTime | None = None
     if archive and archive.application is not None:

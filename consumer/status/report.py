@@ -210,6 +210,8 @@ def _notes(observation: Observation, name: str, lease: Lease | None, tail: Posit
         notes.append(
             "the checkpoint lies beyond the archive: objects were deleted, or the prefix is another; see restore"
         )
+    if archived.end is not None and archived.end.proof == "expired":
+        notes.append("its end is not proven: the stream trimmed it before all of it was read; the audit says unknown")
     if lease and lease.checkpoint == "SHARD_END" and archived.end is None and name in observation.shards:
         notes.append("KCL says the shard has ended, and the archive holds no proof: end.json is missing")
     return notes

@@ -8,6 +8,7 @@ from typing import Final, NamedTuple, Protocol, Self
 
 from minutebook.aws.kinesis.answers import Answer, Beginning
 from minutebook.errors import DeliveryDoubt
+from minutebook.format.aggregate import EVERY_HASH_KEY, HashRange
 from minutebook.format.minute import iso_time
 from minutebook.format.position import Position
 
@@ -58,6 +59,13 @@ class ShardInfo(NamedTuple):
     parents: tuple[str, ...]
     children: tuple[str, ...]
     closed: bool
+
+
+def shard_hash_range(info: ShardInfo | None) -> HashRange:
+    """Return the hash keys by which KCL filters a shard's aggregates; all if the shard is not listed."""
+    if info is None or not info.starting_hash_key or not info.ending_hash_key:
+        return EVERY_HASH_KEY
+    return HashRange(int(info.starting_hash_key), int(info.ending_hash_key))
 
 
 class StreamFacts(Protocol):

@@ -2,12 +2,18 @@
 
 from collections.abc import Mapping
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
+from compaction.commands.audit_and_compact import _checkpoints
 from compaction.job.settings import JobSettings, check_apart, load_job_settings
-from consumer.settings.settings import load_settings
+from consumer.leases.table import lease_table_of
+from consumer.settings.settings import load_settings, load_with_kcl
+from minutebook.aws import clients
 from minutebook.aws.access import Access
+from minutebook.clock import SystemClock, new_random
 from minutebook.errors import SettingsError
 from minutebook.format.payload import NumberPaths
 from minutebook.remote_properties import fetch_properties
@@ -67,6 +73,25 @@ def test_the_job_reads_the_same_names_as_the_consumer() -> None:
     assert load_job_settings(None, environ).archive.address.access == ACCESS == load_settings(None, environ).access
     with pytest.raises(SettingsError, match="storageClass must be one of"):
         load_job_settings(None, {**environ, "MINUTEBOOK_STORAGE_CLASS": "COLD"})
+
+
+def test_the_lease_table_is_the_one_that_the_consumer_uses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With a name of its own; what is in it counts as the application's. One of the application's name may be old."""
+    file = tmp_path / "my.properties"
+    body = BODY.replace(b"= a\n", b"= app\n").replace(b"= b\n", b"= archive\n")
+    file.write_bytes(body)
+    assert load_job_settings(file, {}).lease_table == "app"
+    file.write_bytes(body + b"tableName = leases\n")
+    settings, asked = load_job_settings(file, {}), list[str]()
+
+    def scan(**request: Any) -> dict[str, Any]:  # noqa: ANN401 - as botocore's
+        asked.append(request["TableName"])
+        return {"Items": []}
+
+    monkeypatch.setattr(clients, "make_dynamodb_client", lambda *_: SimpleNamespace(scan=scan))
+    assert (_checkpoints(settings).application, asked) == ("app", ["leases"])
+    loaded = load_with_kcl(file, {})
+    assert lease_table_of(loaded, SystemClock(), new_random()).name == "leases"
 
 
 URI = "s3://code/night/my.properties"

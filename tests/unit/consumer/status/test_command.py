@@ -16,7 +16,7 @@ from minutebook.format.minute import minute_text
 from minutebook.format.position import Position
 from minutebook.format.tombstone import FOLDER
 from minutebook.terminal import TerminalConsole
-from tests.fakes.archive_scene import PREFIX
+from tests.fakes.archive_scene import PREFIX, end_marker
 from tests.fakes.clock import START_MS
 from tests.fakes.memory_store import EndlessFault, Fault
 from tests.fakes.shard import FakeShard
@@ -117,6 +117,17 @@ def test_a_proven_end_is_not_behind() -> None:
     shard = scene.only()
     assert (shard.tail, shard.behind_seconds, shard.behind_source) == ("1005:2", 0, "end")
     assert scene.store.requests["HEAD"] == 0
+
+
+def test_an_end_that_was_not_read_is_named() -> None:
+    """Nothing is left to wait for, but not all of it is archived."""
+    scene = StatusScene()
+    (last,) = scene.archive(NOW)
+    scene.stream.shards[S0].close()
+    scene.put_end(msgspec.structs.replace(end_marker(S0, last), proof="expired"))
+    shard = scene.only()
+    assert (shard.behind_seconds, shard.behind_source) == (0, "end")
+    assert ["its end is not proven" in note for note in shard.notes] == [True]
 
 
 def test_a_missing_segment_is_a_gap() -> None:

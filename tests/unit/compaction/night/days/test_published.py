@@ -228,6 +228,7 @@ def settings(stem: str = "") -> JobSettings:
         account="",
         kinesis_endpoint=None,
         dynamodb_endpoint=None,
+        lease_table=APPLICATION,
         path="streams",
         stem=stem,
     )
