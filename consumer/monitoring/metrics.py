@@ -19,7 +19,7 @@ from consumer.monitoring.labels import LABEL_NAMES, StreamLabels
 from minutebook.clock import Clock
 
 _BUCKETS: Final = (0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300)
-_EXIT_CODES: Final = ("1", "2", "5", "6")
+_EXIT_CODES: Final = ("1", "2", "4", "5", "6")
 _LATENCIES: Final = 100
 """CloudWatch's limit for the values of one metric in a line."""
 

@@ -62,7 +62,19 @@ def _well() -> dict[str, str]:
         f'slots_lost_total{{shard="{SHARD}"}}': f"9x{END}",
         "daemon_restarts_total": f"7x{END}",
         'processor_failures_total{exit_code="2"}': f"2x{END}",
+        "processors_killed_total": f"3x{END}",
+        f'id_conflicts_total{{shard="{SHARD}"}}': f"3x{END}",
+        f'segments_total{{shard="{SHARD}"}}': f"0+1x{END}",
+        f'put_attempts_total{{shard="{SHARD}"}}': f"0+1x{END}",
+        **_commits(f"0+1x{END}"),
     }
+
+
+def _commits(quick: str) -> dict[str, str]:
+    """Return a shard's histogram of one commit a minute; `quick`: those within a minute."""
+    slow = ("120.0", "300.0", "+Inf")
+    bounds = {**dict.fromkeys(("1.0", "60.0"), quick), **dict.fromkeys(slow, f"0+1x{END}")}
+    return {f'commit_seconds_bucket{{le="{le}",shard="{SHARD}"}}': values for le, values in bounds.items()}
 
 
 class Trouble(NamedTuple):
@@ -120,6 +132,27 @@ TROUBLES: Final = {
     ),
     "restarts": _trouble("MinutebookRestarts", "daemon_restarts_total", f"7x{BREAKS} 8+1x{END - BREAKS}", after=7),
     "refused": _trouble("MinutebookRefused", 'processor_failures_total{exit_code="2"}', _step(2, 3), after=2),
+    "an object in an archive tier": _trouble(
+        "MinutebookRefused", 'processor_failures_total{exit_code="4"}', _step(0, 1), after=2
+    ),
+    "unhealthy": _trouble("MinutebookUnhealthy", "healthy", _step(1, 0), after=6),
+    "slow commits": Trouble(
+        _commits(f"0+1x{BREAKS} {BREAKS}x{END - BREAKS}"),
+        BREAKS + 25,
+        frozenset({"MinutebookSlowCommits"}),
+        shard=True,
+    ),
+    "repeated puts": _trouble(
+        "MinutebookPutsRepeated",
+        f'put_attempts_total{{shard="{SHARD}"}}',
+        f"0+1x{BREAKS} {BREAKS}+3x{END - BREAKS}",
+        after=35,
+        shard=True,
+    ),
+    "killed": _trouble("MinutebookProcessorsKilled", "processors_killed_total", _step(3, 4), after=2),
+    "id conflict": _trouble(
+        "MinutebookIdConflicts", f'id_conflicts_total{{shard="{SHARD}"}}', _step(3, 4), after=2, shard=True
+    ),
 }
 
 
