@@ -3,7 +3,8 @@
 `make nightly-env` first. A day is made on the embedded AWS, with the settings on S3. The archive is unpacked beside
 the driver, as EMR does, and given to the executors by `--archives`: processes of their own (`local-cluster`), whose
 working folders hold nothing else. Neither sees the checkout or its virtual environment; Spark itself is PySpark's.
-Then `compact` and `audit` run by keys and values, with report, output and metrics.
+Then `compact` and `audit` run by keys and values, with report, output and metrics; `compact` commits to an Iceberg
+table, by the archive's pyiceberg.
 
     python -m benchmarks nightly_env dist/minutebook-nightly-0.1.0-py311-x86_64.tar.gz [--python /usr/bin/python3.11]
 """
@@ -81,6 +82,9 @@ def _unpacked(shell: Shell, empty: Path, archive: Path, python: str) -> dict[str
         "PYSPARK_PYTHON": "./environment/bin/python",
         "MINUTEBOOK_S3_ENDPOINT": str(shell.address.endpoint),
         "MINUTEBOOK_METRICS": "emf",
+        "PYICEBERG_CATALOG__LAKE__TYPE": "sql",
+        "PYICEBERG_CATALOG__LAKE__URI": f"sqlite:///{empty}/catalog.db",
+        "PYICEBERG_CATALOG__LAKE__WAREHOUSE": f"file://{empty}/warehouse",
         **({"NIGHTLY_PYTHON": python} if python else {}),
     }
 
@@ -96,6 +100,7 @@ def _run(
     submit += ["--archives", f"{options.archive.absolute()}#environment", "spark_submit.py"]
     submit += ["--command", command, "--file", f"s3://{_BUCKET}/code/my.properties", "--date", str(_DAY)]
     submit += ["--report", f"s3://{_BUCKET}/reports/{command}/", "--JOB_NAME", "night"]
+    submit += ["--iceberg", "events.flights", "--iceberg-catalog", "lake"] if command == "compact" else []
     began = time.monotonic()  # noqa: TID251 - a benchmark measures
     done = subprocess.run(submit, cwd=empty, env=environment, capture_output=True, text=True, check=False)  # noqa: S603 - fixed words
     seconds = time.monotonic() - began  # noqa: TID251 - same
@@ -112,6 +117,9 @@ def _judged(shell: Shell, told: list[dict[str, object]]) -> int:
     ]
     phases = sorted({str(line["phase"]) for line in told if line["event"] == "night_progress"})
     keys = [row.key for row in open_storage(shell.address).list_objects("reports/")]
-    sys.stdout.write(f"judged: {judged}\nphases: {phases}\nreports: {keys}\nload {os.getloadavg()[0]:.1f}\n")
+    rows = [line["rows"] for line in told if line["event"] == "table_committed"]
+    sys.stdout.write(f"judged: {judged}\nphases: {phases}\nreports: {keys}\nrows of the table: {rows}\n")
+    sys.stdout.write(f"load {os.getloadavg()[0]:.1f}\n")
     is_right = [verdict for _, verdict, _ in judged] == ["clean", "clean"] and len(keys) == 4  # noqa: PLR2004 - two each
+    is_right = is_right and rows == [judged[0][2]]
     return 0 if is_right else 1

@@ -4,7 +4,7 @@
     asked to stop, a processor failed ........ stop, that processor's code
     asked to stop, killed after the grace, or
       a processor was killed while stopping .. stop, 1
-    a processor refused (code 2 or 6) or KCL
+    a processor refused (code 2, 4, 6) or KCL
       lacks a permission (2) ................. restart once, then give up with that code: a person must act
     a shard was left without a reader ........ restart twice, then give up: a restart does not help
     anything else, also code 0 ............... restart at once, then after 2, 4 ... 60 s; give up after 6 in a row
