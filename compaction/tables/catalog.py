@@ -15,7 +15,7 @@ import re
 import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from compaction.tables.commit import DayTable, PublishedView
 from compaction.tables.plan import Conflict, Replacement
@@ -28,7 +28,10 @@ from minutebook.store.storage import Address
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from botocore.credentials import Credentials
     from pyiceberg.catalog import Catalog
+    from pyiceberg.table import Table
+    from pyiceberg.typedef import Identifier
 
     from compaction.tables.orphans import TableFolders
     from compaction.tables.table import IcebergTable
@@ -126,7 +129,7 @@ def _load(name: str | None, out: StorePrefix) -> "Catalog":
     configured = config.get_catalog_config(used)
     if configured is None and (name is not None or out.address.bucket is not None):
         raise SettingsError(f"pyiceberg knows no catalog {used!r}", next_step=_NEXT_STEP)
-    properties = _local_catalog(out) if configured is None else dict[str, str]()
+    properties = _local_catalog(out) if configured is None else _glue_region(configured, out)
     try:
         catalog = load_catalog(used, **properties)
     except (ValueError, NoSuchPropertyException, NotInstalledError, ArgumentError, ImportError) as exc:
@@ -136,11 +139,12 @@ def _load(name: str | None, out: StorePrefix) -> "Catalog":
 
 
 def complete_properties(catalog: "Catalog", out: StorePrefix) -> None:
-    """Let a catalog access the output's files, and load all snapshots."""
+    """Let a catalog access the output's files, with credentials that are fresh at each load; load all snapshots."""
     if out.address.bucket is not None:
-        has_credentials = any(map(_OWN_CREDENTIALS.match, catalog.properties))
-        for key, value in _file_properties(out.address, has_credentials=has_credentials).items():
+        for key, value in _file_properties(out.address).items():
             catalog.properties.setdefault(key, value)
+        if not any(map(_OWN_CREDENTIALS.match, catalog.properties)):
+            _keep_fresh(catalog, aws_session().get_credentials())
     if _SNAPSHOTS in catalog.properties:
         catalog.properties[_SNAPSHOTS] = "all"
 
@@ -151,17 +155,43 @@ def _local_catalog(out: StorePrefix) -> dict[str, str]:
     return {"type": "sql", "uri": f"sqlite:///{folder / 'catalog.sqlite'}", "warehouse": f"file://{folder}"}
 
 
-def _file_properties(address: Address, *, has_credentials: bool) -> dict[str, str]:
+def _glue_region(configured: Mapping[str, Any], out: StorePrefix) -> dict[str, str]:
+    """Return the output's region for a catalog of Glue that has none: pyiceberg asks boto3, which may have none."""
+    has_region = any(f"{kind}.region" in configured for kind in ("glue", "client"))
+    if configured.get("type") != "glue" or has_region or aws_session().region_name is not None:
+        return {}
+    return {"glue.region": out.address.region}
+
+
+def _file_properties(address: Address) -> dict[str, str]:
     properties = {"s3.region": address.region}
     if address.endpoint is not None:
         properties |= {"s3.endpoint": address.endpoint, "s3.force-virtual-addressing": "false"}
-    credentials = None if has_credentials else aws_session().get_credentials()
-    if credentials is not None:
-        frozen = credentials.get_frozen_credentials()
-        names = ("access-key-id", "secret-access-key", "session-token")
-        values = zip(names, (frozen.access_key, frozen.secret_key, frozen.token), strict=True)
-        properties |= {f"s3.{name}": value for name, value in values if value}
     return properties
+
+
+def _keep_fresh(catalog: "Catalog", credentials: "Credentials | None") -> None:
+    """Let each load of a table take the credentials of then: a role's are good for hours, and follow runs for weeks.
+
+    A table's file access takes the catalog's properties when it is loaded, and is used no longer than for one commit.
+    """
+    if credentials is None:
+        return
+    load_table = catalog.load_table
+
+    def loaded(identifier: "str | Identifier") -> "Table":
+        catalog.properties.update(_credential_properties(credentials))
+        return load_table(identifier)
+
+    catalog.properties.update(_credential_properties(credentials))
+    setattr(catalog, "load_table", loaded)  # noqa: B010 - only of this catalog
+
+
+def _credential_properties(credentials: "Credentials") -> dict[str, str]:
+    frozen = credentials.get_frozen_credentials()
+    names = ("access-key-id", "secret-access-key", "session-token")
+    values = zip(names, (frozen.access_key, frozen.secret_key, frozen.token), strict=True)
+    return {f"s3.{name}": value for name, value in values if value}
 
 
 class SerialTable:

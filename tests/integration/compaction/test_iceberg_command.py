@@ -1,5 +1,6 @@
 """`minutebook compact --iceberg` as a process: local catalogs, configured ones, and what it says without any."""
 
+import itertools
 import json
 import os
 import subprocess
@@ -7,17 +8,20 @@ import sys
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from botocore.credentials import ReadOnlyCredentials
 from pyiceberg.catalog.rest import SNAPSHOT_LOADING_MODE
 from pyiceberg.catalog.sql import SqlCatalog
+from pyiceberg.schema import Schema
 
 from compaction.job.context import AuditOptions
 from compaction.night.rewrite import CompactOptions, compact_day
-from compaction.tables.catalog import complete_properties, opened_table
+from compaction.tables.catalog import _glue_region, complete_properties, opened_table
 from demo.embedded import ACCESS_KEY, REGION, SECRET_KEY, EmbeddedAws
 from minutebook.apply_option import UNCHANGED
 from minutebook.clock import SystemClock
@@ -163,6 +167,47 @@ def test_vacuum_shows_and_removes_what_a_crash_left_in_the_tables_folders(shell:
         assert sum(file.rows for file in table.look(DAY).files) == len(rows)
     none = shell.run(*words, "events.other")
     assert (none.returncode, "events.other: left alone: there is no table" in none.stdout) == (2, True), none
+
+
+def test_files_of_a_table_are_read_with_the_credentials_of_then(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those of a role end after hours, and a process that follows lives for weeks."""
+    keys = map(str, itertools.count())
+    role = SimpleNamespace(get_frozen_credentials=lambda: ReadOnlyCredentials(next(keys), "secret", "token"))
+    monkeypatch.setattr(
+        "compaction.tables.catalog.aws_session", lambda: SimpleNamespace(get_credentials=lambda: role)
+    )
+    out = StorePrefix(Address("bucket", "", "eu-west-1", None), "")
+    given = {"uri": f"sqlite:///{tmp_path / 'catalog.sqlite'}", "warehouse": f"file://{tmp_path}"}
+    with SqlCatalog("some", **given) as catalog:
+        complete_properties(catalog, out)
+        catalog.create_namespace("events")
+        catalog.create_table("events.raw", Schema())
+        used = [catalog.load_table("events.raw").io.properties["s3.access-key-id"] for _ in range(2)]
+    assert int(used[1]) > int(used[0]) > 0
+    with SqlCatalog("some", **given, **{"s3.access-key-id": "own"}) as catalog:
+        complete_properties(catalog, out)
+        assert catalog.load_table("events.raw").io.properties["s3.access-key-id"] == "own"
+
+
+@pytest.mark.parametrize(
+    ("configured", "of_boto", "region"),
+    [
+        ({"type": "glue"}, None, "eu-west-1"),
+        ({"type": "glue"}, "us-east-1", None),
+        ({"type": "glue", "glue.region": "us-west-2"}, None, None),
+        ({"type": "glue", "client.region": "us-west-2"}, None, None),
+        ({"type": "sql"}, None, None),
+    ],
+)
+def test_glue_is_asked_in_the_outputs_region_where_nobody_names_one(
+    monkeypatch: pytest.MonkeyPatch, configured: dict[str, str], of_boto: str | None, region: str | None
+) -> None:
+    """Pyiceberg asks boto3, which has none in a task of ECS on EC2."""
+    monkeypatch.setattr("compaction.tables.catalog.aws_session", lambda: SimpleNamespace(region_name=of_boto))
+    out = StorePrefix(Address("bucket", "", "eu-west-1", None), "")
+    assert _glue_region(configured, out).get("glue.region") == region
 
 
 def test_a_catalog_is_asked_for_all_snapshots(tmp_path: Path) -> None:
