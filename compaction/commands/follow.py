@@ -188,7 +188,7 @@ class Gauges:
 
     def set(self, tick: Tick) -> None:
         """Show a tick."""
-        self._since_ms = tick.begun_ms if tick.exit_code == 0 else self._since_ms
+        self._since_ms = self._since_ms if tick.has_failed else tick.begun_ms
         self._rows_until.set(tick.rows_until_ms / 1000)
         self._complete_until.set(tick.complete_until_ms / 1000)
         self._left_out.set(tick.left_out)

@@ -1,4 +1,4 @@
-"""Ticks: follow today, and yesterday until its pointer covers all of it, into one table.
+"""Ticks: follow today, yesterday until its pointer covers all of it, and older days that are held, into one table.
 
     columns       read the file of typed columns again
     boundary      until when the workers have proven the archive complete, before anything is listed
@@ -48,7 +48,7 @@ class Tick(NamedTuple):
     `rows_until_ms` is when the last complete poll began: what was archived of the polled minutes by then is in the
     table. It stands still while a day is held. `complete_until_ms` is until when the table is complete, but for gaps.
     0: not known. `is_behind`: segments are waiting, and the next tick may begin at once. `exit_code` is that of the
-    first error.
+    first error, or of a day that is held; `has_failed`: a step has.
     """
 
     begun_ms: int
@@ -60,6 +60,7 @@ class Tick(NamedTuple):
     left_out: int
     is_behind: bool
     exit_code: int = 0
+    has_failed: bool = False
 
 
 class Follower:
@@ -76,11 +77,12 @@ class Follower:
         self._in_table = set[Day]()
         self._expired_ms = 0
         self._exit_code = 0
+        self._has_failed = False
 
     def tick(self) -> Tick:
         """Do one tick. Raises CopiesLeftOut, and what a step raises when the process was asked to end."""
         clock, begun_ms, begun = self._ports.clock, self._ports.clock.now_ms(), self._ports.clock.monotonic()
-        self._exit_code = 0
+        self._exit_code, self._has_failed = 0, False
         if begun_ms < self._told_ms:  # the clock was ahead
             self._told_ms = 0
         self._expired_ms = min(self._expired_ms, begun_ms)
@@ -128,6 +130,7 @@ class Follower:
             left_out,
             (is_set_back or any(day.is_behind for day in days)) and self._exit_code == 0,
             self._exit_code,
+            self._has_failed,
         )
 
     def _is_whole(self, days: list[FollowedDay]) -> bool:
@@ -148,7 +151,9 @@ class Follower:
     def _followed(self, now_ms: int) -> list[FollowedDay]:
         """Return the days of this tick, the older one first."""
         today = day_of_ms(now_ms)
-        self._days = {day: self._days.get(day) or FollowedDay(self._ports, day) for day in (today.shift(-1), today)}
+        held = [day for day, followed in self._days.items() if followed.is_held and day < today.shift(-1)]
+        days = (*sorted(held), today.shift(-1), today)
+        self._days = {day: self._days.get(day) or FollowedDay(self._ports, day) for day in days}
         return [*self._days.values()]
 
     def _boundary(self, now_ms: int) -> Completeness | None:
@@ -239,7 +244,7 @@ class Follower:
             code, next_step = StoreUnavailable.exit_code, ""
             if isinstance(exc, MinutebookError):
                 code, next_step = exc.exit_code, exc.next_step
-            self._exit_code = self._exit_code or code
+            self._exit_code, self._has_failed = self._exit_code or code, True
             structlog.get_logger().error(
                 "follow_failed",
                 day=None if day is None else str(day.day),

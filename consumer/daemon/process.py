@@ -115,8 +115,11 @@ class Child:
         return self._process.pid
 
     def is_read_to_its_end(self) -> bool:
-        """Return whether all that the program has written to its stdout by now was read, and passed on."""
-        return self._pumps[0].is_read_to_its_end()
+        """Return whether all that the program has written to its stdout by now was read, and each line was heeded.
+
+        One of stderr that was not may have said that a processor began.
+        """
+        return not any(pump.has_failed for pump in self._pumps) and self._pumps[0].is_read_to_its_end()
 
     def has_told_its_errors(self) -> bool:
         """Return the same of its stderr."""
@@ -223,7 +226,8 @@ class Pump:
         self._rest = bytearray()
         self._is_over = False
         self._is_open = True
-        self._has_failed = False
+        self.has_failed = False
+        """A line was not heeded."""
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
 
@@ -236,7 +240,7 @@ class Pump:
         if not self._reading.acquire(blocking=False):
             return False
         try:
-            if self._has_failed:
+            if self.has_failed:
                 return False
             if self._is_over:
                 return True
@@ -277,9 +281,9 @@ class Pump:
             output = self._on_line(line) if line else b""
         except Exception:  # noqa: BLE001 - logged; see above
             output = line
-            if not self._has_failed:
+            if not self.has_failed:
                 structlog.get_logger().exception("log_line_failed", next_step=_UNREAD)
-            self._has_failed = True
+            self.has_failed = True
         if self._is_open and output:
             self._is_open = _write(self._sink, output)
 

@@ -21,7 +21,7 @@ from minutebook.apply_option import is_applied, tell_unchanged
 from minutebook.aws.clients import make_s3_client
 from minutebook.clock import Clock, IdSource, SystemClock, new_id, new_random
 from minutebook.compression import compression_of
-from minutebook.errors import FormatError, MinutebookError, SafetyRefusal, SettingsError, StoreRefused
+from minutebook.errors import FormatError, MinutebookError, ObjectArchived, SafetyRefusal, SettingsError
 from minutebook.format.day import MINUTES_A_DAY, Day
 from minutebook.format.keys import DUPLICATES, WATERMARKS, slot_beside, slot_of
 from minutebook.format.position import Position
@@ -260,7 +260,7 @@ def plans(archive: Archive, newest: dt.date) -> Iterator[ExpiryPlan]:
         try:
             tombstone = read_tombstone(store, prefix, day)
             published = read_judged_generation(archive.published, archive.published_root, day)
-        except (FormatError, StoreRefused) as exc:
+        except (FormatError, ObjectArchived) as exc:
             damage = f"{exc}; {exc.next_step}"
         plan = plan_expiry(day, prefix, listed, published, tombstone, later)
         # Only the tombstone names the segments that had to stay, and only the output what is left of the others: so

@@ -48,6 +48,8 @@ _OURS: Final = "minutebook."
 _ENVIRONMENT: Final = "MINUTEBOOK_"
 _GIB: Final = 1 << 30
 _IDLE_SECONDS: Final = 60
+_DIGITS: Final = 10
+"""More than any number of KCL's has."""
 _ARN: Final = re.compile(r"arn:[^:]+:kinesis:([^:]+):([0-9]+):stream/([a-zA-Z0-9_.-]+)")
 _NO_OVERRIDES: Final = frozenset(
     {FILE_VARIABLE, TEXT_VARIABLE, SUPERVISED_VARIABLE, FORKS_VARIABLE, STREAM_VARIABLE, SWITCH, *KCL_VARIABLES}
@@ -277,24 +279,29 @@ def _setting_contradictions(values: Mapping[str, Any], kcl: Mapping[str, str]) -
     errors = []
     if age <= _IDLE_SECONDS + values.get("linger_seconds", 5):
         errors.append("minutebook.maxSegmentAgeSeconds must exceed 60 s + minutebook.lingerSeconds")
-    idle = kcl.get("idleTimeBetweenReadsInMillis", "")
-    if idle.isdecimal() and age <= _IDLE_SECONDS + values.get("linger_seconds", 5) + 2 * int(idle) / 1000:
+    most = 1000 * (age - _IDLE_SECONDS - values.get("linger_seconds", 5))
+    if _number(kcl.get("idleTimeBetweenReadsInMillis")) >= most > 0:
         errors.append(
-            f"idleTimeBetweenReadsInMillis={idle} is too long for minutebook.maxSegmentAgeSeconds, {age:g} s: "
-            "a minute is committed when its shard is read again"
+            f"idleTimeBetweenReadsInMillis must be less than {most:.0f}: a minute is committed when its shard is "
+            f"read again, within minutebook.maxSegmentAgeSeconds ({age:g})"
         )
     if age <= (values.get("flush_seconds") or 0):
         errors.append("minutebook.maxSegmentAgeSeconds must exceed minutebook.flushSeconds")
     hold_seconds = min(values.get("flush_seconds") or math.inf, _IDLE_SECONDS + values.get("linger_seconds", 5))
     if values.get("max_uncommitted_seconds", math.inf) <= hold_seconds:
         errors.append(f"minutebook.maxUncommittedSeconds must exceed {hold_seconds:g} s: buffers are held so long")
-    silence = kcl.get("timeoutInSeconds", "")
-    if silence.isdecimal() and int(silence) < values.get("store_timeout_seconds", 300) + _IDLE_SECONDS:
+    silence = _number(kcl.get("timeoutInSeconds"))
+    if silence and silence < values.get("store_timeout_seconds", 300) + _IDLE_SECONDS:
         errors.append(
             "timeoutInSeconds must exceed minutebook.storeTimeoutSeconds by 60 s: "
             "the daemon would halt while a processor waits for S3"
         )
     return errors + _dedupe_errors(values) + _idle_outputs(values)
+
+
+def _number(text: str | None) -> int:
+    """Return a number of KCL's; 0 where there is none, or none of its kind, which is told by itself."""
+    return int(text) if text is not None and text.isdecimal() and len(text) <= _DIGITS else 0
 
 
 def _dedupe_errors(values: Mapping[str, Any]) -> list[str]:

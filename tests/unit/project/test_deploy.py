@@ -77,8 +77,8 @@ class _Stack:
         [(function, value)] = asked.items()
         match function:
             case "Equals":
-                left, right = (self._values[each["Ref"]] if isinstance(each, dict) else each for each in value)
-                return bool(left == right)
+                left, right = map(self._value, value)
+                return left == right
             case "Not":
                 return not self._truth(value[0])
             case "And":
@@ -86,6 +86,15 @@ class _Stack:
             case "Condition":
                 return self._holds(value)
         raise AssertionError(function)
+
+    def _value(self, given: Any) -> str:  # noqa: ANN401 - YAML
+        if not isinstance(given, dict):
+            return str(given)
+        [(function, argument)] = given.items()
+        if function == "Join":  # of a list parameter, which is one text here
+            [joint, listed] = argument
+            return str(joint).join(self._value(listed).split(","))
+        return self._values[argument]
 
     def _resolved(self, value: Any) -> Any:  # noqa: ANN401, PLR0911 - YAML; a return for each function
         if isinstance(value, list):
@@ -126,7 +135,7 @@ def _stack(**parameters: str) -> dict[str, Any]:
 @pytest.fixture(scope="module")
 def template() -> dict[str, Any]:
     """Return the stack of one stream, with all that it can make."""
-    return _stack(WithDedupeTable="true")
+    return _stack(WithDedupeTable="true", NightlySubnetIds="subnet-1")
 
 
 def _same(found: list[Statement], wanted: list[Statement]) -> bool:
@@ -176,14 +185,14 @@ _TABLE: Final = {"DatabaseName": "lake", "TableName": "events", "WarehouseBucket
 
 def test_a_night_commits_to_the_table_of_the_stack() -> None:
     """By options that the command has, and the catalog's settings for pyiceberg; with the rights to it."""
-    resources = _stack(**_TABLE)["Resources"]
+    resources = _stack(**_TABLE, NightlySubnetIds="subnet-1")["Resources"]
     job = json.loads(resources["CompactSchedule"]["Properties"]["Target"]["Input"])["JobDriver"]["SparkSubmit"]
     options = ["--iceberg", "lake.events", "--iceberg-catalog", "lake"]
     assert job["EntryPointArguments"] == [*NIGHT["CompactSchedule"], *options]
     commands: Any = typer.main.get_command(app)
     commands.commands["compact"].make_context("compact", job["EntryPointArguments"][1:])
     catalog = dict(re.findall(r"driverEnv\.PYICEBERG_CATALOG__LAKE__(\w+)=(\S+)", job["SparkSubmitParameters"]))
-    assert catalog == {"TYPE": "glue", "WAREHOUSE": "s3://house/w/"}
+    assert catalog == {"TYPE": "glue", "GLUE__REGION": NAMES.region, "WAREHOUSE": "s3://house/w/"}
     assert "<CatalogPolicy>" in resources["NightlyRole"]["Properties"]["ManagedPolicyArns"]
     assert "FollowService" not in resources
     audit = json.loads(resources["AuditSchedule"]["Properties"]["Target"]["Input"])["JobDriver"]["SparkSubmit"]
@@ -273,9 +282,9 @@ def test_the_alarms_are_those_of_the_page_on_operations(template: dict[str, Any]
         for each in template["Resources"].values()
         if each["Type"] == "AWS::CloudWatch::Alarm" and each["Properties"]["Namespace"] == NAMESPACE
     ]
-    own = [each for each in alarms if "Dimensions" in each]
+    own = [each for each in alarms if "Dimensions" in each and each["MetricName"] != "DaysOpen"]
 
-    assert len(alarms) == len(own) + 1, "the one of the error lines counts what a filter finds"
+    assert len(alarms) == len(own) + 2, "the one of the error lines counts what a filter finds; one is the night's"
     assert len(own) == 8
     for alarm in own:
         sign = {"LessThanThreshold": "<", "GreaterThanThreshold": ">"}[alarm["ComparisonOperator"]]
@@ -289,6 +298,44 @@ def test_the_alarms_are_those_of_the_page_on_operations(template: dict[str, Any]
         assert alarm["MetricName"] in {*GAUGES, *(row.name for row in COUNTED)}
         stream = [{"Name": "Stream", "Value": NAMES.stream}] if alarm["MetricName"] in OF_STREAM else []
         assert alarm["Dimensions"] == [{"Name": "Application", "Value": NAMES.application}, *stream]
+
+
+def test_somebody_is_told_of_a_night_that_did_not_run(template: dict[str, Any]) -> None:
+    """By the metric of the page on nights, which the job writes to a log that its role may write to."""
+    resources = template["Resources"]
+    alarm = resources["DaysOpenAlarm"]["Properties"]
+    assert (alarm["MetricName"], alarm["TreatMissingData"]) == ("DaysOpen", "breaching")
+    assert alarm["Dimensions"] == [
+        {"Name": "Application", "Value": NAMES.application},
+        {"Name": "Command", "Value": "compact"},
+    ]
+    page = (CHECKOUT / "docs" / "how-to" / "nightly.md").read_text()
+    assert re.search(r"\| `DaysOpen` .*Alarm: Maximum > 0 in 24 hours, missing data breaching", page)
+    target = json.loads(resources["CompactSchedule"]["Properties"]["Target"]["Input"])
+    assert "MINUTEBOOK_METRICS=emf" in target["JobDriver"]["SparkSubmit"]["SparkSubmitParameters"]
+    logs = target["ConfigurationOverrides"]["MonitoringConfiguration"]["CloudWatchLoggingConfiguration"]
+    assert (logs["LogGroupName"], logs["LogTypes"]) == ("<LogGroup>", {"SPARK_DRIVER": ["STDOUT", "STDERR"]})
+    [document] = [row["PolicyDocument"] for row in resources["NightlyRole"]["Properties"]["Policies"]]
+    assert any("logs:PutLogEvents" in each["Action"] for each in document["Statement"])
+
+
+def test_without_a_way_to_kinesis_no_night_compares_with_the_stream() -> None:
+    """EMR Serverless reaches it through subnets alone; whoever has an application says by it which it has."""
+    assert "AuditSchedule" not in _stack()["Resources"]
+    assert "NetworkConfiguration" not in _stack()["Resources"]["Spark"]["Properties"]
+    made = _stack(NightlySubnetIds="subnet-1")["Resources"]
+    assert made["Spark"]["Properties"]["NetworkConfiguration"]["SubnetIds"] == "subnet-1"
+    assert "AuditSchedule" in made
+    assert "AuditSchedule" in _stack(SparkApplicationId="00fabc")["Resources"]
+
+
+def test_a_night_may_have_a_file(template: dict[str, Any]) -> None:
+    """With the lines that ExtraProperties has for the workers; follow has those of the stack."""
+    file = "s3://code/minutebook/my.properties"
+    made = _stack(NightlyFile=file)["Resources"]
+    job = json.loads(made["CompactSchedule"]["Properties"]["Target"]["Input"])["JobDriver"]["SparkSubmit"]
+    assert job["EntryPointArguments"][:2] == ["compact", file]
+    assert template["Resources"]["Spark"]["Properties"]["Name"] == "<SparkApplicationName>"
 
 
 NIGHT: Final = {
@@ -379,7 +426,7 @@ def test_what_is_there_is_not_made() -> None:
     assert json.loads(used["CompactSchedule"]["Properties"]["Target"]["Input"])["ApplicationId"] == "00spark"
     start = used["SchedulerRole"]["Properties"]["Policies"][0]["PolicyDocument"]["Statement"][0]
     assert start["Resource"].endswith(":/applications/00spark")
-    assert used["NightAlarm"]["Properties"]["Dimensions"] == [{"Name": "ApplicationId", "Value": "00spark"}]
+    assert used["NightAlarm"]["Properties"]["Dimensions"][0] == {"Name": "ApplicationId", "Value": "00spark"}
 
 
 _FLEET: Final = {

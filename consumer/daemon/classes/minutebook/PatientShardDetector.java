@@ -32,6 +32,8 @@ public final class PatientShardDetector extends KinesisShardDetector {
 
     private final long pauseMillis;
     private final Map<String, Shard> known = new ConcurrentHashMap<>();
+    /** Complete lists that have come; written under the lock. */
+    private volatile long lists;
     /** Shards that as many lists have lacked: asked for once each time, and not waited for. */
     private final Set<String> gone = ConcurrentHashMap.newKeySet();
 
@@ -64,17 +66,18 @@ public final class PatientShardDetector extends KinesisShardDetector {
     /** Returns the shard's row; null if the stream has no such shard any more. */
     @Override
     public Shard shard(String shardId) {
-        int lists = 0;
+        long seen = lists;
+        long lacking = 0;
         while (!known.containsKey(shardId)) {
-            if (isLackedByAList(shardId)) {
-                lists++;
-            }
+            long newest = ask(seen, shardId);
+            lacking += newest - seen;
+            seen = newest;
             if (known.containsKey(shardId)) {
                 break;
             }
-            if (lists >= LISTS || (lists > 0 && gone.contains(shardId))) {
+            if (lacking >= LISTS || (lacking > 0 && gone.contains(shardId))) {
                 if (gone.add(shardId)) {
-                    LOG.warn("{} lists of shards in a row lack {}: it is gone", lists, shardId);
+                    LOG.warn("{} lists of shards in a row lack {}: it is gone", lacking, shardId);
                 }
                 return null;
             }
@@ -83,23 +86,23 @@ public final class PatientShardDetector extends KinesisShardDetector {
         return known.get(shardId);
     }
 
-    /** Asks for a list; returns whether it came and lacks the shard. */
-    private synchronized boolean isLackedByAList(String shardId) {
-        if (known.containsKey(shardId)) { // another thread's list named it
-            return false;
+    /** Asks for a list, unless one has come since; returns how many have come. One list answers all that wait. */
+    private synchronized long ask(long seen, String shardId) {
+        if (lists > seen || known.containsKey(shardId)) {
+            return lists;
         }
         List<Shard> shards;
         try {
             shards = listShards();
         } catch (RuntimeException e) {
             LOG.warn("ListShards failed for {}: {}", shardId, e.toString());
-            return false;
+            return lists;
         }
-        if (shards == null || shards.isEmpty()) { // throttled, or no stream
-            return false;
+        if (shards != null && !shards.isEmpty()) { // else it was throttled, or there is no stream
+            shards.forEach(shard -> known.putIfAbsent(shard.shardId(), shard));
+            lists++;
         }
-        shards.forEach(shard -> known.putIfAbsent(shard.shardId(), shard));
-        return !known.containsKey(shardId);
+        return lists;
     }
 
     private void pause(String shardId) {

@@ -158,6 +158,20 @@ def test_an_error_at_a_line_costs_nobody_the_pipe(capsys: pytest.CaptureFixture[
     assert capsys.readouterr().out.count("log_line_failed") == 1
 
 
+def test_no_boundary_stands_on_a_daemon_one_of_whose_lines_was_not_heeded() -> None:
+    """Be it one of its errors: a processor may have begun there, whose shard nobody knows."""
+
+    def fail(line: bytes) -> bytes:
+        raise OSError(errno.EMFILE, line)
+
+    output = ChildOutput(io.BytesIO(), io.BytesIO(), bytes, fail)
+    child = Child(["/bin/sh", "-c", "echo started >&2; exec cat"], {}, output, [], takes_commands=True)
+    _until(lambda: not child.is_read_to_its_end())
+    child.kill()
+    child.reap()
+    assert not child.is_read_to_its_end()
+
+
 def _until(is_so: Callable[[], bool]) -> None:
     """Wait for another thread; the test's time-out ends it."""
     while not is_so():

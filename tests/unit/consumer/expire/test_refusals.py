@@ -9,7 +9,7 @@ import pytest
 
 from minutebook.coverage.intervals import Interval
 from minutebook.coverage.verdict import State
-from minutebook.errors import SafetyRefusal, StoreRefused
+from minutebook.errors import ObjectArchived, SafetyRefusal
 from minutebook.format.coverage_markers import SkippedMarker, encode_coverage_marker, skipped_key
 from minutebook.format.document import FORMAT
 from minutebook.format.keys import application_key
@@ -94,7 +94,7 @@ def test_a_refused_day_does_not_hold_up_the_others() -> None:
     assert expired not in scene.raw()
 
 
-@pytest.mark.parametrize("what", ["damaged", "refused"])
+@pytest.mark.parametrize("what", ["damaged", "archived"])
 def test_a_damaged_publication_is_refused_and_the_other_days_go(monkeypatch: pytest.MonkeyPatch, what: str) -> None:
     """Its format is not guessed; the days are looked at from the newest on, and the older ones wait for no repair."""
     scene = ExpireScene()
@@ -110,11 +110,11 @@ def test_a_damaged_publication_is_refused_and_the_other_days_go(monkeypatch: pyt
 
         def refusing(key: str) -> Any:  # noqa: ANN401 - as `get`
             if key == pointer:
-                raise StoreRefused(f"{key} cannot be read", next_step="grant it")
+                raise ObjectArchived(f"{key} lies in GLACIER", next_step="restore it")
             return get(key)
 
         monkeypatch.setattr(scene.store, "get", refusing)
-        said = "cannot be read; grant it"
+        said = "lies in GLACIER; restore it"
     code, text = scene.expire()
     assert (code, said in text, scene.raw()) == (6, True, [damaged, last])
     assert {older, newer}.isdisjoint(scene.raw())

@@ -191,7 +191,9 @@ NO_SETTING = "is not a setting of KCL or Minutebook"
         ("minutebook.metricsHost=0.0.0.0", "minutebook.metricsHost has no effect without minutebook.metricsPort"),
         ("minutebook.metricsIntervalSeconds=5", "has no effect without minutebook.metrics"),
         ("minutebook.metrics=statsd", "minutebook.metrics must be one of emf, not 'statsd'"),
-        ("idleTimeBetweenReadsInMillis=420000", "is too long for minutebook.maxSegmentAgeSeconds, 900 s"),
+        ("idleTimeBetweenReadsInMillis=835000", "idleTimeBetweenReadsInMillis must be less than 835000"),
+        (f"idleTimeBetweenReadsInMillis={'9' * 5000}", "idleTimeBetweenReadsInMillis must be"),
+        (f"timeoutInSeconds={'9' * 5000}", "timeoutInSeconds must be"),
         ("timeoutInSeconds=300", "timeoutInSeconds must exceed minutebook.storeTimeoutSeconds by 60 s"),
         ("minutebook.dedupe=claims", "minutebook.eventId is missing: minutebook.dedupe=claims needs it"),
         (
