@@ -54,6 +54,8 @@ RUN python -m compileall -q --invalidation-mode unchecked-hash /opt/minutebook/l
 
 FROM base AS runtime
 COPY properties /etc/minutebook
+# A volume that ECS mounts there takes the folder's rights from the image, if it is declared; else it is root's alone.
+VOLUME /tmp
 USER minutebook
 ENTRYPOINT ["tini", "--", "minutebook"]
 
