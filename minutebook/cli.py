@@ -18,7 +18,7 @@ from minutebook.cat.options import CatOptions
 from minutebook.completeness.options import WaitOptions
 from minutebook.errors import MinutebookError, SettingsError
 from minutebook.options import command
-from minutebook.wording import printable_message
+from minutebook.wording import error_lines
 
 CONSUMER: Final = import_module("consumer.command_line")
 NIGHTLY: Final = import_module("compaction.commands.command_line")
@@ -112,7 +112,5 @@ def main(words: Callable[[], Sequence[str]] = lambda: sys.argv[1:]) -> None:
     try:
         app(args=complete(words()))
     except MinutebookError as exc:
-        sys.stderr.write(f"minutebook: {printable_message(str(exc))}\n")
-        if exc.next_step:
-            sys.stderr.write(f"next step: {printable_message(exc.next_step)}\n")
+        sys.stderr.write(error_lines(str(exc), exc.next_step))
         sys.exit(exc.exit_code)

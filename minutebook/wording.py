@@ -33,6 +33,12 @@ def printable_message(text: str) -> str:
     return ITEM.join(map(printable, text.split(ITEM)))
 
 
+def error_lines(message: str, next_step: str) -> str:
+    """Return what a command writes to stderr of an error: its message, and what to do, if that is known."""
+    step = f"next step: {printable_message(next_step)}\n" if next_step else ""
+    return f"minutebook: {printable_message(message)}\n{step}"
+
+
 def _escaped(text: str, escape: Callable[[str], str]) -> str:
     return text if text.isprintable() else "".join(c if c.isprintable() else escape(c) for c in text)
 

@@ -235,9 +235,21 @@ def _is_text(_: ColumnType, value: str) -> bool:
 
 
 def _may_be_time(kind: ColumnType, value: str) -> bool:
-    return _ISO["local_timestamp" if kind.zone else kind.name].fullmatch(value) is not None
+    return _ISO["local_timestamp" if kind.zone else kind.name].fullmatch(value) is not None and _is_on_calendar(value)
 
 
+def _is_on_calendar(text: str) -> bool:
+    """Return whether a time in the form of ISO is one: what Arrow refuses by itself costs a search each."""
+    year, month, day, hour = int(text[:4]), int(text[5:7]), int(text[8:10]), text[11:13]
+    if not 1 <= month <= len(_DAYS) or hour > "23":
+        return False
+    is_leap_day = month == _FEBRUARY and day == _LEAP_DAY
+    return 1 <= day <= _DAYS[month - 1] or (is_leap_day and year % 4 == 0 and (year % 100 != 0 or year % 400 == 0))
+
+
+_DAYS: Final = (31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
+_FEBRUARY: Final = 2
+_LEAP_DAY: Final = 29
 _JSON: Final = ColumnType("json")
 _DATE: Final = r"(?!0000-(?!12-31))[0-9]{4}-[01][0-9]-[0-3][0-9]"
 """Of the year 0 its last day alone: 0000-12-31T23:30:00-01:00 lies in the year 1."""

@@ -248,7 +248,7 @@ class _Compaction(NamedTuple):
 
         code = run.run(days, self._compact, show)
         if errors and not run.many:
-            raise errors[0]
+            run.raise_unless_worse(code, errors[0])
         if conflicting and code == CatalogRefused.exit_code:
             raise CatalogRefused(
                 "; ".join(f"{name} did not take {day}" for name, day in sorted(conflicting))

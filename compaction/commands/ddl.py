@@ -234,7 +234,8 @@ def print_ddl(request: DdlRequest, environ: Mapping[str, str]) -> int:
     if request.latest_by is not None:
         united = published_table(storage, place, published_days(storage, place.prefix))
         paths = [*paths_of(united.columns)]
-        sys.stdout.write(latest_view(request.table, paths, request.latest_by, request.ordered_by))
+        texts = {column.name for column in united.columns if column.kind == "string"}
+        sys.stdout.write(latest_view(request.table, paths, request.latest_by, request.ordered_by, texts=texts))
         return 0
     sys.stdout.write(ddl_of(storage, place, request.table, day_of_ms(SystemClock().now_ms())))
     return 0
@@ -281,7 +282,9 @@ def _last_of_each_kind(storage: RetryingStorage, root: str, days: Sequence[Day])
 
     def kind(day: Day) -> tuple[tuple[str, str], ...] | None:
         _, manifest = Publisher(storage, DayFolder(root, day)).published()
-        return None if manifest is None else tuple((manifest.columns or {}).items())
+        # A day without rows has no file that would say what its columns are.
+        has_rows = manifest is not None and any(file.rows for file in manifest.files)
+        return tuple((manifest.columns or {}).items()) if manifest is not None and has_rows else None
 
     newest: dict[tuple[tuple[str, str], ...], Day] = {}
     latest_first = sorted(days, reverse=True)

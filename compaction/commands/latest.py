@@ -10,7 +10,7 @@ without quotes, because they do not agree on these.
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
 from compaction.columns.columns import EVENT_INDEX
@@ -38,11 +38,13 @@ _RESERVED: Final = frozenset(
 _PLAIN: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
-def latest_view(name: str, paths: Sequence[str], latest_by: str, ordered_by: str | None) -> str:
+def latest_view(
+    name: str, paths: Sequence[str], latest_by: str, ordered_by: str | None, *, texts: Collection[str]
+) -> str:
     """Return the DDL of a view beside a table; raise SettingsError for a column that the table does not have.
 
     `paths` are the table's columns and the fields within its structs, as in `dynamodb.Keys.id`; `latest_by` and
-    `ordered_by` are such paths with commas between.
+    `ordered_by` are such paths with commas between. `texts` are the columns of texts: a mark of another type is none.
     """
     known = {path.lower(): path for path in paths}
     keys = _named("--latest-by", latest_by, known)
@@ -53,8 +55,8 @@ def latest_view(name: str, paths: Sequence[str], latest_by: str, ordered_by: str
         created = next((known[path.lower()] for path in _CREATED if path.lower() in known), None)
         order = [] if created is None else [created]
         notes += [] if order else ["-- records of DynamoDB may come out of order: name their time with --ordered-by"]
-    deletes = [f"{_quoted(known[mark])} = '{value}'" for mark, value in _DELETES.items() if mark in known]
-    notes += [] if deletes else ["-- no column op or eventName: rows of deleted keys stay"]
+    deletes = [f"{_quoted(known[mark])} = '{value}'" for mark, value in _DELETES.items() if known.get(mark) in texts]
+    notes += [] if deletes else ["-- no column op or eventName of texts: rows of deleted keys stay"]
     notes.append(
         f"-- rows without a whole key are left out: where {' or '.join(f'{_quoted(k)} is null' for k in keys)}"
     )

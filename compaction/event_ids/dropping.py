@@ -17,11 +17,10 @@ from typing import Final, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from compaction.event_ids.copies import EventCopies, IdConflict, Layout, LineRef, Tallies, find_copies
 from compaction.event_ids.rows import EVENT_BYTES, IdCollector, event_digest
-from compaction.parquet.fetching import local_copy
+from compaction.parquet.fetching import parquet_batches
 from compaction.parquet.rows import ParquetPart
 from minutebook.format.payload import PayloadPath
 from minutebook.store.retrying import RetryingStorage
@@ -192,8 +191,7 @@ def read_published_ids(storage: RetryingStorage, keys: Sequence[str], ids: IdCol
     Of a record that is several rows, the first holds the payload.
     """
     for key in keys:
-        with local_copy(storage, key) as file:
-            for rows in pq.ParquetFile(file).iter_batches(_ROWS, columns=["data", "data_bytes", "arrival_time"]):
-                batch = rows.filter(pc.or_(pc.is_valid(rows["data"]), pc.is_valid(rows["data_bytes"])))
-                arrivals_ms = batch["arrival_time"].cast(pa.timestamp("ms", "UTC")).cast(pa.int64()).to_pylist()
-                ids.add(payloads(batch), arrivals_ms, key)
+        for rows in parquet_batches(storage, key, _ROWS, ["data", "data_bytes", "arrival_time"]):
+            batch = rows.filter(pc.or_(pc.is_valid(rows["data"]), pc.is_valid(rows["data_bytes"])))
+            arrivals_ms = batch["arrival_time"].cast(pa.timestamp("ms", "UTC")).cast(pa.int64()).to_pylist()
+            ids.add(payloads(batch), arrivals_ms, key)

@@ -13,13 +13,18 @@ from contextlib import contextmanager
 from json.encoder import encode_basestring_ascii as _quoted
 from typing import IO, Final, NamedTuple
 
+import pyarrow as pa
+import pyarrow.parquet as pq
+
 from compaction.parquet.plan import RawObject
+from minutebook.errors import FormatError
 from minutebook.retry import until_known
 from minutebook.store.directory_storage import DirectoryStorage
 from minutebook.store.retrying import RetryingStorage
 from minutebook.store.storage import ObjectChanged, Storage
 
 _DIGITS: Final = 32
+_DAMAGED: Final = "restore the file from a version of it, or run minutebook compact for its day"
 FETCHES: Final = 8
 """Concurrent requests."""
 _AHEAD_BYTES: Final = 6 << 20
@@ -114,6 +119,20 @@ def local_copy(storage: RetryingStorage, key: str) -> Iterator[IO[bytes]]:
         until_known(fetch, storage.new_backoff(), f"GET {key}")
         file.seek(0)
         yield file
+
+
+def parquet_batches(
+    storage: RetryingStorage, key: str, rows: int, columns: list[str] | None = None
+) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of a published file, from a copy on local disk, some at once.
+
+    Raises FormatError if it is no whole file of Parquet, and as `local_copy`.
+    """
+    with local_copy(storage, key) as file:
+        try:
+            yield from pq.ParquetFile(file).iter_batches(rows, columns=columns)
+        except (pa.ArrowException, OSError) as exc:
+            raise FormatError(f"{key} does not parse: {exc}", next_step=_DAMAGED) from exc
 
 
 def _copy(storage: Storage, key: str, file: IO[bytes]) -> None:

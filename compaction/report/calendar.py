@@ -22,7 +22,7 @@ _SETTLED: Final = frozenset({"clean", "accepted", "expired"})
 class CalendarDay(NamedTuple):
     """What readers see of a day. `until`: it is published so far only; `is_over`: none of it is to come.
 
-    `note` says why it cannot be read.
+    `note` says why it cannot be read. `is_proven`: its pointer says clean, by whatever rules, or accepted.
     """
 
     day: Day
@@ -32,6 +32,7 @@ class CalendarDay(NamedTuple):
     until: str | None = None
     note: str = ""
     is_over: bool = False
+    is_proven: bool = False
 
     @property
     def is_readable(self) -> bool:

@@ -17,7 +17,7 @@ from compaction.report import pictures
 from compaction.report.cost import cost_of, dollars
 from compaction.report.deadlines import deadline_of, nearest_deadline
 from compaction.report.folding import Folded, fold_shards, group_findings, visible_text
-from compaction.report.queries import parquet_files, queries
+from compaction.report.queries import parquet_folder, queries
 from compaction.report.sketch import sketch
 from compaction.report.trend import Trend, of_audit
 from compaction.verdict.audit_document import Audit, Shard
@@ -66,7 +66,7 @@ def render_page(result: DayResult, trend: Trend | None = None, generation: str |
         days=days,
         trend_picture=Markup(pictures.trend_picture(days)) if days else "",  # noqa: S704 - drawn here
         queries=queries(*published) if published else (),
-        parquet_files=parquet_files(*published) if published else "",
+        parquet_folder=parquet_folder(*published) if published else "",
         cost=cost_of(audit, None if trend is None else trend.today.files_bytes),
         generation=generation,
         words=_WORDS,

@@ -13,7 +13,7 @@ import msgspec
 from compaction.verdict.audit_document import Audit
 from minutebook.errors import MinutebookError
 from minutebook.format.day import Day
-from minutebook.published.generation import DayFolder, Pointer, proven_verdict
+from minutebook.published.generation import DayFolder, File, Pointer, proven_verdict
 from minutebook.published.reading import PublishedReader
 from minutebook.published.verdict import Verdict
 from minutebook.store.parallel import in_parallel
@@ -28,8 +28,8 @@ class TrendDay(NamedTuple):
 
     A clean verdict counts as unknown, as it does for readers, by older rules and without the audit that it is of.
     `verdict` None: not published, or not readable, as `note` says. `findings`: defects, unknowns and warnings; None:
-    the audit is gone. `until` is the end of a day so far. `files_bytes`: the size of the published files, of the
-    report's own day alone; None: not known.
+    the audit is gone. `until` is the end of a day so far. `files_bytes` and `files`: size and keys of the
+    published files, of the report's own day alone; None: not known.
     """
 
     day: str
@@ -40,6 +40,7 @@ class TrendDay(NamedTuple):
     note: str = ""
     until: str | None = None
     files_bytes: int | None = None
+    files: tuple[str, ...] | None = None
 
 
 class Trend(NamedTuple):
@@ -93,7 +94,11 @@ def _read_day(storage: RetryingStorage, out: StorePrefix, day: Day, *, is_own: b
         str(day), proven_verdict(pointer), pointer.rows, None, pointer.generation, until=pointer.until
     )
     if is_own:
-        published = published._replace(files_bytes=_files_bytes(reader, pointer))
+        files = _files(reader, pointer)
+        published = published._replace(
+            files_bytes=None if files is None else sum(file.bytes for file in files),
+            files=None if files is None else tuple(file.key for file in files if file.rows),
+        )
     body = reader.audit(pointer)
     doubtful = published._replace(verdict=proven_verdict(pointer, has_audit=False))
     if body is None:
@@ -107,12 +112,12 @@ def _read_day(storage: RetryingStorage, out: StorePrefix, day: Day, *, is_own: b
     return published._replace(findings=by_severity([finding.severity for finding in audit.findings]))
 
 
-def _files_bytes(reader: PublishedReader, pointer: Pointer) -> int | None:
+def _files(reader: PublishedReader, pointer: Pointer) -> Sequence[File] | None:
     try:
         manifest = reader.manifest(pointer)
     except MinutebookError:  # the night says what is damaged
         return None
-    return None if manifest is None else sum(file.bytes for file in manifest.files)
+    return None if manifest is None else manifest.files
 
 
 def by_severity(severities: Sequence[str]) -> tuple[int, int, int]:

@@ -16,7 +16,7 @@ the new files, and the next run continues. Live parts need no mark: no sweep tak
 """
 
 import hashlib
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from types import MappingProxyType
 from typing import Final, Literal, NamedTuple, Protocol
 
@@ -124,8 +124,11 @@ class DayTable(Protocol):
 class FilesByEvent(Protocol):
     """The rows of published days in files of one event day each."""
 
-    def rows(self, manifest: Manifest, held: Collection[str]) -> Mapping[str, int]:
-        """Return address -> rows of the files of a manifest; `held`: the files of the day in the table."""
+    def rows(self, manifest: Manifest, held: Collection[str], check: Callable[[], object]) -> Mapping[str, int]:
+        """Return address -> rows of the files of a manifest; `held`: the files of the day in the table.
+
+        `check` is called before files are made: it raises where the table would take no others.
+        """
         ...
 
 
@@ -297,7 +300,9 @@ class TableCommitter:
                 is_there = self._is_there(view.files, recorded, manifest)
                 return self._already(goal) if is_there else self._held(view.recorded, conflicts)
             if is_another:
-                rows = dict(self._events.rows(manifest, present))
+                rows = dict(
+                    self._events.rows(manifest, present, lambda: plan_replacement(target, view.files, recorded))
+                )
         change = plan_replacement(target._replace(files=rows), view.files, recorded)
         if change is None:
             self._unmark(view, goal)

@@ -81,7 +81,7 @@ class AvroReader:
 
     def _start(self) -> subprocess.Popen[bytes]:
         child = subprocess.Popen(  # noqa: S603 - this interpreter, with a module of ours
-            [sys.executable, "-m", _MODULE],
+            [sys.executable, "-P", "-m", _MODULE],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},

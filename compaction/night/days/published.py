@@ -62,7 +62,11 @@ def _read_calendar(context: JobContext, out: StorePrefix, known: StreamCalendar,
     # A day that is not over has a folder as soon as `follow` or a run that died wrote there.
     seen = [each._replace(is_over=each.day <= newest) for each in seen if each.day <= newest or each.rows is not None]
     return known._replace(
-        days=[each._replace(word="expired") if each.day in expired and each.is_readable else each for each in seen],
+        # A verdict that was withdrawn since says that its output is not what it was expired with.
+        days=[
+            each._replace(word="expired") if each.day in expired and each.is_readable and each.is_proven else each
+            for each in seen
+        ],
         size=None if None in sizes else sum(filter(None, sizes)),
     )
 
@@ -74,7 +78,8 @@ def _read_day(storage: RetryingStorage, folder: DayFolder) -> CalendarDay:
             return CalendarDay(folder.day, "none")
         is_clean = pointer.verdict == CLEAN
         word: CalendarWord = proven_verdict(pointer) if is_clean else pointer_word(storage, folder.root, folder.day)
-        return CalendarDay(folder.day, word, pointer.rows, pointer.written_at, pointer.until)
+        is_proven = is_clean or word == "accepted"
+        return CalendarDay(folder.day, word, pointer.rows, pointer.written_at, pointer.until, is_proven=is_proven)
     except MinutebookError as exc:
         return CalendarDay(folder.day, "unread", note=str(exc))
 

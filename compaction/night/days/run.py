@@ -28,7 +28,7 @@ from minutebook.format.day import Day
 from minutebook.published.verdict import CLEAN, Verdict
 from minutebook.streams_run import StreamEnd
 from minutebook.terminal import Table, TerminalConsole
-from minutebook.wording import ITEM, printable_json
+from minutebook.wording import ITEM, error_lines, printable_json
 
 T = TypeVar("T")
 FORMAT: Final = 1
@@ -356,10 +356,18 @@ class DaysRun(NamedTuple):
     told: Callable[[RunSummary], None] | None = None
 
     def reported(self, row: DayRow, error: MinutebookError | None) -> DayRow:
-        """Return a day's row with the error of its report; that of a single day is raised."""
+        """Return a day's row with the error of its report; that of a single day is raised, if the day is no worse."""
         if error is not None and not self.many:
-            raise error
+            self.raise_unless_worse(row.exit_code, error)
+            return row
         return row if error is None else with_unwritten_report(row, error)
+
+    @staticmethod
+    def raise_unless_worse(code: int, error: MinutebookError) -> None:
+        """Raise an error beside an exit code, or only print it where the code is worse: nothing hides defects."""
+        if worst([code, error.exit_code]) == error.exit_code:
+            raise error
+        sys.stderr.write(error_lines(str(error), error.next_step))
 
     def run(self, days: Sequence[Day], work: Callable[[Day], T], show: Callable[[Day, T, float], DayRow]) -> int:
         """Work on the days; return the exit code. `show` shows a day's result and returns its row."""

@@ -9,7 +9,7 @@ A record is used if its rows are those of the manifest and its files exist with 
 is used only while the table holds its files: a sweep may be about to delete files that no table is marked to name.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Final, NamedTuple
 
 import msgspec
@@ -68,11 +68,12 @@ class EventFiles:
         self._window_days = window_days
         self._log = structlog.get_logger().bind(day=str(publisher.folder.day))
 
-    def rows(self, manifest: Manifest, held: Collection[str]) -> Mapping[str, int]:
+    def rows(self, manifest: Manifest, held: Collection[str], check: Callable[[], object]) -> Mapping[str, int]:
         """Return address -> rows of the files of a manifest; write them if there are none.
 
-        `held` are the addresses of the day's files in the table. Raises SafetyRefusal if an event lies outside of the
-        window, FormatError if the files do not hold the rows of the manifest.
+        `held` are the addresses of the day's files in the table. `check` raises where no others may come in their
+        place: a day that is refused each night would be written each time. Raises SafetyRefusal if an event lies
+        outside of the window, FormatError if the files do not hold the rows of the manifest.
         """
         if not manifest.rows:
             return {}
@@ -86,6 +87,7 @@ class EventFiles:
             is_young = records[-1].last_modified_ms >= self._work.clock.now_ms() - YOUNG_MS
             if record is not None and (is_young or set(rows) == set(held)) and self._is_whole(record):
                 return rows
+        check()
         number = 1 + max((_number(row.key) for row in records), default=-1)
         record = self._make(manifest, folder, f"{folder}{manifest.writer}.{number:03}{_RECORD}")
         self._tidy(listed)

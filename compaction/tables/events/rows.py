@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 
 from compaction.columns.columns import EVENT_INDEX, EVENT_TIME
 from compaction.columns.event_time import day_numbers
-from compaction.parquet.fetching import local_copy
+from compaction.parquet.fetching import parquet_batches
 from compaction.parquet.rows import CALENDAR, PARQUET_TYPE, ROW_GROUP_BYTES, ZSTD_LEVEL
 from compaction.tasks.finished import Part, check_footer
 from minutebook.clock import new_id
@@ -35,13 +35,11 @@ class EventFile(NamedTuple):
 
 
 def read_batches(storage: RetryingStorage, key: str) -> Iterator[pa.Table]:
-    """Yield the rows of a file in order; raise FormatError if it has no `event_time`."""
-    with local_copy(storage, key) as file:
-        parquet = pq.ParquetFile(file)
-        if EVENT_TIME not in parquet.schema_arrow.names:
+    """Yield the rows of a file in order; raise FormatError if it has no `event_time`, or does not parse."""
+    for batch in parquet_batches(storage, key, _ROWS):
+        if EVENT_TIME not in batch.schema.names:
             raise FormatError(f"{key} has no column {EVENT_TIME}", next_step="run minutebook compact for the day")
-        for batch in parquet.iter_batches(_ROWS):
-            yield pa.Table.from_batches([batch])
+        yield pa.Table.from_batches([batch])
 
 
 def by_event_day(table: pa.Table) -> Iterator[tuple[int | None, pa.Table]]:

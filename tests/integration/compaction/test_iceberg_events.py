@@ -290,8 +290,9 @@ def test_rows_with_and_without_a_time_in_one_file_are_refused(lake: Lake, tmp_pa
     class Uncut:
         """The published files as they are; implements `FilesByEvent`."""
 
-        def rows(self, manifest: Manifest, held: Collection[str]) -> Mapping[str, int]:
+        def rows(self, manifest: Manifest, held: Collection[str], check: Callable[[], object]) -> Mapping[str, int]:
             """Return them."""
+            check()
             assert not held
             return {desk.publisher().address(file.key): file.rows for file in manifest.files}
 

@@ -166,7 +166,13 @@ def test_the_view_of_the_latest_rows_is_what_a_replay_gives(tmp_path: Path) -> N
         file = tmp_path / f"{number}.parquet"
         pq.write_table(history.changes, file)
         session.read.parquet(str(file)).createOrReplaceTempView("changes")
-        view = latest_view("changes", [*paths_of(columns_of(history.changes.schema))], history.latest_by, None)
+        view = latest_view(
+            "changes",
+            [*paths_of(columns_of(history.changes.schema))],
+            history.latest_by,
+            None,
+            texts={"op", "eventName"},
+        )
         session.sql(view.replace("REPLACE VIEW", "REPLACE TEMPORARY VIEW").replace('"', "`").rstrip(";\n"))
         rows = [row.asDict(recursive=True) for row in session.table("changes_latest").collect()]
         assert by_position(rows) == by_position(history.rows)

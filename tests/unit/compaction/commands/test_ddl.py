@@ -1,5 +1,6 @@
 """Athena's DDL of the published days, and Hive's types of days that evolved: the one that holds both, or none."""
 
+import json
 from pathlib import Path
 
 import pyarrow as pa
@@ -123,6 +124,19 @@ def test_the_ddl_computes_its_partitions(shelf: Shelf) -> None:
     nothing = ddl_of(shelf.publisher(DAY).storage, StorePrefix(Address(None), "none/"), "a.b", TODAY)
     assert "2026-11-29,NOW" in nothing
     assert listed(nothing) == EVERY_DAY
+
+
+def test_a_day_without_rows_does_not_say_which_columns_there_are(shelf: Shelf) -> None:
+    """A stream may be silent on a Sunday: its manifest has the columns, and no file that would type them."""
+    shelf.evolve(DAY.shift(1), {"price": WIDE["price"]})
+    before, kind = listed(ddl_text(shelf)), str(WIDE["price"].type)
+    shelf.publish(DAY.shift(2), "c", ())
+    pointer = shelf.publisher(DAY.shift(2)).current().pointer
+    assert pointer is not None
+    path = Path(shelf.storage.uri(pointer.manifest))
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"columns": {"price": kind}}))
+    assert ("price", "decimal(12,2)") in before
+    assert listed(ddl_text(shelf)) == before
 
 
 @pytest.mark.parametrize("name", ["raw", "Events.raw", "a.b.c", "a.b;drop", "", "a."])

@@ -14,7 +14,7 @@ from tests.corpus.changes import Change, History, by_position, of_debezium, of_d
 
 def view(paths: Sequence[str], latest_by: str, ordered_by: str | None = None) -> str:
     """Return the view of a table t."""
-    return latest_view("t", paths, latest_by, ordered_by)
+    return latest_view("t", paths, latest_by, ordered_by, texts=paths)
 
 
 def run(changes: pa.Table, latest_by: str, ordered_by: str | None = None) -> list[Change]:
@@ -48,9 +48,20 @@ def test_the_order_that_is_given_comes_before_the_position() -> None:
     assert sorted((row["id"], row["sequence_number"]) for row in rows) == [(0, "6"), (1, "3")]
 
 
+def test_a_mark_that_is_no_text_is_none() -> None:
+    """An engine would compare a number with 'd', and fail."""
+    paths = ["id", "op", "sequence_number", "sub_sequence_number"]
+    text = latest_view("t", paths, "id", None, texts={"sequence_number"})
+    assert text.startswith("-- no column op or eventName of texts")
+    with duckdb.connect() as session:
+        session.execute("CREATE TABLE t AS SELECT 1 AS id, 4 AS op, '5' AS sequence_number, 0 AS sub_sequence_number")
+        session.execute(text)
+        assert session.sql("SELECT id FROM t_latest").fetchall() == [(1,)]
+
+
 def test_a_name_that_is_no_plain_word_is_quoted() -> None:
     """The table's DDL takes it, too."""
-    text = latest_view("my-db.raw-events", ["id", "sequence_number", "sub_sequence_number"], "id", None)
+    text = latest_view("my-db.raw-events", ["id", "sequence_number", "sub_sequence_number"], "id", None, texts=())
     assert 'VIEW "my-db"."raw-events_latest" AS' in text
     with duckdb.connect() as session:
         session.execute('CREATE SCHEMA "my-db"')
@@ -66,7 +77,7 @@ def test_what_the_view_cannot_know_stands_above_it() -> None:
     """Deletes without a mark, an order that DynamoDB does not keep, rows without a key, quotes in Spark."""
     text = view(["id", "sequence_number", "select"], "id")
     assert text.splitlines()[:4] == [
-        "-- no column op or eventName: rows of deleted keys stay",
+        "-- no column op or eventName of texts: rows of deleted keys stay",
         "-- rows without a whole key are left out: where id is null",
         '-- write quoted names between ` ` in Spark, which takes "..." for a text',
         "CREATE OR REPLACE VIEW t_latest AS",

@@ -55,19 +55,27 @@ def test_python_reads_the_day(published: tuple[str, int]) -> None:
 
 
 def test_the_page_names_the_files_and_what_they_cost(published: tuple[str, int]) -> None:
-    """The pattern of the generation, and the bytes of its manifest as a row of the costs."""
+    """The folder of the generation, and the bytes of its manifest as a row of the costs."""
     page, _ = published
-    assert re.search(rf"<code>/\S+/dt={DAY}/_gen-[0-9a-f]+/\*\.parquet</code>", page)
+    assert re.search(rf"manifest names in <code>/\S+/dt={DAY}/_gen-[0-9a-f]+/</code>", page)
     assert "keep the published Parquet" in page
 
 
 def test_addresses_are_those_of_each_engine() -> None:
     """Quotes in a path stay inside their texts; Spark's own client has another scheme."""
-    by_tool = {each.tool: each for each in queries("s3://b/it's/", TrendDay("2026-11-20", "clean", 1, None, "g"))}
-    assert "'s3://b/it''s/dt=2026-11-20/_gen-g/*.parquet'" in by_tool["DuckDB"].lines
+    day = TrendDay("2026-11-20", "clean", 1, None, "g", files=("it's/dt=2026-11-20/_gen-g/part-1.parquet",))
+    by_tool = {each.tool: each for each in queries("s3://b/it's/", day)}
+    assert "'s3://b/it''s/dt=2026-11-20/_gen-g/part-1.parquet'" in by_tool["DuckDB"].lines
     assert """read("s3://b/it's/", '2026-11-20', '2026-11-20')""" in by_tool["Python"].lines
     assert 'read_day(spark, "s3a://b/it\'s/"' in by_tool["Spark"].lines
     assert "CREATE SECRET" in by_tool["DuckDB"].note
+
+
+@pytest.mark.parametrize("files", [None, (), ("dt=2026-11-20/_gen-g/part-1.parquet",) * 21])
+def test_a_query_of_files_names_those_that_count_or_is_left_out(files: tuple[str, ...] | None) -> None:
+    """A pattern would also read files of tasks that ran twice. A reader follows the manifest, however long."""
+    tools = [each.tool for each in queries("s3://b/", TrendDay("2026-11-20", "clean", 1, None, "g", files=files))]
+    assert tools == ["Python", "Spark", "Athena"]
 
 
 def test_a_day_costs_its_requests_and_its_bytes() -> None:

@@ -85,6 +85,14 @@ def orders() -> Reader:
     return Reader(ORDER)
 
 
+def test_files_of_the_users_are_no_part_of_the_child(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is started where the command is, whose folder may have a module of one of our names."""
+    for name in ("compaction", "fastavro", "msgspec"):
+        (tmp_path / f"{name}.py").write_text("raise RuntimeError('not ours')\n")
+    monkeypatch.chdir(tmp_path)
+    assert told(Reader("int").read([b"\x0e"])) == [7]
+
+
 def test_a_record_is_json_with_all_digits_and_times_as_numbers(orders: Reader) -> None:
     """As columns of an Avro schema take them: decimals exact, times since 1970, bytes in base64."""
     (outcome,) = orders.read([order(7)])

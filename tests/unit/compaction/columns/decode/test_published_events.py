@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,8 +14,11 @@ from compaction.columns.event_time import with_event_time
 from compaction.event_ids.dropping import read_published_ids
 from compaction.event_ids.rows import IdCollector, IdOrder
 from compaction.report.screen import show_audit
+from minutebook.errors import FormatError
 from minutebook.format.payload import PayloadPath
 from minutebook.published.schema import SCHEMA
+from minutebook.store.directory_storage import DirectoryStorage
+from minutebook.store.retrying import RetryingStorage
 from minutebook.terminal import TerminalConsole
 from tests.corpus.desk import DAY, Desk
 from tests.corpus.typed_day import miscounting, payload_day
@@ -130,6 +134,18 @@ def test_ids_of_an_expired_day_are_read_once_for_each_record(night: Night) -> No
     assert len([*collector.rows()]) > 0
     plain = sum(number % 5 == 4 for number in range(night.records))
     assert sum(collector.missing().values()) == night.records - plain
+
+
+@pytest.mark.parametrize("left", [0, 100])
+def test_a_damaged_file_of_an_expired_day_is_named(night: Night, tmp_path: Path, left: int) -> None:
+    """It costs the days that are compared with it, and not the night."""
+    assert night.done.manifest is not None
+    key = night.done.manifest.files[0].key
+    body = Path(night.desk.storage.uri(key)).read_bytes()[:left]
+    storage = RetryingStorage(DirectoryStorage(tmp_path), night.desk.context().archive.new_backoff)
+    storage.put_if_absent(key, body, {}, "application/vnd.apache.parquet")
+    with pytest.raises(FormatError, match=re.escape(key)):
+        read_published_ids(storage, [key], IdCollector(IdOrder("id", 0, 1), [key]))
 
 
 def test_ids_are_those_of_the_payload_as_it_came() -> None:

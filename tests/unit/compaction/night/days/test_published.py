@@ -110,6 +110,19 @@ def test_a_verdict_by_older_rules_is_none(desk: Desk) -> None:
     assert words(desk)[str(DAY)] == "unknown"
 
 
+@pytest.mark.parametrize(("verdict", "word"), [("clean", "expired"), ("unknown", "unknown"), ("defects", "defects")])
+def test_an_expired_day_is_settled_while_its_verdict_stands(desk: Desk, verdict: str, word: str) -> None:
+    """A night withdraws it where its output is not what it was expired with, and names it each time."""
+    expire(desk, "whatever", days=0)
+    pointer = desk.publisher().current().pointer
+    assert pointer is not None
+    audit = Path(desk.storage.uri(pointer.audit))
+    audit.write_text(json.dumps(json.loads(audit.read_text()) | {"verdict": verdict}))
+    edit_pointer(desk, verdict=verdict)
+    day = next(each for each in read(desk).days if each.day == DAY)
+    assert (day.word, day.is_open) == (word, word != "expired")
+
+
 @pytest.mark.parametrize("what", ["audit", "manifest"])
 def test_a_verdict_without_what_it_was_given_for_is_none(desk: Desk, what: str) -> None:
     """The night that could not make it again has a row, and the page does not say `clean` beside it."""

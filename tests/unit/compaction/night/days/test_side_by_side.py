@@ -16,7 +16,7 @@ from compaction.night.days.stop import StoppableClock, Stopped, StopRequest, sto
 from compaction.night.dry_run import DryRun
 from compaction.night.due import DueDay
 from compaction.tasks.progress import no_progress
-from minutebook.errors import SafetyRefusal, SettingsError, StoreUnavailable
+from minutebook.errors import SafetyRefusal, SettingsError, StoreRefused, StoreUnavailable
 from minutebook.format.day import Day
 from tests.fakes.clock import ManualClock
 
@@ -153,6 +153,23 @@ def test_what_a_day_held_is_given_back() -> None:
     asked = DaysRun("compact", many=False, as_json=False, workers=workers, report=no_progress)
     asked.run(DAYS[:2], work, lambda day, *_: DayRow(day=str(day), state="published", exit_code=0))
     assert [each() for each in held] == [None, None]
+
+
+@pytest.mark.parametrize(("code", "hides"), [(3, True), (2, False), (0, False)])
+def test_no_error_beside_a_day_hides_its_defects(
+    capsys: pytest.CaptureFixture[str], code: int, *, hides: bool
+) -> None:
+    """Of one day that is named, as of one of many: the report cannot be written, and the day has defects."""
+    workers = DayWorkers(1, StopRequest(), ManualClock(), cancel=lambda: None)
+    run = DaysRun("compact", many=False, as_json=False, workers=workers, report=no_progress)
+    row = DayRow(day="2026-11-20", state="held", exit_code=code)
+    error = StoreRefused("no room", next_step="make some")
+    if not hides:
+        with pytest.raises(StoreRefused):
+            run.reported(row, error)
+        return
+    assert run.reported(row, error) == row
+    assert capsys.readouterr().err == "minutebook: no room\nnext step: make some\n"
 
 
 def test_pauses_of_the_collector_may_overlap() -> None:

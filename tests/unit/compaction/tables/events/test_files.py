@@ -15,7 +15,7 @@ from compaction.publish.publisher import GRACE_MS
 from compaction.shard_groups.port import Spread
 from compaction.tables.events.files import EventFiles, EventWork
 from minutebook.clock import SystemClock
-from minutebook.errors import FormatError
+from minutebook.errors import FormatError, SafetyRefusal
 from minutebook.published.schema import SCHEMA
 from minutebook.store.storage import Storage
 from tests.corpus.desk import DAY, Desk
@@ -44,7 +44,11 @@ class Cut:
         self.spreads = 0
 
     def rows(
-        self, storage: Storage | None = None, held: Sequence[str] = (), spread: Spread = in_turn
+        self,
+        storage: Storage | None = None,
+        held: Sequence[str] = (),
+        spread: Spread = in_turn,
+        check: Callable[[], object] = dict,
     ) -> dict[str, int]:
         """Ask for the files in a run of its own."""
 
@@ -54,7 +58,7 @@ class Cut:
 
         publisher = self.desk.publisher(storage)
         work = EventWork(self.desk.out.address, counted, self.desk.clock)
-        return dict(EventFiles(publisher, work, 30).rows(self.manifest, held))
+        return dict(EventFiles(publisher, work, 30).rows(self.manifest, held, check))
 
     def names(self) -> list[str]:
         """Return what lies in the folder."""
@@ -144,6 +148,19 @@ def test_an_old_record_counts_while_the_table_holds_its_files(cut: Cut) -> None:
     cut.age(1.5)
     assert cut.rows(held=list(first)) == first
     assert not set(cut.rows()) & set(first)
+
+
+def test_no_files_are_made_for_a_day_that_the_table_refuses(cut: Cut) -> None:
+    """A person has to act first, and each night until then would write the day once more."""
+
+    def refuse() -> None:
+        raise SafetyRefusal("its rows are not those that were committed")
+
+    with pytest.raises(SafetyRefusal):
+        cut.rows(check=refuse)
+    assert (cut.spreads, cut.names()) == (0, [])
+    first = cut.rows()
+    assert cut.rows(check=refuse) == first  # they are there
 
 
 def test_what_a_killed_run_left_is_deleted_when_it_is_old(cut: Cut) -> None:
