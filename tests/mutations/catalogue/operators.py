@@ -170,7 +170,7 @@ OPERATORS: Final = (
     ),
     Mutation(
         "an error is printed as it is",
-        Change("minutebook.cli:main", "printable_message(str(exc))", "exc"),
+        Change("minutebook.wording:error_lines", "printable_message(message)", "message"),
         tests=("test_an_error",),
     ),
 )
