@@ -7,8 +7,8 @@
     a struct, list or map of another    null as a whole, as a map with a key that is not valid Unicode
 
 `arrays.build` decides, on whole columns: four thousand good values cost one call. If it refuses a column, values of a
-wrong Python type are removed, then those that a check of their kind refuses. What still does not fit, such as a
-February 30, is found by bisection.
+wrong Python type are removed, then those that a check of their kind refuses. What still does not fit, such as an
+offset of 25 hours, is found by bisection.
 """
 
 import math

@@ -92,8 +92,8 @@ class FollowedDay:
         """The table's, when it was committed to last."""
         self.is_set_back = False
         """Whether the table was made anew or set back since the place that `commit` was given."""
-        self.is_held = False
-        """Whether the last commit was held: the table lacks what the day's pointers name."""
+        self.lacks_rows = False
+        """Whether the table may lack what the day's pointers name: the last commit was held, refused or failed."""
         self._ports = ports
         self._publisher = Publisher(ports.out, DayFolder(ports.output.prefix, day))
         arguments = (ports.archive, ports.place.prefix, ports.clock, ports.new_id, ports.table.name)
@@ -250,7 +250,7 @@ class FollowedDay:
 
         The properties are set if the table goes on from the place `since`. Raises as `TableCommitter.commit`.
         """
-        self.is_set_back = False
+        self.is_set_back, self.lacks_rows = False, True
         ports = self._ports
         committer = TableCommitter(ports.table, self._publisher, ports.clock, ports.new_id, live=self._live)
         if self._read() is None or self._is_lost:
@@ -266,7 +266,7 @@ class FollowedDay:
                 f"{pointer.manifest} is missing: nobody knows what of {self.day} is published",
                 next_step="run minutebook compact for the day, or restore the object from a version of it",
             )
-        self.is_held = done is not None and done.state == "held"
+        self.lacks_rows = done is not None and done.state == "held"
         self._committed, self._committed_ms = versions, ports.clock.now_ms()
         return done
 

@@ -1,4 +1,4 @@
-"""Ticks: follow today, yesterday until its pointer covers all of it, and older days that are held, into one table.
+"""Ticks: follow today, yesterday until its pointer covers all of it, and older days whose rows are not all there.
 
     columns       read the file of typed columns again
     boundary      until when the workers have proven the archive complete, before anything is listed
@@ -135,7 +135,7 @@ class Follower:
 
     def _is_whole(self, days: list[FollowedDay]) -> bool:
         """Return whether everything that was polled is in the table, or is with the next commit; see `Tick`."""
-        is_amiss = any(day.is_behind or day.has_changed_objects or day.is_held for day in days)
+        is_amiss = any(day.is_behind or day.has_changed_objects or day.lacks_rows for day in days)
         return self._exit_code == 0 and not is_amiss
 
     def _take_back(self, days: list[FollowedDay]) -> None:
@@ -149,10 +149,10 @@ class Follower:
             self._ports.table.set_properties({COMPLETE_UNTIL: iso_time(0), TOLD_OF_PROPERTY: self._place})
 
     def _followed(self, now_ms: int) -> list[FollowedDay]:
-        """Return the days of this tick, the older one first."""
+        """Return the days of this tick, the older ones first: also earlier ones whose rows are not all there."""
         today = day_of_ms(now_ms)
-        held = [day for day, followed in self._days.items() if followed.is_held and day < today.shift(-1)]
-        days = (*sorted(held), today.shift(-1), today)
+        missing = [day for day, each in self._days.items() if each.lacks_rows or each.is_behind]
+        days = (*sorted(day for day in missing if day < today.shift(-1)), today.shift(-1), today)
         self._days = {day: self._days.get(day) or FollowedDay(self._ports, day) for day in days}
         return [*self._days.values()]
 

@@ -156,8 +156,13 @@ def _local_catalog(out: StorePrefix) -> dict[str, str]:
 
 
 def _glue_region(configured: Mapping[str, Any], out: StorePrefix) -> dict[str, str]:
-    """Return the output's region for a catalog of Glue that has none: pyiceberg asks boto3, which may have none."""
-    has_region = any(f"{kind}.region" in configured for kind in ("glue", "client"))
+    """Return the output's region for a catalog of Glue that has none: pyiceberg asks boto3, which may have none.
+
+    A profile may have one.
+    """
+    has_region = any(
+        f"{kind}.{name}" in configured for kind in ("glue", "client") for name in ("region", "profile-name")
+    )
     if configured.get("type") != "glue" or has_region or aws_session().region_name is not None:
         return {}
     return {"glue.region": out.address.region}

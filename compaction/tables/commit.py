@@ -300,9 +300,9 @@ class TableCommitter:
                 is_there = self._is_there(view.files, recorded, manifest)
                 return self._already(goal) if is_there else self._held(view.recorded, conflicts)
             if is_another:
-                rows = dict(
-                    self._events.rows(manifest, present, lambda: plan_replacement(target, view.files, recorded))
-                )
+                look = view.files
+                rows = dict(self._events.rows(manifest, present, lambda: plan_replacement(target, look, recorded)))
+                view = self._fresh(view, present)
         change = plan_replacement(target._replace(files=rows), view.files, recorded)
         if change is None:
             self._unmark(view, goal)
@@ -331,6 +331,14 @@ class TableCommitter:
         if not self._is_current(goal):
             return None
         return TableCommit(self._table.name, "committed", target.generation, goal.total)
+
+    def _fresh(self, view: PublishedView, present: set[str]) -> PublishedView:
+        """Return the view of now, if the table has the same files of the day; else the old one, whose commit loses.
+
+        To make files may take an hour, and a view commits with the credentials of its look.
+        """
+        fresh = self._table.look(self._publisher.folder.day)
+        return fresh if {file.uri for file in fresh.files} == present else view
 
     def _mark(self, change: Replacement, view: PublishedView, goal: _Goal) -> None:
         """Mark the generation, if files of it come into the table that are no live parts."""

@@ -39,6 +39,8 @@ _CALL_SECONDS: Final = 1.0
 _WALK_SECONDS: Final = 240.0
 _DATE_MS: Final = 1000
 _MOST: Final = 1000
+_FAR_MS: Final = 10 * MINUTE_MS
+_YOUNG_MS: Final = 2 * MINUTE_MS
 
 
 class Look(NamedTuple):
@@ -159,6 +161,8 @@ def is_due(shard: ReadShard, service_ms: int, every_ms: int) -> bool:
     quiet_ms = (service_ms - QUIET_MS) // every_ms * every_ms
     busy_ms = (service_ms - BUSY_MS) // every_ms * every_ms
     if shard.until_ms < busy_ms:
-        return True
+        # One that catches up has records behind: a look would take of its few reads, and meet the first of them.
+        is_far = shard.until_ms < busy_ms - _FAR_MS
+        return not (is_far and shard.committed_ms is not None and service_ms - shard.committed_ms < _YOUNG_MS)
     is_quiet = shard.committed_ms is None or shard.committed_ms < quiet_ms - MINUTE_MS
     return shard.until_ms < quiet_ms and is_quiet

@@ -158,6 +158,7 @@ class ProcessorWatch:
             self._gone[pid] += 1
             if pid in self._ended_in_order:
                 del self._gone[pid]
+                self._peers.pop(pid, None)  # of a thousand shards 33 KB
 
     def _note_gone(self, pid: int) -> None:
         self._gone[pid] = 0

@@ -25,7 +25,7 @@ def plan_handover(cut: Cut, first: Collection[str], shards: Mapping[str, ShardIn
 
     Raises SafetyRefusal if the stream does not hold a shard that the cut divides, or calls an ended one open.
     """
-    _check_held(cut, shards)
+    _check_held(cut, {*cut.shards, *first}, shards)
     own = _own({*cut.shards, *first}, shards)
     for shard_id in sorted(own):
         parents = set(shards[shard_id].parents)
@@ -34,12 +34,12 @@ def plan_handover(cut: Cut, first: Collection[str], shards: Mapping[str, ShardIn
     return [_row(cut, shards[shard_id]) for shard_id in sorted(own)]
 
 
-def _check_held(cut: Cut, shards: Mapping[str, ShardInfo]) -> None:
-    for shard_id in sorted(cut.shards):
+def _check_held(cut: Cut, known: Collection[str], shards: Mapping[str, ShardInfo]) -> None:
+    for shard_id in sorted(known):
         info = shards.get(shard_id)
-        if info is None and shard_id in cut.positions:
+        if info is None and not cut.has_ended(shard_id):
             raise SafetyRefusal(
-                f"the cut divides {shard_id}, which the stream lists no more: what lies behind the cut is gone",
+                f"all or a part of {shard_id} lies behind the cut, and the stream lists it no more: that is gone",
                 next_step="make a cut at a later time; the archive holds what lies between",
             )
         if info is not None and cut.has_ended(shard_id) and not info.closed:

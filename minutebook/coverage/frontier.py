@@ -102,6 +102,8 @@ class _Descent:
         self._doubts: list[Doubt] = []
         self._todo: list[str] = []
         self._holes: list[tuple[HashRange, int, str | None]] = []
+        self._seen: dict[str, int | None] = {}
+        """What `_first_seen` returns, by shard."""
 
     def run(self) -> Frontier:
         for circle in self._topology.circles:
@@ -143,11 +145,20 @@ class _Descent:
 
     def _first_seen(self, shard: str) -> int | None:
         """Return when the shard, or one that descends from it if nobody read it, was first known to exist."""
-        seen_ms = self._coverage(shard).seen_open_ms
-        if seen_ms is not None:
-            return seen_ms
-        times = map(self._first_seen, self._topology.children(shard))
-        return min((time for time in times if time is not None), default=None)
+        entered, waiting = set[str](), [shard]
+        while waiting:  # children first, each once: a stream that was split and merged often has many ways to one
+            name = waiting[-1]
+            seen_ms = self._coverage(name).seen_open_ms
+            children = [] if seen_ms is not None else [*self._topology.children(name)]
+            if name not in self._seen and name not in entered and children:
+                entered.add(name)
+                waiting += [child for child in children if child not in self._seen and child not in entered]
+                continue
+            times = (self._seen.get(child) for child in children)
+            own_ms = min((time for time in times if time is not None), default=None) if seen_ms is None else seen_ms
+            self._seen.setdefault(name, own_ms)
+            waiting.pop()
+        return self._seen[shard]
 
     def _descend(self, shard: str) -> None:
         coverage = self._coverage(shard)

@@ -125,7 +125,7 @@ class Topology:
 
     def _open_circles(self) -> list[frozenset[str]]:
         """Drop the relations within each circle; return the circles."""
-        above = {shard: self.ancestors([shard]) for shard in self._parents}
+        above = {shard: self.ancestors([shard]) for shard in self._near_circles()}
         circular = sorted(shard for shard, ancestors in above.items() if shard in ancestors)
         circles = {
             shard: frozenset(other for other in above[shard] if shard in above.get(other, ())) for shard in circular
@@ -134,6 +134,18 @@ class Topology:
             self._parents[shard] -= circle
             self._children[shard] -= circle
         return sorted(set(circles.values()), key=sorted)
+
+    def _near_circles(self) -> set[str]:
+        """Return the shards in circles or between them, mostly none: to ask each for its ancestors is quadratic."""
+        near = {*self._parents, *self._children}
+        todo = [*near]
+        while todo:
+            shard = todo.pop()
+            above, below = self._parents.get(shard, set()) & near, self._children.get(shard, set()) & near
+            if shard in near and not (above and below):
+                near.discard(shard)
+                todo += above | below
+        return near
 
     def _add(self, row: ShardRow) -> None:
         if row.hash_range is not None:

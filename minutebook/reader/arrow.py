@@ -141,21 +141,26 @@ def _check_exact(day: PublishedDay, schema: pa.Schema, whole: pa.Schema) -> None
 
 _APART: Final = "read the days before and after the change one by one, or without the column: columns=[...]"
 _MOST_BITS_IN_DOUBLES: Final = 32
+_MOST_DIGITS: Final = 38
 
 
 def _holds(wide: pa.DataType, narrow: pa.DataType) -> bool:
-    """Return whether a type holds each value of another one; pyarrow also widens decimals to doubles, and rounds."""
+    """Return whether a type holds each value of another one, for other engines, too.
+
+    pyarrow also widens decimals to doubles, and rounds; and to more digits than DuckDB reads.
+    """
     kinds = pa.types
     if kinds.is_struct(wide) and kinds.is_struct(narrow):
         return all(_holds(wide.field(field.name).type, field.type) for field in narrow)
-    if kinds.is_list(wide) and kinds.is_list(narrow):
-        return _holds(wide.value_type, narrow.value_type)
+    for is_kind, part in ((kinds.is_list, "value_type"), (kinds.is_map, "item_type")):
+        if is_kind(wide) and is_kind(narrow):
+            return _holds(getattr(wide, part), getattr(narrow, part))
     if kinds.is_floating(wide) and kinds.is_integer(narrow):
         return bool(narrow.bit_width <= _MOST_BITS_IN_DOUBLES)
     if kinds.is_floating(wide):
         return not kinds.is_decimal(narrow)
-    if kinds.is_decimal(wide):
-        return not kinds.is_integer(narrow)
+    if kinds.is_decimal(wide):  # beyond 38 digits other engines have none
+        return not kinds.is_integer(narrow) and bool(wide.precision <= _MOST_DIGITS)
     return not (kinds.is_binary(wide) and kinds.is_string(narrow))
 
 

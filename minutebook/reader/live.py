@@ -74,6 +74,7 @@ _LISTS: Final = 4
 _GROUP_BYTES: Final = 4 << 20
 """Bytes of raw rows that are made into columns at once."""
 _BATCH_ROWS: Final = 1_024
+_BATCH_BYTES: Final = 4 << 20
 _BUFFER_BYTES: Final = 1 << 20
 """Bytes of a column of a file that are read at once."""
 _SEGMENT: Final = "segment"
@@ -179,7 +180,7 @@ class LiveDays:
             if field.name in wanted
             and (not is_part or field.name in compared or field.type == self.schema.field(field.name).type)
         ]
-        for batch in file.iter_batches(_BATCH_ROWS, columns=names, use_threads=False):
+        for batch in _batches(file, names):
             table = pa.Table.from_batches([batch])
             if covered:
                 is_covered = pc.is_in(table[_SEGMENT], value_set=pa.array(sorted(covered), pa.string()))
@@ -245,6 +246,15 @@ class _Errors(Problems):
 
     def repeat(self, shown: SegmentRecord, other: SegmentRecord) -> None:
         """Leave a position's second record out, as `compact` does: the audit judges whether they differ."""
+
+
+def _batches(file: pq.ParquetFile, names: list[str]) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of a file: so few at once that they are some megabytes, also where each is large."""
+    for number in range(file.num_row_groups):
+        group = file.metadata.row_group(number)
+        most = group.num_rows * _BATCH_BYTES // max(1, group.total_byte_size)
+        rows = max(1, min(_BATCH_ROWS, most))
+        yield from file.iter_batches(rows, row_groups=[number], columns=names, use_threads=False)
 
 
 def _unpublished(rows: pa.Table, files: Sequence[ds.ParquetFileFragment]) -> pa.Table:

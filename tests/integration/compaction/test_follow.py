@@ -1148,6 +1148,25 @@ def test_no_rows_until_is_told_of_a_day_that_is_held_at_midnight(pond: Pond) -> 
     assert pond.archived() - pond.rows()
 
 
+def test_no_rows_until_is_told_of_a_day_whose_commits_are_refused(pond: Pond) -> None:
+    """Somebody has deleted a file of it from the table; nobody repairs that for two midnights."""
+    for minute in (10, 40):
+        pond.world.put_segment(pond.written(minute))
+        pond.live_until(minute + 15)
+        before_ms = pond.tick().rows_until_ms
+
+    def drop_one(table: Any) -> None:  # noqa: ANN401 - pyiceberg's
+        with table.transaction() as transaction, transaction.update_snapshot().overwrite() as overwrite:
+            overwrite.delete_data_file(next(iter(table.scan().plan_files())).file)
+
+    pond.lake.table(drop_one)
+    pond.world.put_segment(pond.written(70))
+    for minute in (90, 1439, *range(1441, 1445), 2879, *range(2881, 2893)):
+        pond.live_until(minute)
+        assert pond.tick().rows_until_ms == before_ms
+    assert (pond.archived() - pond.rows()).total() > 2
+
+
 @pytest.mark.parametrize("is_alone", [False, True])
 def test_properties_are_set_beside_another_commit(
     pond: Pond, monkeypatch: pytest.MonkeyPatch, *, is_alone: bool

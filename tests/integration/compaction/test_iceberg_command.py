@@ -198,6 +198,7 @@ def test_files_of_a_table_are_read_with_the_credentials_of_then(
         ({"type": "glue"}, "us-east-1", None),
         ({"type": "glue", "glue.region": "us-west-2"}, None, None),
         ({"type": "glue", "client.region": "us-west-2"}, None, None),
+        ({"type": "glue", "glue.profile-name": "lake"}, None, None),
         ({"type": "sql"}, None, None),
     ],
 )

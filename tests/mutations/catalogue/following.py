@@ -284,7 +284,7 @@ FOLLOWING: Final = (
         "tell rows-until while a day is held",
         Change(
             "compaction.follow.follower:Follower._is_whole",
-            "day.is_behind or day.has_changed_objects or day.is_held",
+            "day.is_behind or day.has_changed_objects or day.lacks_rows",
             "day.is_behind or day.has_changed_objects",
         ),
         tests=("test_no_rows_until_is_told_of_a_day_that_is_held_at_midnight",),
@@ -313,5 +313,14 @@ FOLLOWING: Final = (
         "take true for a decimal's digits",
         Change("compaction.columns.files.avro:_complex", "type(number) is int", "isinstance(number, int)"),
         tests=("test_a_decimal_of_avro_has_1_to_38_digits",),
+    ),
+    Mutation(
+        "forget a day at midnight whose commits are refused",
+        Change(
+            "compaction.follow.day:FollowedDay.commit",
+            "self.lacks_rows) = (False, True)",
+            "self.lacks_rows) = (False, False)",
+        ),
+        tests=("test_no_rows_until_is_told_of_a_day_whose_commits_are_refused",),
     ),
 )

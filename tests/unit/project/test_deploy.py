@@ -207,6 +207,7 @@ def test_the_table_is_followed_by_a_service_of_its_own() -> None:
     settings = load_job_settings(None, variables)
     assert (settings.stream_name, settings.bucket, settings.prefix) == (NAMES.stream, NAMES.bucket, NAMES.prefix)
     assert settings.metrics == "emf"
+    assert "minutebook.eventId = id" in variables["MINUTEBOOK_PROPERTIES_TEXT"].splitlines()  # of ExtraProperties
     assert variables["PYICEBERG_CATALOG__LAKE__WAREHOUSE"] == "s3://house/w/"
     command = container["Command"]
     commands: Any = typer.main.get_command(app)
@@ -310,7 +311,8 @@ def test_somebody_is_told_of_a_night_that_did_not_run(template: dict[str, Any]) 
         {"Name": "Command", "Value": "compact"},
     ]
     page = (CHECKOUT / "docs" / "how-to" / "nightly.md").read_text()
-    assert re.search(r"\| `DaysOpen` .*Alarm: Maximum > 0 in 24 hours, missing data breaching", page)
+    assert re.search(r"\| `DaysOpen` .*Alarm: Maximum > 0 in 26 of 26 hours, missing data breaching", page)
+    assert (alarm["Period"], alarm["EvaluationPeriods"], alarm["DatapointsToAlarm"]) == (3600, 26, 26)
     target = json.loads(resources["CompactSchedule"]["Properties"]["Target"]["Input"])
     assert "MINUTEBOOK_METRICS=emf" in target["JobDriver"]["SparkSubmit"]["SparkSubmitParameters"]
     logs = target["ConfigurationOverrides"]["MonitoringConfiguration"]["CloudWatchLoggingConfiguration"]
@@ -330,7 +332,7 @@ def test_without_a_way_to_kinesis_no_night_compares_with_the_stream() -> None:
 
 
 def test_a_night_may_have_a_file(template: dict[str, Any]) -> None:
-    """With the lines that ExtraProperties has for the workers; follow has those of the stack."""
+    """With the lines that ExtraProperties has for the workers."""
     file = "s3://code/minutebook/my.properties"
     made = _stack(NightlyFile=file)["Resources"]
     job = json.loads(made["CompactSchedule"]["Properties"]["Target"]["Input"])["JobDriver"]["SparkSubmit"]

@@ -70,7 +70,7 @@ public final class PatientShardDetector extends KinesisShardDetector {
         long lacking = 0;
         while (!known.containsKey(shardId)) {
             long newest = ask(seen, shardId);
-            lacking += newest - seen;
+            lacking += newest > seen ? 1 : 0; // once a round, however many lists others have asked for
             seen = newest;
             if (known.containsKey(shardId)) {
                 break;

@@ -176,10 +176,16 @@ def test_a_shard_in_which_nothing_is_archived_waits_for_its_mark() -> None:
         (BOUNDARY - 1, BOUNDARY - M, QUIET_MS, False),
         (BOUNDARY - 1, BOUNDARY - M, BUSY_MS, True),
         (BOUNDARY, BOUNDARY - M, BUSY_MS, False),
+        (BOUNDARY - 10 * M - 1, BOUNDARY + BUSY_MS - M, BUSY_MS, False),
+        (BOUNDARY - 10 * M, BOUNDARY + BUSY_MS - M, BUSY_MS, True),
+        (BOUNDARY - 10 * M - 1, BOUNDARY + BUSY_MS - 2 * M, BUSY_MS, True),
     ],
 )
 def test_when_a_look_is_due(until_ms: int, committed_ms: int | None, after_ms: int, *, is_asked: bool) -> None:
-    """Soon after a boundary at a quiet shard, later at a busy one whose segments do not reach it by themselves."""
+    """Soon after a boundary at a quiet shard, later at a busy one whose segments do not reach it by themselves.
+
+    Not at one that catches up: each would take of its reads, and meet a record.
+    """
     shard = ReadShard(SHARD, "7:0", Base(0, Position(7)), until_ms, committed_ms)
 
     assert is_due(shard, BOUNDARY + after_ms, FIVE) is is_asked

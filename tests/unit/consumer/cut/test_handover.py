@@ -85,11 +85,12 @@ def test_rows_name_parents_children_and_hash_keys() -> None:
     assert rows[S1].ending_hash_key == str(2**128 - 1)
 
 
-def test_a_divided_shard_that_the_stream_forgot_is_refused() -> None:
-    """What lies behind the cut is gone."""
+@pytest.mark.parametrize("of_it", ["5:0", NONE])
+def test_a_shard_behind_the_cut_that_the_stream_forgot_is_refused(of_it: str) -> None:
+    """All of it, or a part: what lies behind the cut is gone."""
     archive = RestoreScene(S1)
-    with pytest.raises(SafetyRefusal, match="lists no more"):
-        checkpoints(archive, cut_of(archive, s0="5:0"))
+    with pytest.raises(SafetyRefusal, match="lists it no more"):
+        checkpoints(archive, cut_of(archive, s0=of_it))
 
 
 def test_an_end_that_the_stream_denies_is_refused() -> None:

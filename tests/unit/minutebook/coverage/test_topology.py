@@ -2,6 +2,7 @@
 
 import pytest
 
+from minutebook.coverage.frontier import find_frontier
 from minutebook.coverage.topology import (
     ShardRow,
     ShardSources,
@@ -170,3 +171,20 @@ def test_first_json_tells_of_ranges_and_parents() -> None:
     shard = FirstShard(shard="a", starting_hash_key="0", ending_hash_key="9", parents=["p"])
     marker = FirstShards(format=1, shards=[shard], writer="w", written_at="")
     assert first_rows(marker) == (ShardRow("a", HashRange(0, 9), frozenset({"p"})),)
+
+
+def test_a_stream_that_is_split_and_merged_for_years_is_as_soon_known() -> None:
+    """There are two ways through each split and merge, so a thousand of them have more than there are atoms.
+
+    Nobody has read any of these shards; a walk of each way, or in the call stack of one, would not end.
+    """
+    rows, newest = [row("s0000")], "s0000"
+    for number in range(1, 1_001):
+        halves = (f"a{number:04d}", f"b{number:04d}")
+        rows += [row(half, newest) for half in halves]
+        newest = f"s{number:04d}"
+        rows.append(row(newest, *halves))
+    topology = Topology(ShardSources(first=(rows[0],), marked=tuple(rows[1:]), listed=(row(newest),)))
+    assert topology.circles == []
+    found = find_frontier(topology, {}, begin_ms=0, end_ms=1_000)
+    assert {"s0000", "a0001", "b0001"} <= found.shards.keys()

@@ -174,6 +174,11 @@ def test_days_before_and_after_their_columns_evolved_are_one_table(shelf: Shelf)
         (pa.array([Decimal("0.1")], pa.decimal128(38, 1)), pa.array([0.5])),
         (pa.array([{"a": 1}]), pa.array([{"a": 0.5}])),
         (pa.array([1]), pa.array([Decimal("0.1")], pa.decimal128(5, 1))),
+        (pa.array([Decimal(1)], pa.decimal128(38, 0)), pa.array([Decimal("1.1")], pa.decimal128(38, 10))),
+        (
+            pa.array([[("a", Decimal("0.1"))]], pa.map_(pa.string(), pa.decimal128(38, 1))),
+            pa.array([[("a", 0.5)]], pa.map_(pa.string(), pa.float64())),
+        ),
         (pa.array(["x"]), pa.array([b"x"])),
         (pa.array([1]), pa.array(["1"])),
     ],
