@@ -316,11 +316,7 @@ FOLLOWING: Final = (
     ),
     Mutation(
         "forget a day at midnight whose commits are refused",
-        Change(
-            "compaction.follow.day:FollowedDay.commit",
-            "self.lacks_rows) = (False, True)",
-            "self.lacks_rows) = (False, False)",
-        ),
+        Change("compaction.follow.day:FollowedDay.commit", "(False, True)", "(False, False)"),
         tests=("test_no_rows_until_is_told_of_a_day_whose_commits_are_refused",),
     ),
 )
