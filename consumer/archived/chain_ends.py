@@ -74,7 +74,9 @@ def find_ends(
     objects of each hour walked, one HEAD per segment returned (at most `_LINKS` a shard).
     """
     ends = find_end_keys(store, prefix, shards, newest, beyond_minutes=beyond_minutes)
-    return {shard_id: read_end(store, prefix, names) for shard_id, names in sorted(ends.items())}
+    shard_ids = sorted(ends)
+    read = store.read_many(lambda shard_id: read_end(store, prefix, ends[shard_id]), shard_ids)
+    return dict(zip(shard_ids, read, strict=True))
 
 
 def find_end_keys(

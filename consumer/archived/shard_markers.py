@@ -44,18 +44,22 @@ class ArchivedShard(NamedTuple):
 
 
 def read_archived_shards(store: RetryingStore, prefix: str) -> dict[str, ArchivedShard]:
-    """Return the markers of every shard whose chain was begun or ended, by shard id: one LIST, one GET per marker."""
+    """Return the markers of every shard whose chain was begun or ended, by shard id.
+
+    One LIST, and one GET per marker, several at once: an archive of some years has thousands of shards.
+    """
     folder = f"{prefix}{SHARDS}"
     keys = set(store.keys(folder))
     parts = (key.removeprefix(folder).partition("/") for key in keys)
     shard_ids = sorted({shard_id for shard_id, _, name in parts if name in _CHAIN_MARKERS})
-    return {
-        shard_id: ArchivedShard(
+
+    def read(shard_id: str) -> ArchivedShard:
+        return ArchivedShard(
             _read(store, start_marker_key(prefix, shard_id), StartMarker, keys),
             _read(store, end_marker_key(prefix, shard_id), EndMarker, keys),
         )
-        for shard_id in shard_ids
-    }
+
+    return dict(zip(shard_ids, store.read_many(read, shard_ids), strict=True))
 
 
 def _read(store: RetryingStore, key: str, kind: type[M], listed: set[str]) -> M | None:

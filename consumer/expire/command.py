@@ -259,7 +259,9 @@ def plans(archive: Archive, newest: dt.date) -> Iterator[ExpiryPlan]:
         tombstone, published, damage = None, None, None
         try:
             tombstone = read_tombstone(store, prefix, day)
-            published = read_judged_generation(archive.published, archive.published_root, day)
+            # Of an expired day some segments stay for ever: no reason to read its inventory each time.
+            if tombstone is None or not {row.key for row in listed} <= tombstone.kept_keys():
+                published = read_judged_generation(archive.published, archive.published_root, day)
         except (FormatError, ObjectArchived) as exc:
             damage = f"{exc}; {exc.next_step}"
         plan = plan_expiry(day, prefix, listed, published, tombstone, later)

@@ -194,12 +194,20 @@ def _observe_archive(
     searched = {name: oldest for name, shard in archived.items() if shard.start is not None and shard.end is None}
     ends: dict[str, ChainEnd] = {}
     unread = dict.fromkeys(searched, f"no segment in the last {sources.days} days: --days N looks further back")
-    for name, keys in find_end_keys(store, prefix, searched, now + AHEAD_MINUTES).items():
-        del unread[name]
+    found = find_end_keys(store, prefix, searched, now + AHEAD_MINUTES)
+
+    def end_of(name: str) -> ChainEnd | str:
         try:
-            ends[name] = read_end(store, prefix, keys)
+            return read_end(store, prefix, found[name])
         except MinutebookError as exc:
-            unread[name] = f"{exc}; {exc.next_step}"
+            return f"{exc}; {exc.next_step}"
+
+    for name, end in zip(found, store.read_many(end_of, [*found]), strict=True):
+        if isinstance(end, str):
+            unread[name] = end
+        else:
+            del unread[name]
+            ends[name] = end
     start = kcl_start(record, identity, now_ms) if identity else KclStart(None)
     return _Archive(archived, ends, unread, start, record)
 

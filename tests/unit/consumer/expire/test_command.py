@@ -86,6 +86,19 @@ def test_a_day_is_expired_in_the_run_that_expires_the_day_after_it(minute: int, 
     assert [run.after for run in scene.tombstone(40).shards[S0].runs] == ["1015:2"]
 
 
+def test_an_expired_day_that_keeps_a_segment_costs_no_inventory(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A shard's last segment stays for ever: after a year of reshards each run would read each day's."""
+    scene = ExpireScene()
+    for minute in range(2):
+        scene.add(40, minute)
+    scene.publish(40)
+    assert scene.expire()[0] == 0
+    assert len(scene.raw()) == 1
+    asked = list[object]()
+    monkeypatch.setattr("consumer.expire.command.read_judged_generation", lambda *given: asked.append(given))
+    assert (scene.expire()[0], asked) == (0, [])
+
+
 def test_the_last_segment_of_a_chain_stays() -> None:
     """`restore` goes on from it, however old it is."""
     scene = ExpireScene()
