@@ -6,6 +6,7 @@ Only what starts a process imports this module: the console script, `python -m m
 
 import importlib.metadata
 import importlib.util
+import io
 import os
 import sys
 from collections.abc import Callable, Sequence
@@ -109,6 +110,9 @@ def complete(words: Sequence[str]) -> list[str]:
 
 def main(words: Callable[[], Sequence[str]] = lambda: sys.argv[1:]) -> None:
     """Run the command line; an error of ours becomes one line on stderr and its own exit code."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # a terminal may not know each of our characters
+            stream.reconfigure(errors="backslashreplace")
     try:
         app(args=complete(words()))
     except MinutebookError as exc:

@@ -34,6 +34,12 @@ OF_ONE_STREAM: Final = (
 )
 """Variables, without `MINUTEBOOK_`, that would give all streams of a folder one place or one meaning of payloads."""
 _EITHER: Final = {"streamName": "streamArn", "streamArn": "streamName"}
+_TABLES: Final = {
+    "tableName": "",
+    "coordinatorStateTableName": "-CoordinatorState",
+    "workerMetricsTableName": "-WorkerMetricStats",
+}
+"""KCL's tables, and what their names have behind the application's."""
 _FOLDER_NAME: Final = re.compile(r"[A-Za-z0-9_.-]*[A-Za-z0-9_-][A-Za-z0-9_.-]*", re.ASCII)
 """An application's name that may be the name of a folder; KCL allows no other characters."""
 
@@ -90,7 +96,10 @@ def streams_of(
     share what belongs to one stream, or a variable gives all streams what belongs to one.
     """
     named = str(file) if file is not None else "" if environ.get(TEXT_VARIABLE) else environ.get(FILE_VARIABLE, "")
-    is_folder = named.endswith("/") if is_remote(named) else bool(named) and Path(named).is_dir()
+    try:
+        is_folder = named.endswith("/") if is_remote(named) else bool(named) and Path(named).is_dir()
+    except OSError:  # it lies in a folder that may not be entered: whoever reads it says so
+        is_folder = False
     if not is_folder:
         if pick is not None:
             raise SettingsError("--stream needs a folder", next_step="it picks one of the streams that it holds")
@@ -182,12 +191,14 @@ def _name_error(stream: StreamFile, source: str) -> SettingsError | None:
 
 
 def _refuse_shared_places(folder: PropertiesFolder) -> None:
-    """Raise SettingsError if two files name one application, archive or table of claims."""
+    """Raise SettingsError if two files name one application, archive, table of KCL or table of claims."""
     users: dict[tuple[str, str], list[str]] = defaultdict(list)
     for stream in folder.streams:
         values = {} if stream.properties is None else stream.properties.values
         if stream.application:
             users["applicationName", stream.application].append(stream.name)
+            for table in {values.get(key) or f"{stream.application}{end}" for key, end in _TABLES.items()}:
+                users["table of KCL", table].append(stream.name)
         if bucket := values.get("minutebook.bucket"):
             users["archive", f"s3://{bucket}/{values.get('minutebook.prefix', '')}"].append(stream.name)
         if values.get("minutebook.dedupe"):

@@ -17,7 +17,7 @@ from consumer.stream.port import StreamFacts, StreamIdentity
 from minutebook.clock import Clock, IdSource
 from minutebook.compression import Compression
 from minutebook.coverage.evidence import SURELY_HELD_MS
-from minutebook.errors import SafetyRefusal
+from minutebook.errors import SafetyRefusal, SettingsError
 from minutebook.format.coverage_markers import (
     SHARDS,
     FirstShard,
@@ -52,10 +52,17 @@ def propose_start(
     None means TRIM_HORIZON: right for "oldest" while the stream is younger than its retention, because nothing
     has been trimmed. Later the trim horizon moves, so the start lies after it by the greatest age of a buffer plus
     five minutes, and by at least an hour. The result is whole seconds: KCL takes no finer timestamp.
+    Raises SettingsError for a time ahead.
     """
     if start == "now":
         return now_ms // 1000 * 1000
     if isinstance(start, int):
+        if start > now_ms:
+            raise SettingsError(
+                f"minutebook.start={iso_time(start)} lies ahead: nothing would be archived until then, and it is "
+                "stored for good",
+                next_step="correct it, or write now",
+            )
         return start // 1000 * 1000
     if now_ms - identity.created_ms < identity.retention_ms:
         return None

@@ -33,6 +33,7 @@ _MARKS: Final = {
 
 def run_doctor(path: Path | None, environ: Mapping[str, str], *, as_json: bool, stream: str | None = None) -> int:
     """Run every check and print it; return the exit code. Raises SettingsError if the file itself is wrong."""
+    configure_logging("error")
     source = streams_of(path, environ, stream)
     if isinstance(source, PropertiesFolder):
         return _run_of_streams(source, environ, as_json=as_json)
@@ -43,7 +44,6 @@ def run_doctor(path: Path | None, environ: Mapping[str, str], *, as_json: bool, 
 
 def _run_of_streams(folder: PropertiesFolder, environ: Mapping[str, str], *, as_json: bool) -> int:
     """Check a few streams at once, and print a row for each: what failed, and what is worth a look."""
-    configure_logging("error")
 
     def work(_: StreamFile, properties: PropertiesFile) -> StreamEnd:
         return end_of_stream(list(_checks(properties, environ)))

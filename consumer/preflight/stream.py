@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from consumer.archived.application import check_unbegun
+from consumer.archived.application import check_unbegun, propose_start
 from consumer.preflight.check import Check
 from consumer.preflight.probe import PATIENCE_SECONDS, Probe
 from consumer.settings.settings import LoadedSettings
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
 _ACTIONS: Final = "table actions"
+_EXPECTED: Final = frozenset({"ConditionalCheckFailedException", "ResourceNotFoundException"})
+"""Answers of a table that is KCL's, or is not there yet."""
 _GRANT: Final = "grant the task's role the DynamoDB actions of `minutebook docs operations permissions`: {}"
 
 
@@ -55,6 +57,14 @@ def describe_stream(probe: Probe) -> Check:
                 exit_code=exc.exit_code,
             )
         raise
+    if (arn := probe.loaded.kcl.get("streamArn", identity.arn)) != identity.arn:
+        return Check.failed(
+            "stream",
+            f"streamArn is {arn}, and this process asks {identity.arn}: KCL would read another account's stream",
+            next_step="correct streamArn, or name the role to read it with: minutebook.streamRoleArn",
+            exit_code=2,
+        )
+    propose_start(settings.start, identity, settings.max_segment_age_seconds, probe.clock.now_ms())
     hours, role = identity.retention_ms // 3_600_000, settings.access.stream_role_arn
     asked_as = f", asked as {role}" if role else ""
     return Check.ok("stream", f"{settings.stream_name}: {shards} open shards, retention {hours} h{asked_as}")
@@ -182,6 +192,14 @@ def tables_of(loaded: LoadedSettings) -> dict[str, str]:
     }
 
 
+def _unexpected(sentence: str, error: ClientError) -> Check:
+    """Return the check of an answer that a table of KCL's does not give."""
+    if is_retryable(error):
+        return Check.unknown(_ACTIONS, sentence, next_step="run it again later")
+    step = "the table is not KCL's, mostly by its key: name another one, or correct applicationName"
+    return Check.failed(_ACTIONS, sentence, next_step=step, exit_code=2)
+
+
 def check_actions(client: "DynamoDBClient", keys: Mapping[str, str], nobody: str) -> list[Check]:
     """Try every action that KCL needs on the tables that `tables_of` returned, by requests that change nothing.
 
@@ -201,8 +219,8 @@ def check_actions(client: "DynamoDBClient", keys: Mapping[str, str], nobody: str
                     denied.append(f"{action} on {table}")
                 elif code == "ResourceNotFoundException" and action == "DescribeTable":
                     missing.append(table)
-                elif is_retryable(exc):
-                    return [Check.unknown(_ACTIONS, f"{action} on {table}: {exc}", next_step="run it again later")]
+                elif code not in _EXPECTED and (action != "Query" or is_retryable(exc)):  # the index may be missing
+                    return [_unexpected(f"{action} on {table}: {exc}", exc)]
             except BotoCoreError as exc:
                 return [Check.unknown(_ACTIONS, f"{action} on {table}: {exc}", next_step="look at dynamoDBEndpoint")]
     if denied:

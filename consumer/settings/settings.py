@@ -48,6 +48,7 @@ _OURS: Final = "minutebook."
 _ENVIRONMENT: Final = "MINUTEBOOK_"
 _GIB: Final = 1 << 30
 _IDLE_SECONDS: Final = 60
+_OF_KUBERNETES: Final = re.compile(r"_(SERVICE_HOST|SERVICE_PORT(_\w+)?|PORT(_[0-9]+_(TCP|UDP|SCTP)(_\w+)?)?)$")
 _DIGITS: Final = 10
 """More than any number of KCL's has."""
 _ARN: Final = re.compile(r"arn:[^:]+:kinesis:([^:]+):([0-9]+):stream/([a-zA-Z0-9_.-]+)")
@@ -208,6 +209,8 @@ def _overrides(environ: Mapping[str, str]) -> tuple[dict[str, tuple[str, str]], 
     for variable, text in sorted(environ.items()):
         if not variable.startswith(_ENVIRONMENT) or variable in _NO_OVERRIDES:
             continue
+        if variable not in known and _OF_KUBERNETES.search(variable):
+            continue  # of a Service of such a name in the namespace of the pod
         if variable not in known:
             errors.append(
                 f"environment variable {variable} is not a setting"

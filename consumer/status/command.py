@@ -47,8 +47,8 @@ def run_status(request: StatusRequest, environ: Mapping[str, str]) -> int:
         parse_span(request.max_behind, _MAX_BEHIND)
         if request.watch:
             raise SettingsError("--max-behind works for one report only", next_step="leave --watch out")
-    source = streams_of(request.file, environ, request.stream)
     configure_logging("error")
+    source = streams_of(request.file, environ, request.stream)
     if isinstance(source, PropertiesFolder):
         return _run_of_streams(source, request, environ)
     loaded = load_with_kcl(source, environ)

@@ -21,8 +21,14 @@ _WAIT_SECONDS: Final = 35
 
 
 def default_state_folder() -> Path:
-    """Return this user's folder in the directory for temporary files."""
-    return Path(tempfile.gettempdir(), f"minutebook-{os.getuid()}")
+    """Return this user's folder in the directory for temporary files; raise SettingsError if there is none."""
+    try:
+        return Path(tempfile.gettempdir(), f"minutebook-{os.getuid()}")
+    except FileNotFoundError as exc:
+        raise SettingsError(
+            f"no folder for temporary files can be written to: {exc.strerror}",
+            next_step="make /tmp writable, set TMPDIR, or name a folder with --state-dir",
+        ) from exc
 
 
 def boot_id() -> str:

@@ -145,6 +145,16 @@ def check_region(region: str, resolve: Callable[[str, int], object] = socket.get
 
 
 def _client(service: str, region: str, endpoint: str | None, access: Access, config: Config) -> Any:  # noqa: ANN401 - boto3's types
+    try:
+        return _checked_client(service, region, endpoint, access, config)
+    except (BotoCoreError, ValueError) as exc:  # of a name, a profile, or one of AWS's own variables and files
+        raise errors.SettingsError(
+            f"no client of {service} can be made: {exc}",
+            next_step="correct the endpoint or the region, or the variable AWS_* or the file that the error is about",
+        ) from exc
+
+
+def _checked_client(service: str, region: str, endpoint: str | None, access: Access, config: Config) -> Any:  # noqa: ANN401 - same
     if endpoint is None:
         check_region(region)
     config = config.merge(

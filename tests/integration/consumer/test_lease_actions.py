@@ -19,6 +19,20 @@ if TYPE_CHECKING:
 TABLES = {"app": "leaseKey", "app-CoordinatorState": "key", "app-WorkerMetricStats": "wid"}
 
 
+def test_a_table_of_another_key_is_not_kcls(embedded_aws: "EmbeddedAws", dynamodb_client: "DynamoDBClient") -> None:
+    """KCL would try for ever, and say why in its own log alone."""
+    name = f"orders-{new_id()[:8]}"
+    dynamodb_client.create_table(
+        TableName=name,
+        AttributeDefinitions=[{"AttributeName": "id", "AttributeType": "S"}],
+        KeySchema=[{"AttributeName": "id", "KeyType": "HASH"}],
+        BillingMode="PAY_PER_REQUEST",
+    )
+    client = make_dynamodb_client("us-east-1", embedded_aws.dynamodb_endpoint, PLAIN)
+    (check,) = check_actions(client, {name: "leaseKey"}, "nobody")
+    assert (check.outcome, check.exit_code, "not KCL's" in check.next_step) == (CheckOutcome.FAIL, 2, True)
+
+
 @pytest.mark.parametrize("exist", [False, True])
 @pytest.mark.parametrize(
     "action", ["DescribeTable", "GetItem", "PutItem", "UpdateItem", "DeleteItem", "Scan", "Query"]

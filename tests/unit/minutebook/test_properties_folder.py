@@ -67,6 +67,25 @@ def test_each_file_is_a_stream_by_its_stem(folder: Path) -> None:
     assert streams(f"{folder}/").streams[1].application == "archive-orders"
 
 
+@pytest.mark.parametrize("line", ["tableName=leases", "coordinatorStateTableName=leases", "tableName=archive-clicks"])
+def test_two_streams_of_one_table_of_kcl_are_refused(folder: Path, line: str) -> None:
+    """Shards of two streams have the same ids: each would go on from the other's checkpoints."""
+    with (folder / "shared.properties").open("a") as file:
+        file.write(f"{line}\n")
+    with pytest.raises(SettingsError, match="name one table of KCL"):
+        streams(folder)
+
+
+def test_a_file_in_a_folder_that_may_not_be_entered_is_one(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
+    """Whoever reads it says what is wrong, without a stack."""
+
+    def refuse(_: Path) -> bool:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(Path, "is_dir", refuse)
+    assert streams_of(folder / "orders.properties", {}) == folder / "orders.properties"
+
+
 def test_the_environment_may_name_the_folder(folder: Path) -> None:
     """As it may name the file."""
     found = streams_of(None, {"MINUTEBOOK_PROPERTIES": str(folder)})

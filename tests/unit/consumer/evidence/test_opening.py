@@ -7,7 +7,7 @@ import pytest
 
 from consumer.archived.application import propose_start, settle_first_shards
 from consumer.stream.port import StreamIdentity
-from minutebook.errors import SafetyRefusal
+from minutebook.errors import SafetyRefusal, SettingsError
 from minutebook.format.aggregate import LAST_HASH_KEY
 from minutebook.format.coverage_markers import FirstShards, decode_coverage_marker, first_shards_key
 from minutebook.format.document import FORMAT
@@ -184,6 +184,14 @@ def test_an_archive_that_was_begun_days_ago_without_the_list_gets_none(world: Wo
     world.stream.created_ms -= 5 * DAY_MS
     world.started()
     assert first_shards(world) is None
+
+
+def test_a_start_ahead_is_refused() -> None:
+    """It is stored for good, and nothing would be archived until then: mostly a wrong digit of the year."""
+    identity = StreamIdentity(ARN, START_MS - 9 * DAY_MS, DAY_MS)
+    assert propose_start(START_MS, identity, 900, START_MS) == START_MS
+    with pytest.raises(SettingsError, match="lies ahead"):
+        propose_start(START_MS + 1, identity, 900, START_MS)
 
 
 def test_the_oldest_start_lies_an_hour_within_the_retention_at_least() -> None:

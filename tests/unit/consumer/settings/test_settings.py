@@ -135,6 +135,16 @@ def test_unknown_variable(loader: Loader) -> None:
     assert suggestion == "did you mean MINUTEBOOK_STORE_TIMEOUT_SECONDS?"
 
 
+@pytest.mark.parametrize(
+    "name",
+    ["FOLLOW_SERVICE_HOST", "FOLLOW_SERVICE_PORT", "FOLLOW_SERVICE_PORT_METRICS", "FOLLOW_PORT", "PORT_80_TCP_ADDR"],
+)
+def test_a_variable_of_kubernetes_is_no_setting(loader: Loader, name: str) -> None:
+    """It sets some in each pod for each Service of its namespace, one named minutebook-follow, too."""
+    assert loader.load("", {f"MINUTEBOOK_{name}": "tcp://10.0.0.1:80"}).bucket == "archive"
+    assert loader.load("", {"MINUTEBOOK_METRICS_PORT": "9464"}).metrics_port == 9464
+
+
 def test_the_variable_that_names_the_file_is_no_setting(loader: Loader) -> None:
     """MINUTEBOOK_PROPERTIES is left alone."""
     assert loader.load("", {"MINUTEBOOK_PROPERTIES": "x"}).bucket == "archive"

@@ -8,6 +8,7 @@ import pytest
 from minutebook.aws import clients
 from minutebook.aws.access import PLAIN
 from minutebook.aws.clients import client_config, make_dynamodb_client, make_s3_client, share_clients
+from minutebook.errors import SettingsError
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
@@ -37,6 +38,14 @@ def test_equal_arguments_give_one_client_to_all_threads() -> None:
         thread.join()
     assert len(made) == 8
     assert len({id(client) for client in made}) == 1
+
+
+@pytest.mark.parametrize("endpoint", ["http://kinesis_mock:4567", "nonsense"])
+def test_a_client_that_cannot_be_made_is_an_error_with_a_next_step(endpoint: str) -> None:
+    """Names with an underscore are usual among containers."""
+    with pytest.raises(SettingsError, match=r"no client of dynamodb can be made: .*endpoint") as caught:
+        make_dynamodb_client("us-east-1", endpoint, PLAIN)
+    assert "correct the endpoint" in caught.value.next_step
 
 
 @pytest.mark.usefixtures("sharing")
