@@ -34,6 +34,8 @@ from minutebook.store.retrying import RetryingStore
 
 _START_MARGIN_MS: Final = 5 * 60_000
 """Distance from the moving trim horizon that a start keeps, in addition to the greatest age of a buffer."""
+_FAR_AHEAD_MS: Final = 24 * 60 * 60_000
+"""A start at the next midnight is meant, and clocks are not all right."""
 _LEAST_MARGIN_MS: Final = 60 * 60_000
 """Long enough that Kinesis still holds a record from before the start when the first one after it is judged."""
 
@@ -52,15 +54,15 @@ def propose_start(
     None means TRIM_HORIZON: right for "oldest" while the stream is younger than its retention, because nothing
     has been trimmed. Later the trim horizon moves, so the start lies after it by the greatest age of a buffer plus
     five minutes, and by at least an hour. The result is whole seconds: KCL takes no finer timestamp.
-    Raises SettingsError for a time ahead.
+    Raises SettingsError for a time more than a day ahead, which mostly has a wrong digit.
     """
     if start == "now":
         return now_ms // 1000 * 1000
     if isinstance(start, int):
-        if start > now_ms:
+        if start > now_ms + _FAR_AHEAD_MS:
             raise SettingsError(
-                f"minutebook.start={iso_time(start)} lies ahead: nothing would be archived until then, and it is "
-                "stored for good",
+                f"minutebook.start={iso_time(start)} lies more than a day ahead: nothing would be archived until "
+                "then, and it is stored for good",
                 next_step="correct it, or write now",
             )
         return start // 1000 * 1000

@@ -186,12 +186,12 @@ def test_an_archive_that_was_begun_days_ago_without_the_list_gets_none(world: Wo
     assert first_shards(world) is None
 
 
-def test_a_start_ahead_is_refused() -> None:
+def test_a_start_far_ahead_is_refused() -> None:
     """It is stored for good, and nothing would be archived until then: mostly a wrong digit of the year."""
     identity = StreamIdentity(ARN, START_MS - 9 * DAY_MS, DAY_MS)
-    assert propose_start(START_MS, identity, 900, START_MS) == START_MS
-    with pytest.raises(SettingsError, match="lies ahead"):
-        propose_start(START_MS + 1, identity, 900, START_MS)
+    assert propose_start(START_MS, identity, 900, START_MS - DAY_MS) == START_MS
+    with pytest.raises(SettingsError, match="more than a day ahead"):
+        propose_start(START_MS, identity, 900, START_MS - DAY_MS - 1)
 
 
 def test_the_oldest_start_lies_an_hour_within_the_retention_at_least() -> None:
