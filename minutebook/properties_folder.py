@@ -13,6 +13,7 @@ from pathlib import Path, PurePath
 from typing import Final, NamedTuple
 
 from minutebook.errors import MinutebookError, SettingsError
+from minutebook.kcl_tables import kcl_tables
 from minutebook.owner import parse_stream_arn
 from minutebook.properties_file import (
     FILE_VARIABLE,
@@ -34,12 +35,6 @@ OF_ONE_STREAM: Final = (
 )
 """Variables, without `MINUTEBOOK_`, that would give all streams of a folder one place or one meaning of payloads."""
 _EITHER: Final = {"streamName": "streamArn", "streamArn": "streamName"}
-_TABLES: Final = {
-    "tableName": "",
-    "coordinatorStateTableName": "-CoordinatorState",
-    "workerMetricsTableName": "-WorkerMetricStats",
-}
-"""KCL's tables, and what their names have behind the application's."""
 _FOLDER_NAME: Final = re.compile(r"[A-Za-z0-9_.-]*[A-Za-z0-9_-][A-Za-z0-9_.-]*", re.ASCII)
 """An application's name that may be the name of a folder; KCL allows no other characters."""
 
@@ -197,7 +192,7 @@ def _refuse_shared_places(folder: PropertiesFolder) -> None:
         values = {} if stream.properties is None else stream.properties.values
         if stream.application:
             users["applicationName", stream.application].append(stream.name)
-            for table in {values.get(key) or f"{stream.application}{end}" for key, end in _TABLES.items()}:
+            for table in {*kcl_tables(stream.application, values).values()}:
                 users["table of KCL", table].append(stream.name)
         if bucket := values.get("minutebook.bucket"):
             users["archive", f"s3://{bucket}/{values.get('minutebook.prefix', '')}"].append(stream.name)

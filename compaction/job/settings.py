@@ -14,6 +14,7 @@ from compaction.stream.kinesis import StreamAddress
 from minutebook.archive_settings import ArchiveSettings, read_archive_settings, read_texts
 from minutebook.errors import SettingsError
 from minutebook.format.payload import NumberPaths, ProducerNumbers
+from minutebook.kcl_tables import LEASES, kcl_tables
 from minutebook.properties_file import PropertiesFile, Source
 from minutebook.published.generation import OUTPUT_FOLDER
 from minutebook.remote_properties import Fetch, fetch_properties
@@ -141,7 +142,7 @@ def load_job_settings(file: Source, environ: Mapping[str, str], fetch: Fetch = f
         **vars(archive),
         kinesis_endpoint=texts.values.get("kinesisEndpoint"),
         dynamodb_endpoint=texts.values.get("dynamoDBEndpoint"),
-        lease_table=texts.values.get("tableName") or archive.application_name,
+        lease_table=kcl_tables(archive.application_name, texts.values)[LEASES],
         path=_named(file),
         stem=file.stem if isinstance(file, PropertiesFile) else "",
         numbers=numbers,

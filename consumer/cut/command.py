@@ -26,6 +26,7 @@ from minutebook.errors import SafetyRefusal, SettingsError
 from minutebook.format.markers import ApplicationRecord
 from minutebook.format.minute import MINUTE_MS, iso_time, parse_iso_time
 from minutebook.format.position import Position
+from minutebook.kcl_tables import KCL_TABLES
 from minutebook.logs import configure_logging
 from minutebook.owner import require_archive
 from minutebook.proof.evidence_set import ProofQuery
@@ -39,7 +40,6 @@ _HOUR_MS: Final = 60 * MINUTE_MS
 _RETENTION_MARGIN_MS: Final = _HOUR_MS
 _UNPROVEN: Final = 4
 _NEVER: Final = "name an application that has never run, or delete its lease table first"
-_TABLES: Final = frozenset({"tableName", "coordinatorStateTableName", "workerMetricsTableName"})
 _SHOWN: Final = 5
 _WAIT: Final = "next step: choose an earlier time, or wait: quiet shards are proven up to each full hour"
 
@@ -167,7 +167,7 @@ def check_name(loaded: LoadedSettings, application: str) -> None:
         KCL_PROPERTIES["applicationName"].parse(application)
     except ValueError as exc:
         raise SettingsError(f"--application {exc}", next_step="name the KCL application that goes on") from exc
-    if application in {text for key, text in loaded.kcl.items() if key in _TABLES}:
+    if application in {text for key, text in loaded.kcl.items() if key in KCL_TABLES}:
         raise SafetyRefusal(
             f"--application {application} is a table of the application that archives this stream",
             next_step="name the one that goes on behind the cut",
@@ -269,7 +269,7 @@ def read_sources(settings: Settings, clock: Clock) -> Sources:
 
 def _as_application(loaded: LoadedSettings, application: str) -> LoadedSettings:
     """Return the settings with which KCL names the other application's tables by default."""
-    kcl = {name: text for name, text in loaded.kcl.items() if name not in _TABLES}
+    kcl = {name: text for name, text in loaded.kcl.items() if name not in KCL_TABLES}
     return loaded._replace(settings=replace(loaded.settings, application_name=application), kcl=kcl)
 
 

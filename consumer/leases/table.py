@@ -12,6 +12,7 @@ from consumer.settings.settings import LoadedSettings
 from minutebook.aws.clients import DYNAMODB, ask, client_config, error_code, make_dynamodb_client
 from minutebook.clock import Clock
 from minutebook.errors import TableRefused, TableUnavailable
+from minutebook.kcl_tables import COORDINATOR, LEASES, REPORTS, kcl_tables
 from minutebook.retry import Backoff
 
 if TYPE_CHECKING:
@@ -35,16 +36,17 @@ def lease_table_of(
 ) -> "DynamoDBLeaseTable":
     """Return the lease table that KCL uses with these settings. `read_timeout`: seconds for one response."""
     settings = loaded.settings
+    tables = kcl_tables(settings.application_name, loaded.kcl)
     return DynamoDBLeaseTable(
         make_dynamodb_client(
             settings.region, settings.dynamodb_endpoint, settings.access, client_config(read_timeout=read_timeout)
         ),
-        loaded.kcl.get("tableName", settings.application_name),
-        loaded.kcl.get("coordinatorStateTableName", f"{settings.application_name}-CoordinatorState"),
+        tables[LEASES],
+        tables[COORDINATOR],
         clock,
         rng,
         budget_seconds=budget_seconds,
-        reports=loaded.kcl.get("workerMetricsTableName"),
+        reports=tables[REPORTS],
     )
 
 

@@ -14,6 +14,7 @@ from minutebook.compression import Compression
 from minutebook.errors import StreamRefused
 from minutebook.format.aggregate import MAGIC
 from minutebook.format.payload import PayloadPath
+from minutebook.kcl_tables import COORDINATOR, LEASES, REPORTS, kcl_tables
 from minutebook.owner import check_stream as check_same_stream
 from minutebook.owner import read_application
 
@@ -184,12 +185,8 @@ def _dynamodb(probe: Probe) -> "DynamoDBClient":
 
 def tables_of(loaded: LoadedSettings) -> dict[str, str]:
     """Return the name and the key attribute of each of KCL's tables, the lease table first."""
-    name = loaded.settings.application_name
-    return {
-        loaded.kcl.get("tableName", name): "leaseKey",
-        loaded.kcl.get("coordinatorStateTableName", f"{name}-CoordinatorState"): "key",
-        loaded.kcl.get("workerMetricsTableName", f"{name}-WorkerMetricStats"): "wid",
-    }
+    tables = kcl_tables(loaded.settings.application_name, loaded.kcl)
+    return {tables[LEASES]: "leaseKey", tables[COORDINATOR]: "key", tables[REPORTS]: "wid"}
 
 
 def _unexpected(sentence: str, error: ClientError) -> Check:

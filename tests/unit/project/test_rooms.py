@@ -28,7 +28,7 @@ ORDER: Final = {
         "index owner published remote_properties",
         "aws.kinesis codec coverage cut emf store",
         "aws format",
-        "apply_option class_archive compression logs metrics_server properties_file retry spans terminal",
+        "apply_option class_archive compression kcl_tables logs metrics_server properties_file retry spans terminal",
         "clock errors options wording",
     ),
     "consumer": (
