@@ -11,6 +11,7 @@ wrong Python type are removed, then those that a check of their kind refuses. Wh
 offset of 25 hours, is found by bisection.
 """
 
+import calendar
 import math
 import re
 from collections import defaultdict
@@ -241,15 +242,10 @@ def _may_be_time(kind: ColumnType, value: str) -> bool:
 def _is_on_calendar(text: str) -> bool:
     """Return whether a time in the form of ISO is one: what Arrow refuses by itself costs a search each."""
     year, month, day, hour = int(text[:4]), int(text[5:7]), int(text[8:10]), text[11:13]
-    if not 1 <= month <= len(_DAYS) or hour > "23":
-        return False
-    is_leap_day = month == _FEBRUARY and day == _LEAP_DAY
-    return 1 <= day <= _DAYS[month - 1] or (is_leap_day and year % 4 == 0 and (year % 100 != 0 or year % 400 == 0))
+    return 1 <= month <= _MONTHS and 1 <= day <= calendar.monthrange(year, month)[1] and hour <= "23"
 
 
-_DAYS: Final = (31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
-_FEBRUARY: Final = 2
-_LEAP_DAY: Final = 29
+_MONTHS: Final = 12
 _JSON: Final = ColumnType("json")
 _DATE: Final = r"(?!0000-(?!12-31))[0-9]{4}-[01][0-9]-[0-3][0-9]"
 """Of the year 0 its last day alone: 0000-12-31T23:30:00-01:00 lies in the year 1."""

@@ -147,9 +147,8 @@ class KnownShards:
     @staticmethod
     def _count(shard: _Shard, event: ProcessorEvent, service_ms: int | None) -> None:
         if event.event in LEFT:
-            if (
-                event.pid == shard.pid
-            ):  # one that hung meanwhile may leave after this worker has opened the shard anew
+            # One that hung may leave after this worker has opened the shard anew.
+            if event.pid == shard.pid:
                 shard.after = None
         elif event.event == OPENED:
             if shard.base is not None and str(shard.base.position) != event.after:

@@ -44,9 +44,7 @@ def serve_forks(listener: socket.socket, files: Mapping[str, str], parent: int) 
     gc.freeze()
     server, title = os.getpid(), find_title()
 
-    def become(pipes: Pipes, stream: str, sent: str) -> None:
-        file = files.get(stream, sent)
-
+    def become(pipes: Pipes, stream: str, file: str) -> None:
         def live_here(stdin: BinaryIO, protocol: BinaryIO) -> int:
             return _live(lambda: prepared.get(stream) or prepare_serving(file, os.environ), stdin, protocol)
 

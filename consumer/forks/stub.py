@@ -22,7 +22,7 @@ SOCKET_VARIABLE = "MINUTEBOOK_FORK_SERVER"
 STREAM_VARIABLE = "MINUTEBOOK_FLEET_STREAM"
 """In a fleet, the name of the processor's stream."""
 FILE_VARIABLE = "MINUTEBOOK_PROPERTIES"
-"""The processor's file: the fork server does not know that of a stream of a fleet that was opened after it."""
+"""The processor's file; of a stream of a fleet that was opened later, the fork server knows no other."""
 REQUEST = b"p"
 """What a stub sends; behind it the name of its stream, a zero byte, and the file."""
 GONE = 70

@@ -164,7 +164,8 @@ class Ending {
     public static void main(String[] none) throws InterruptedException {
         KinesisAsyncClient client = made(KinesisAsyncClient.class);
         PatientShardDetector detector = new PatientShardDetector(
-            client, StreamIdentifier.singleStreamInstance("s"), 1, 1, 30, 100, Duration.ofSeconds(5), 1);
+            client, StreamIdentifier.singleStreamInstance("s"), 1, 1, 30, 100, Duration.ofSeconds(5));
+        detector.pauseMillis = 1;
         for (int time = 0; time < 2; time++) {
             ShardInfo shard = new ShardInfo("parent", "token", Set.of(), ExtendedSequenceNumber.LATEST);
             ProcessTask task = new ProcessTask(shard, made(ShardRecordProcessor.class),

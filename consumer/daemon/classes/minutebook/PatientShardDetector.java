@@ -24,13 +24,14 @@ import software.amazon.kinesis.leases.KinesisShardDetector;
  * that many lists in a row lack has none.
  */
 public final class PatientShardDetector extends KinesisShardDetector {
-    private static final long PAUSE_MILLIS = 1000;
     /** A new shard is named within seconds. */
     private static final int LISTS = 60;
 
     private static final Logger LOG = LoggerFactory.getLogger(PatientShardDetector.class);
 
-    private final long pauseMillis;
+    /** Between two lists; tests wait less. */
+    long pauseMillis = 1000;
+
     private final Map<String, Shard> known = new ConcurrentHashMap<>();
     /** Complete lists that have come; written under the lock. */
     private volatile long lists;
@@ -46,21 +47,7 @@ public final class PatientShardDetector extends KinesisShardDetector {
             long allowedAgeSeconds,
             int warningModulus,
             Duration requestTimeout) {
-        this(client, stream, backoffMillis, maxAttempts, allowedAgeSeconds, warningModulus, requestTimeout,
-                PAUSE_MILLIS);
-    }
-
-    PatientShardDetector(
-            KinesisAsyncClient client,
-            StreamIdentifier stream,
-            long backoffMillis,
-            int maxAttempts,
-            long allowedAgeSeconds,
-            int warningModulus,
-            Duration requestTimeout,
-            long pauseMillis) {
         super(client, stream, backoffMillis, maxAttempts, allowedAgeSeconds, 0, warningModulus, requestTimeout);
-        this.pauseMillis = pauseMillis;
     }
 
     /** Returns the shard's row; null if the stream has no such shard any more. */
