@@ -83,7 +83,7 @@ LIVENESS: Final = (
     ),
     Mutation(
         "the fork server serves no stream that was opened after its start",
-        Change("consumer.forks.loaded:serve_forks", "files.get(stream, sent)", "files[stream]"),
+        Change("consumer.forks.loaded:serve_forks", "prepared.get(stream)", "prepared[stream]"),
         tests=("test_a_stream_that_the_fork_server_was_not_told_of_is_archived",),
     ),
     Mutation(
