@@ -1,5 +1,6 @@
 """`minutebook demo`: the main job on real flights, on an embedded AWS, from one command."""
 
+import os
 import random
 import signal
 from collections.abc import Iterator
@@ -10,7 +11,7 @@ from typing import NamedTuple, NoReturn
 
 from rich.console import Console
 
-from demo.embedded import EmbeddedAws
+from demo.embedded import EmbeddedAws, beside_proxies
 from demo.feeder import Feeder, Pace
 from demo.flights import read_flights
 from demo.ledger import Ledger
@@ -64,6 +65,7 @@ def demo(
     mode = _mode(dedupe)
     if tamper and not (nightly and is_installed()):
         raise SettingsError("--tamper needs the nightly job", next_step="run `make setup` in the checkout")
+    os.environ.update(beside_proxies(os.environ))
     console, clock = Console(), SystemClock()
     folder = fresh_folder(clock)
     pace = Pace(events, seconds, late_retries=_LATE_RETRIES)

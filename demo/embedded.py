@@ -91,13 +91,14 @@ class EmbeddedAws:
 
     @property
     def environment(self) -> dict[str, str]:
-        """What a process needs to talk to these servers: dummy credentials and a region."""
+        """What a process needs to talk to these servers: dummy credentials, a region, and no proxy between."""
         return {
             "AWS_ACCESS_KEY_ID": ACCESS_KEY,
             "AWS_SECRET_ACCESS_KEY": SECRET_KEY,
             "AWS_REGION": REGION,
             "AWS_DEFAULT_REGION": REGION,
             "AWS_EC2_METADATA_DISABLED": "true",
+            **beside_proxies(os.environ),
         }
 
     def start(self) -> Self:
@@ -210,6 +211,18 @@ class EmbeddedAws:
     def _ministack_answers(self, name: str) -> bool:
         endpoint = f"http://{LOOPBACK}:{self._ports[name]}"
         return status(endpoint, "GET", "/_ministack/health") == 200  # noqa: PLR2004 - HTTP OK
+
+
+def beside_proxies(environ: Mapping[str, str]) -> dict[str, str]:
+    """Return the variables by which boto3, KCL's daemon and others reach loopback without this machine's proxy.
+
+    Both spellings: boto3 takes the lower one where it is set. Empty where the machine has no proxy.
+    """
+    if not any(name.lower() in {"http_proxy", "https_proxy", "all_proxy"} for name in environ):
+        return {}
+    spared = environ.get("no_proxy") or environ.get("NO_PROXY") or ""
+    hosts = ",".join(filter(None, (spared, LOOPBACK, "localhost")))
+    return {"NO_PROXY": hosts, "no_proxy": hosts}
 
 
 def status(

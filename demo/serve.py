@@ -3,17 +3,20 @@
 FOLDER gets the servers' files and `environment`, which a shell reads: credentials, addresses, and where Java is.
 """
 
+import fcntl
+import os
 import shlex
 import shutil
 import signal
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 from demo.bootstrap import ensure_java
-from demo.embedded import EmbeddedAws
+from demo.embedded import EmbeddedAws, beside_proxies
 from demo.stage import SHARDS, STREAM
-from minutebook.errors import MinutebookError
+from minutebook.errors import MinutebookError, SettingsError
 
 BUCKET = "my-archive"
 
@@ -35,8 +38,17 @@ def for_a_shell(values: Mapping[str, str]) -> str:
 
 
 def serve(folder: Path) -> int:
-    """Start the servers, make stream and bucket, say how to go on, and wait for a signal; returns an exit code."""
-    shutil.rmtree(folder, ignore_errors=True)
+    """Start the servers, make stream and bucket, say how to go on, and wait for a signal; returns an exit code.
+
+    Raises SettingsError if servers that keep their files in this folder run already.
+    """
+    os.environ.update(beside_proxies(os.environ))
+    with _ours_alone(folder):
+        shutil.rmtree(folder, ignore_errors=True)
+        return _serve(folder)
+
+
+def _serve(folder: Path) -> int:
     print("aws: Kinesis, S3 and DynamoDB start on this machine", flush=True)
     with EmbeddedAws(folder) as aws:
         aws.s3_client().create_bucket(Bucket=BUCKET)
@@ -47,6 +59,20 @@ def serve(folder: Path) -> int:
         print(f"In each other terminal: . {shlex.quote(str(shell))}", flush=True)
         signal.pause()
     return 0
+
+
+@contextmanager
+def _ours_alone(folder: Path) -> Iterator[None]:
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with folder.with_name(f"{folder.name}.lock").open("w") as handle:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise SettingsError(
+                f"embedded AWS runs already with its files in {folder}",
+                next_step=f"use it (`. {shlex.quote(str(folder / 'environment'))}`), or end it with Ctrl-C first",
+            ) from None
+        yield
 
 
 def _stop(*_: object) -> None:

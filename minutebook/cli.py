@@ -4,6 +4,7 @@ Both sides' commands are imported by the names of two modules: consumer and comp
 Only what starts a process imports this module: the console script, `python -m minutebook`, `compaction.spark_submit`.
 """
 
+import errno
 import importlib.metadata
 import importlib.util
 import io
@@ -20,6 +21,9 @@ from minutebook.completeness.options import WaitOptions
 from minutebook.errors import MinutebookError, SettingsError
 from minutebook.options import command
 from minutebook.wording import error_lines
+
+_UNWRITTEN: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EPIPE})
+_MAKE_ROOM: Final = "make room where its output goes, or send it elsewhere; then run it again"
 
 CONSUMER: Final = import_module("consumer.command_line")
 NIGHTLY: Final = import_module("compaction.commands.command_line")
@@ -113,8 +117,29 @@ def main(words: Callable[[], Sequence[str]] = lambda: sys.argv[1:]) -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # a terminal may not know each of our characters
             stream.reconfigure(errors="backslashreplace")
+    sys.exit(_run(words))
+
+
+def _run(words: Callable[[], Sequence[str]]) -> int:
+    code = 0
     try:
-        app(args=complete(words()))
+        try:
+            app(args=complete(words()))
+        except SystemExit as exc:  # typer's usual end
+            code = exc.code if isinstance(exc.code, int) else 0
+        if sys.stdout is not None:  # closed by whoever started it
+            sys.stdout.flush()
     except MinutebookError as exc:
         sys.stderr.write(error_lines(str(exc), exc.next_step))
-        sys.exit(exc.exit_code)
+        return exc.exit_code
+    except OSError as exc:
+        if exc.errno not in _UNWRITTEN:
+            raise
+        # Else the interpreter's end tries to write it once more.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        if exc.errno == errno.EPIPE:  # whoever read it has seen enough, or says so itself
+            return code or 1
+        where = f" ({exc.filename})" if exc.filename else ""
+        sys.stderr.write(error_lines(f"cannot write all of it{where}: {exc.strerror}", _MAKE_ROOM))
+        return code or 5
+    return code

@@ -135,9 +135,15 @@ def list_outside(
     places = places_outside(query, shards)
     folders = [f"{query.prefix}{minute_path(minute)}/" for minute in places.minutes]
     folders += [minute_prefix(query.prefix, shard, minute) for shard, minute in places.of_shards]
-    listed = in_parallel(lambda folder: list(storage.list_objects(folder)), folders)
-    listed += in_parallel(lambda hour: list(_hour(storage, query, hour, hours)), places.hours, _AT_ONCE)
-    return outside_of(query, shards, (make_row(query.prefix, each) for rows in listed for each in rows))
+    counted = _Counted(query, shards)
+
+    def keep(objects: Iterable[ListedObject]) -> list[ListedSegment]:
+        # As they come: an hour of a thousand shards is 60,000 objects, of which those of the far shards count.
+        return [row for each in objects if (row := make_row(query.prefix, each)) in counted]
+
+    listed = in_parallel(lambda folder: keep(storage.list_objects(folder)), folders)
+    listed += in_parallel(lambda hour: keep(_hour(storage, query, hour, hours)), places.hours, _AT_ONCE)
+    return outside_of(query, shards, (row for rows in listed for row in rows))
 
 
 def places_outside(query: OutsideQuery, shards: Sequence[ShardBasis]) -> Places:
@@ -156,36 +162,52 @@ def places_outside(query: OutsideQuery, shards: Sequence[ShardBasis]) -> Places:
 
 
 def outside_of(query: OutsideQuery, shards: Sequence[ShardBasis], listed: Iterable[ListedSegment]) -> Outside:
-    """Return what counts of what was listed around a scope. Pure.
-
-    An hour that is listed as a whole holds more than one of a shared list: of near shards their minutes alone count.
-    """
-    rows = {row.key: row for row in listed}
-    minutes = frozenset(places_outside(query, shards).minutes)
-    known = {shard.shard: shard for shard in shards}
-    bounds = {shard.shard: _bounds(shard) for shard in shards}
+    """Return what counts of what was listed around a scope. Pure."""
+    counted = _Counted(query, shards)
+    rows = {row.key: row for row in listed if row in counted}
     before: dict[str, list[ListedSegment]] = defaultdict(list)
     after: dict[str, list[ListedSegment]] = defaultdict(list)
     strangers = []
     for row in rows.values():
-        if row.parsed is None or query.begin_minute <= row.parsed.minute < query.end_minute:
+        if row.parsed is None:
             continue
-        is_before = row.parsed.minute < query.begin_minute
-        shard = known.get(row.parsed.shard_id)
-        if shard is None:
-            edge = query.begin_minute - row.parsed.minute if is_before else row.parsed.minute - query.end_minute + 1
-            if edge <= _EDGE_MINUTES:
-                strangers.append(row)
-            continue
-        is_far = _is_far_before(shard, query) if is_before else _is_far_after(shard, query)
-        if not is_far and row.parsed.minute not in minutes:
-            continue
-        low, high = bounds[row.parsed.shard_id]
-        if is_before and (low is None or row.parsed.first >= low):
+        if row.parsed.shard_id not in counted.shards:
+            strangers.append(row)
+        elif row.parsed.minute < query.begin_minute:
             before[row.parsed.shard_id].append(row)
-        elif not is_before and (high is None or row.parsed.first <= high):
+        else:
             after[row.parsed.shard_id].append(row)
     return Outside(before, after, strangers)
+
+
+class _Counted:
+    """The rows around a scope that count: those of its shards up to their neighbours, and strangers at its edges.
+
+    An hour that is listed as a whole holds more than one of a shared list: of near shards their minutes alone count.
+    """
+
+    def __init__(self, query: OutsideQuery, shards: Sequence[ShardBasis]) -> None:
+        self._query = query
+        self._minutes = frozenset(places_outside(query, shards).minutes)
+        self.shards = {shard.shard: shard for shard in shards}
+        self._bounds = {shard.shard: _bounds(shard) for shard in shards}
+
+    def __contains__(self, row: ListedSegment) -> bool:
+        query, parsed = self._query, row.parsed
+        if parsed is None or query.begin_minute <= parsed.minute < query.end_minute:
+            return False
+        is_before = parsed.minute < query.begin_minute
+        shard = self.shards.get(parsed.shard_id)
+        if shard is None:
+            edge = query.begin_minute - parsed.minute if is_before else parsed.minute - query.end_minute + 1
+            return edge <= _EDGE_MINUTES
+        is_far = _is_far_before(shard, query) if is_before else _is_far_after(shard, query)
+        if not is_far and parsed.minute not in self._minutes:
+            return False
+        low, high = self._bounds[parsed.shard_id]
+        if is_before:
+            return low is None or parsed.first >= low
+        return high is None or parsed.first <= high
 
 
 def with_outside(basis: Basis, query: OutsideQuery, outside: Outside) -> Basis:

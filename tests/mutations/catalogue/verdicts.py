@@ -498,7 +498,11 @@ VERDICTS: Final = (
     ),
     Mutation(
         "count what an hour of all shards holds of near ones",
-        Change("compaction.basis.outside:outside_of", "not is_far and row.parsed.minute not in minutes", "False"),
+        Change(
+            "compaction.basis.outside:_Counted.__contains__",
+            "not is_far and parsed.minute not in self._minutes",
+            "False",
+        ),
         tests=("test_of_a_near_shard_the_same_counts_whatever_is_listed",),
     ),
     Mutation(
