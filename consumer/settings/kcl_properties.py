@@ -7,7 +7,17 @@ and ConfigurationSettableUtils in amazon-kinesis-client-multilang). Both are err
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
-from consumer.settings.values import Parse, endpoint, name, one_of, region, threads, whole, word
+from consumer.settings.values import (
+    Parse,
+    credentials_providers,
+    endpoint,
+    name,
+    one_of,
+    region,
+    threads,
+    whole,
+    word,
+)
 from minutebook.properties_file import flag
 
 _INT: Final = 2_147_483_647
@@ -40,6 +50,7 @@ def _word(default: str = "unset") -> KclProperty:
 
 
 _BILLING: Final = KclProperty(one_of("PAY_PER_REQUEST", "PROVISIONED"), "PAY_PER_REQUEST")
+_PROVIDERS: Final = KclProperty(credentials_providers, "unset")
 
 KCL_PROPERTIES: Final[Mapping[str, KclProperty]] = {
     # identity
@@ -48,9 +59,9 @@ KCL_PROPERTIES: Final[Mapping[str, KclProperty]] = {
     "applicationName": KclProperty(name(255, 3), "unset"),
     "streamName": KclProperty(name(128), "unset"),
     "streamArn": _word(),
-    "AwsCredentialsProvider": _word(),
-    "AwsCredentialsProviderDynamoDB": _word(),
-    "AwsCredentialsProviderCloudWatch": _word(),
+    "AwsCredentialsProvider": _PROVIDERS,
+    "AwsCredentialsProviderDynamoDB": _PROVIDERS,
+    "AwsCredentialsProviderCloudWatch": _PROVIDERS,
     "regionName": KclProperty(region, "unset"),
     "workerId": _word("a random UUID"),
     "tableName": KclProperty(name(255, 3), "applicationName"),

@@ -18,6 +18,17 @@ _BUCKET = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")
 _PREFIX = re.compile(r"(?:[A-Za-z0-9!_.*'()=-]+/)*")
 _PREFIX_LIMIT = 512
 _EXPRESSION_LIMIT = 512
+PROVIDERS = (
+    "DefaultCredentialsProvider",
+    "ContainerCredentialsProvider",
+    "EnvironmentVariableCredentialsProvider",
+    "InstanceProfileCredentialsProvider",
+    "KclStsAssumeRoleCredentialsProvider",
+    "ProfileCredentialsProvider",
+    "StsAssumeRoleCredentialsProvider",
+    "SystemPropertyCredentialsProvider",
+    "WebIdentityTokenFileCredentialsProvider",
+)
 _LAST_MS = 253_402_300_799_999
 _FEW_THREADS = 100
 
@@ -102,6 +113,23 @@ def threads(text: str) -> int:
     if 0 < int(text) < _FEW_THREADS:
         raise ValueError("must be 0 (as many as are needed): in a small pool shards block each other for ever")
     return int(text)
+
+
+def credentials_providers(text: str) -> str:
+    """Parse providers of credentials, as the daemon takes them: names with `|` arguments, separated by commas.
+
+    A name with dots is a class of one's own. Others are looked for in two packages, and what is not there is left out
+    (AwsCredentialsProviderPropertyValueDecoder.java): without any the daemon dies. Names of the AWS SDK for Java 1,
+    which most examples have, are no longer there.
+    """
+    for part in word(text).split(","):
+        provider = part.strip().partition("|")[0]
+        if "." not in provider and provider not in PROVIDERS:
+            raise ValueError(
+                f"must name providers of AWS's SDK for Java 2 ({', '.join(PROVIDERS)}) or a class and its package, "
+                f"not {provider!r}"
+            )
+    return text
 
 
 def endpoint(text: str) -> str:

@@ -6,6 +6,7 @@ import pytest
 
 from consumer.preflight.java import find_jars
 from consumer.settings.kcl_properties import INEFFECTIVE, KCL_PROPERTIES, refuse
+from consumer.settings.values import PROVIDERS
 
 _BEANS = (
     "MultiLangDaemonConfiguration",
@@ -58,6 +59,9 @@ _SINCE_3_5 = {
         ("regionName", "", "is empty"),
         ("tableMigrationCompleteBakeTimeSeconds", "60", "must be from 3600 to 604800 seconds"),
         ("leaseTableScanTotalSegments", "0", "must be from 1"),
+        ("AwsCredentialsProvider", "DefaultAWSCredentialsProviderChain", "of AWS's SDK for Java 2 (DefaultCred"),
+        ("AwsCredentialsProviderDynamoDB", "ProfileCredentialsProvider|a,Nope|b", "not 'Nope'"),
+        ("AwsCredentialsProvider", "DefaultCredentialsProvider,", "not ''"),
     ],
 )
 def test_refused(name: str, text: str, part: str) -> None:
@@ -78,6 +82,7 @@ def test_refused(name: str, text: str, part: str) -> None:
         ("migrateAllEntitiesToLeaseTable", "true"),
         ("tableMigrationCompleteBakeTimeSeconds", "3600"),
         ("leaseTableScanTotalSegments", "16"),
+        ("AwsCredentialsProvider", "com.example.Vault|a, EnvironmentVariableCredentialsProvider"),
     ],
 )
 def test_taken(name: str, text: str) -> None:
@@ -92,6 +97,17 @@ def test_names_exist_in_the_installed_daemon() -> None:
         code = b"".join(classes.read(f"software/amazon/kinesis/multilang/config/{bean}.class") for bean in _BEANS)
 
     assert {name for name in KCL_PROPERTIES if name.encode() not in code} <= _READ_ELSEWHERE | _SINCE_3_5
+
+
+def test_providers_of_credentials_exist_in_the_installed_daemon() -> None:
+    """Where it looks for short names: in its own package, and in the SDK's; one name stands for its own."""
+    found = set()
+    for path in find_jars():
+        if path.name.startswith(("amazon-kinesis-client-multilang-", "auth-")):
+            with zipfile.ZipFile(path) as classes:
+                found |= {name.rpartition("/")[2].removesuffix(".class") for name in classes.namelist()}
+
+    assert set(PROVIDERS) - {"StsAssumeRoleCredentialsProvider"} <= found
 
 
 def test_ineffective_names_say_what_to_do() -> None:
