@@ -4,7 +4,9 @@
 Checks that depend on a failed one are not run: they are reported as unknown, never as ok.
 """
 
+import os
 import random
+import shutil
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from typing import Final
 
@@ -39,6 +41,8 @@ def preflight(
 ) -> Iterator[Check]:
     """Yield each check when it is done. `whole`: include those that only doctor has the time or permissions for."""
     yield from _group("java", [("java", lambda: check_machine_java(environ)), ("KCL", check_jars)])
+    if (command := loaded.kcl.get("executableName")) is not None:
+        yield check_executable(command, environ)
     if whole:
         yield check_codec()
         if (proxies := check_proxies(environ)) is not None:
@@ -65,6 +69,7 @@ def preflight(
     yield table
     if whole and table.outcome is not CheckOutcome.FAIL:
         yield from stream.check_lease_actions(probe)
+        yield from stream.check_dedupe_table(probe)
 
 
 def settled(loaded: LoadedSettings, clock: Clock, rng: random.Random, new_id: IdSource) -> Check:
@@ -89,6 +94,23 @@ def check_jars() -> Check:
     """Check that the daemon's jars are the tested ones; raises SettingsError."""
     java.find_shims()
     return java.check_jar_digests(java.find_jars(), java.known_digests())
+
+
+def check_executable(command: str, environ: Mapping[str, str]) -> Check:
+    """Check that the program which the file names for processors is there: else the daemon alone would say so."""
+    program = command.split(maxsplit=1)[0]
+    if shutil.which(program, path=environ.get("PATH", os.defpath)) is None:
+        return Check.failed(
+            "executableName",
+            f"{program} is no program that this process can start",
+            next_step="remove the line: `consume` names its own",
+            exit_code=2,
+        )
+    return Check.warn(
+        "executableName",
+        f"processors are started as {command}, each by itself, and not forked",
+        next_step="remove the line unless you wrap the processor",
+    )
 
 
 def check_codec() -> Check:

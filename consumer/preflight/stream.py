@@ -1,7 +1,8 @@
 """Pre-flight checks of the stream, of the archive under the prefix, and of the lease table."""
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, Final
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from botocore.exceptions import BotoCoreError, ClientError
 
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
 _ACTIONS: Final = "table actions"
+_DEDUPE: Final = "dedupe table"
+_NOT_KCLS: Final = "not KCL's, mostly by its key: name another one, or correct applicationName"
 _EXPECTED: Final = frozenset({"ConditionalCheckFailedException", "ResourceNotFoundException"})
 """Answers of a table that is KCL's, or is not there yet."""
 _GRANT: Final = "grant the task's role the DynamoDB actions of `minutebook docs operations permissions`: {}"
@@ -189,12 +192,70 @@ def tables_of(loaded: LoadedSettings) -> dict[str, str]:
     return {tables[LEASES]: "leaseKey", tables[COORDINATOR]: "key", tables[REPORTS]: "wid"}
 
 
-def _unexpected(sentence: str, error: ClientError) -> Check:
-    """Return the check of an answer that a table of KCL's does not give."""
+def check_dedupe_table(probe: Probe) -> list[Check]:
+    """Try what producer deduplication asks of its table; nothing where it is off."""
+    name = probe.settings.dedupe_table_name
+    return (
+        [] if name is None else [check_dedupe_actions(_dynamodb(probe), name, f"minutebook-doctor-{probe.new_id()}")]
+    )
+
+
+def check_dedupe_actions(client: "DynamoDBClient", table: str, nobody: str) -> Check:
+    """Try each action on the dedupe table by requests that change nothing; `nobody` is a key that no row has."""
+    row: dict[str, Any] = {"id": {"S": nobody}}
+    never = "attribute_exists(id)"
+    requests: dict[str, Callable[[], object]] = {
+        "DescribeTable": lambda: client.describe_table(TableName=table),
+        "DescribeTimeToLive": lambda: client.describe_time_to_live(TableName=table),
+        "GetItem": lambda: client.get_item(TableName=table, Key=row),
+        "PutItem": lambda: client.put_item(TableName=table, Item=row, ConditionExpression=never),
+    }
+    trial = _try(table, requests, "not of claims, mostly by its key: name another one (minutebook.dedupeTable)")
+    if isinstance(trial, Check):
+        return replace(trial, name=_DEDUPE)
+    if trial.denied:
+        return _not_allowed(_DEDUPE, trial.denied)
+    if trial.is_missing:
+        return Check.ok(_DEDUPE, f"{table} does not exist yet: the first processor creates it")
+    return Check.ok(_DEDUPE, f"{table} can be read and written")
+
+
+class _Trial(NamedTuple):
+    """The actions that are not allowed, each with its table, and whether the table is missing."""
+
+    denied: list[str]
+    is_missing: bool
+
+
+def _try(table: str, requests: Mapping[str, Callable[[], object]], otherwise: str) -> _Trial | Check:
+    """Send the request of each action; where an answer is none that it gives, a check says that it is `otherwise`."""
+    denied: list[str] = []
+    is_missing = False
+    for action, request in requests.items():
+        try:
+            request()
+        except ClientError as exc:
+            code = error_code(exc)
+            if code == "AccessDeniedException":
+                denied.append(f"{action} on {table}")
+            elif code == "ResourceNotFoundException" and action == "DescribeTable":
+                is_missing = True
+            elif code not in _EXPECTED and (action != "Query" or is_retryable(exc)):  # the index may be missing
+                return _unexpected(f"{action} on {table}: {exc}", exc, otherwise)
+        except BotoCoreError as exc:
+            return Check.unknown(_ACTIONS, f"{action} on {table}: {exc}", next_step="look at dynamoDBEndpoint")
+    return _Trial(denied, is_missing)
+
+
+def _unexpected(sentence: str, error: ClientError, otherwise: str) -> Check:
     if is_retryable(error):
         return Check.unknown(_ACTIONS, sentence, next_step="run it again later")
-    step = "the table is not KCL's, mostly by its key: name another one, or correct applicationName"
-    return Check.failed(_ACTIONS, sentence, next_step=step, exit_code=2)
+    return Check.failed(_ACTIONS, sentence, next_step=f"the table is {otherwise}", exit_code=2)
+
+
+def _not_allowed(name: str, denied: list[str]) -> Check:
+    actions = ", ".join(sorted({f"dynamodb:{text.split()[0]}" for text in denied}))
+    return Check.failed(name, f"not allowed: {', '.join(denied)}", next_step=_GRANT.format(actions), exit_code=2)
 
 
 def check_actions(client: "DynamoDBClient", keys: Mapping[str, str], nobody: str) -> list[Check]:
@@ -207,24 +268,13 @@ def check_actions(client: "DynamoDBClient", keys: Mapping[str, str], nobody: str
     denied: list[str] = []
     missing: list[str] = []
     for number, (table, key) in enumerate(keys.items()):
-        for action, request in _requests(client, table, key, nobody, is_lease_table=number == 0).items():
-            try:
-                request()
-            except ClientError as exc:
-                code = error_code(exc)
-                if code == "AccessDeniedException":
-                    denied.append(f"{action} on {table}")
-                elif code == "ResourceNotFoundException" and action == "DescribeTable":
-                    missing.append(table)
-                elif code not in _EXPECTED and (action != "Query" or is_retryable(exc)):  # the index may be missing
-                    return [_unexpected(f"{action} on {table}: {exc}", exc)]
-            except BotoCoreError as exc:
-                return [Check.unknown(_ACTIONS, f"{action} on {table}: {exc}", next_step="look at dynamoDBEndpoint")]
+        trial = _try(table, _requests(client, table, key, nobody, is_lease_table=number == 0), _NOT_KCLS)
+        if isinstance(trial, Check):
+            return [trial]
+        denied += trial.denied
+        missing += [table] if trial.is_missing else []
     if denied:
-        actions = ", ".join(sorted({f"dynamodb:{text.split()[0]}" for text in denied}))
-        return [
-            Check.failed(_ACTIONS, f"not allowed: {', '.join(denied)}", next_step=_GRANT.format(actions), exit_code=2)
-        ]
+        return [_not_allowed(_ACTIONS, denied)]
     tried = Check.ok(_ACTIONS, "KCL may read and write its tables")
     if not missing:
         return [tried]

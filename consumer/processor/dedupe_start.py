@@ -34,9 +34,8 @@ _MARGIN_MS = 7 * DAY_SECONDS * 1000
 
 def open_dedupe_table(settings: Settings) -> DynamoDedupeTable | None:
     """Return the dedupe table of these settings; None when producer deduplication is off."""
-    if settings.dedupe is None:
+    if (name := settings.dedupe_table_name) is None:
         return None
-    name = settings.dedupe_table or f"{settings.application_name}-dedupe"
     return DynamoDedupeTable(make_claims_client(settings.region, settings.dynamodb_endpoint, settings.access), name)
 
 

@@ -107,6 +107,11 @@ class Settings:
     glue_endpoint: str | None = None
     """Where the nightly job finds the registry of schemas; None: Glue in the stream's region."""
 
+    @property
+    def dedupe_table_name(self) -> str | None:
+        """The table of claims and watermarks; None where producer deduplication is off."""
+        return None if self.dedupe is None else self.dedupe_table or f"{self.application_name}-dedupe"
+
 
 OUR_PROPERTIES: Final[Mapping[str, Parse]] = {
     "bucket": bucket,
