@@ -18,7 +18,7 @@ import structlog
 from compaction.follow.choosing import Chosen, LeftOut, choose
 from compaction.follow.columns import FollowedColumns
 from compaction.follow.copies import check_day_keeps_all
-from compaction.follow.windows import LONG_EVERY_MS, Listed, after_list, first_minute
+from compaction.follow.windows import HOUR_MS, LONG_EVERY_MS, Listed, after_list, first_minute
 from compaction.inventory.segments import ListedSegment, make_row
 from compaction.live.day import NEXT_NIGHT, LiveDay, LiveState
 from compaction.live.parts import OpenedPart, Span, live_part, span_of
@@ -33,8 +33,9 @@ from minutebook.errors import SafetyRefusal, StoreRefused
 from minutebook.format.day import Day
 from minutebook.format.keys import slot_folder
 from minutebook.format.minute import MINUTE_MS, minute_path
-from minutebook.published.generation import DayFolder, Pointer
-from minutebook.published.verdict import CLEAN
+from minutebook.published.generation import DayFolder, Pointer, proven_verdict
+from minutebook.published.reading import published_until_ms
+from minutebook.published.verdict import CLEAN, DEFECTS
 from minutebook.store.objects import ListedObject
 from minutebook.store.places import StorePrefix
 from minutebook.store.retrying import RetryingStorage
@@ -43,6 +44,9 @@ MOST_BYTES: Final = 64 << 20
 """Compressed bytes of one part, and so of what a tick reads; what is left follows at once."""
 MOST_SEGMENTS: Final = 4_000
 _ATTEMPTS: Final = 5
+_UNREAD: Final = (
+    "find out who deletes or replaces it: LIST shows it, GET gives another one or none; rows-until stands still"
+)
 
 
 class FollowedTable(DayTable, Protocol):
@@ -96,12 +100,13 @@ class FollowedDay:
         """Whether the table may lack what the day's pointers name: the last commit was held, refused or failed."""
         self._ports = ports
         self._publisher = Publisher(ports.out, DayFolder(ports.output.prefix, day))
-        arguments = (ports.archive, ports.place.prefix, ports.clock, ports.new_id, ports.table.name)
-        self._live = LiveDay(self._publisher, *arguments)
+        self._live = LiveDay(self._publisher, ports.archive, ports.place.prefix, ports.clock, ports.new_id)
         self._listed = Listed()
         self._waiting: dict[str, ListedSegment] = {}
         self._pointer: Pointer | None = None
-        self._is_lost = self._is_listed_again = False
+        self._is_lost = self._is_listed_again = self._has_joined = False
+        self._unread: dict[str, int] = {}
+        """Objects that were gone, or others, when they were read, and when that was said."""
         self._lost: set[str] = set()
         """Segments that have vanished, and have not come back since; another one of them lists the day again."""
         self._version: str | None = None
@@ -112,8 +117,11 @@ class FollowedDay:
 
     @property
     def is_behind(self) -> bool:
-        """Whether there are segments that were listed and are in no part yet, or rows to restore."""
-        return bool(self._waiting) or self._is_lost
+        """Whether there are segments that were listed and are in no part yet, or rows to restore.
+
+        Not where an object of those was another one, or gone, when it was read: the next tick looks again.
+        """
+        return bool(self._waiting) or (self._is_lost and not self.has_changed_objects)
 
     def list_new(self, now_ms: int) -> int:
         """List what may be new, and return from which time on everything of the day is known; 0: all of it.
@@ -139,8 +147,10 @@ class FollowedDay:
         if minute <= self.day.first_minute:
             self.left_out.clear()  # what a person has repaired since is looked at again
         if pointer is not None and is_published:
-            return 0 if pointer.verdict == CLEAN else self.day.end_ms
-        return 0 if minute <= self.day.first_minute else min(minute * MINUTE_MS, self.day.end_ms)
+            return 0 if proven_verdict(pointer) == CLEAN else self.day.end_ms
+        # What a person accepted so far lacks records, and holds the segments that were left out: nobody lists them.
+        lacking_ms = 0 if pointer is None or pointer.verdict != DEFECTS else published_until_ms(pointer) or 0
+        return max(lacking_ms, 0 if minute <= self.day.first_minute else min(minute * MINUTE_MS, self.day.end_ms))
 
     def _check_keeps_all(self, pointer: Pointer | None) -> None:
         """Raise CopiesLeftOut if a night leaves copies out of this output by now. Each manifest is read once."""
@@ -159,28 +169,29 @@ class FollowedDay:
             yield from _without(archive.list_objects(hour), self._live.segments_below(hour))
 
     def write(self) -> None:
-        """Write what was shown, else the oldest of what waits, into one live part; join parts where there are many.
+        """Write what was shown, else the oldest of what waits, into one live part; where there are many, join them.
+
+        Not both: the commit of a part that removes nothing is an append, which incremental readers see.
 
         Raises SafetyRefusal if others kept swapping the live pointer.
         """
         if not self.is_behind:
             return
-        is_joined = False
         for _ in range(_ATTEMPTS):
             state, pointer = self._read(), self._pointer
             if state is None:
                 continue
             if self._is_lost and not self._is_listed_again:
                 return  # what was shown is written first: the next tick lists it
-            if not is_joined and self._is_joined(state):
-                is_joined = True
-                continue
+            if not self._has_joined and self._is_joined(state):
+                self._has_joined = True
+                return  # what waits is written at once, with the next tick
             batch = self._batch(state, pointer)
             if not batch:
                 self._restored()
                 return
             part, chosen = self._part(batch, self._slots(batch, state, pointer))
-            self._version = ""
+            self._version, self._has_joined = "", False
             if part is not None and not self._live.add(state, part):
                 continue  # what the winner wrote is known at the next look
             for row in chosen.rows:
@@ -363,9 +374,19 @@ class FollowedDay:
             del self._waiting[each.row.key]
             if each.is_passing:  # all of the day is listed again, and so is this one, if it is still there
                 self.has_changed_objects, self._listed = True, Listed()
+                self._name_unread(each)
                 continue
             self.left_out[each.row.key] = each
             self._log.warning("segment_left_out", key=each.row.key, reason=each.reason, next_step=NEXT_NIGHT)
+
+    def _name_unread(self, unread: LeftOut) -> None:
+        """Name an object that is listed and cannot be read as listed: once an hour from the second time on."""
+        key, now_ms = unread.row.key, self._ports.clock.now_ms()
+        if key not in self._unread:
+            self._unread[key] = 0
+        elif now_ms - self._unread[key] >= HOUR_MS:
+            self._unread[key] = now_ms
+            self._log.warning("segment_not_read", key=key, reason=unread.reason, next_step=_UNREAD)
 
 
 def _without(listed: Iterable[ListedObject], known: Sequence[Collection[str]]) -> Iterator[ListedObject]:

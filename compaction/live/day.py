@@ -88,7 +88,7 @@ class _Checked:
 
 
 class LiveDay:
-    """Implements `LiveRows`, and keeps what it has read. `table`: the one that parts are written for; empty: none."""
+    """Implements `LiveRows`, and keeps what it has read."""
 
     def __init__(
         self,
@@ -97,7 +97,6 @@ class LiveDay:
         prefix: str,
         clock: Clock,
         new_id: IdSource,
-        table: str = "",
     ) -> None:
         self.publisher = publisher
         self.folder = live_folder(publisher.folder)
@@ -105,7 +104,8 @@ class LiveDay:
         self._prefix = prefix
         self._clock = clock
         self._new_id = new_id
-        self._table = table
+        self._table = ""
+        """The UUID of the table that was shown the parts last."""
         self._opened: dict[str, OpenedPart] = {}
         self._bounds: dict[str, tuple[str, str]] = {}
         self._missing = frozenset[str]()
@@ -199,12 +199,13 @@ class LiveDay:
         pointer, _ = self._pointer()
         return files.version == (None if pointer is None else pointer.writer)
 
-    def shown(self, pointer: Pointer | None, columns: DayColumns) -> LiveFiles | None:
+    def shown(self, pointer: Pointer | None, columns: DayColumns, table_uuid: str) -> LiveFiles | None:
         """Return the parts that belong into the table, each without segments that a pointer's inventory names.
 
-        A part with typed columns that do not fit beside `columns`, which take the others, is written again without
-        these. None: others swapped a pointer meanwhile. Raises SafetyRefusal if the inventory or a part is gone, or
-        if the live pointer was set back: rows that are shown would leave the table.
+        The live pointer names the table from now on: no night of another one deletes what this one may name. A part
+        with typed columns that do not fit beside `columns`, which take the others, is written again without these.
+        None: others swapped a pointer meanwhile. Raises SafetyRefusal if the inventory or a part is gone, or if the
+        live pointer was set back: rows that are shown would leave the table.
         """
         state = self.read()
         if vanished := self.vanished(pointer):
@@ -230,19 +231,22 @@ class LiveDay:
         whole = ((part.key, part.segments) for part in state.parts if part.key in staying)
         for key, rest in [*whole, *of_day.cut.items()]:
             opened = self._opened[key]
-            is_cut = key in of_day.cut
-            without = columns.add(opened.types, "" if is_cut else self.publisher.address(key))
-            if is_cut or without:
+            is_rest = key in of_day.cut
+            without = columns.add(opened.types, "" if is_rest else self.publisher.address(key))
+            if is_rest or without:
                 rests.append(Rest(opened, rest, without))
             else:
                 stay.append(opened)
         version = state.version
-        if rests or state.lost or gone:  # what is gone is gone for every other process, too
-            cut = [self._cut(rest) for rest in rests]
+        self._table, is_new = table_uuid, bool(stay) and table_uuid not in state.tables
+        is_cut = bool(rests or state.lost or gone)  # what is gone is gone for every other process, too
+        cut = [self._cut(rest) for rest in rests]
+        if is_cut or is_new:
             changed = self._swap(state, [*stay, *cut])
             if changed is None:
                 return None
             stay, version = [*stay, *cut], changed
+        if is_cut:
             counts = {"cut": len(cut), "gone": len(gone), "lost": [part.key for part in state.lost]}
             self._log.info("live_parts_cut", stay=len(stay), **counts)
         return LiveFiles({part.key: part.rows for part in stay}, version)

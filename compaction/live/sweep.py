@@ -5,7 +5,7 @@ a file that the live pointer does not name                  goes, if all of this
     pointer and live pointer are older than the grace       it left what is shown before that
     the file is older than the grace                        no run is about to name it
     the table's current snapshot does not name it           a commit that failed leaves the table at older files
-    the parts were written for this table alone             nobody knows what another one names
+    no other table was shown the parts                      nobody knows what it names
 """
 
 from collections.abc import Collection
@@ -16,14 +16,14 @@ from minutebook.published.generation import Pointer
 from minutebook.published.reading import written_ms
 
 
-def sweep_live(live: LiveDay, pointer: Pointer, shown: Collection[str], table: str, before_ms: int) -> list[str]:
+def sweep_live(live: LiveDay, pointer: Pointer, shown: Collection[str], table_uuid: str, before_ms: int) -> list[str]:
     """Delete what was left before a time; return the keys.
 
-    `shown` are the addresses of the day's files in the current snapshot of the table of this name. Raises
-    SafetyRefusal as `LiveDay.read`.
+    `shown` are the addresses of the day's files in the current snapshot of the table. Raises SafetyRefusal as
+    `LiveDay.read`.
     """
     state = live.read()
-    if state.version is None or not {table}.issuperset(state.tables):
+    if state.version is None or not {table_uuid}.issuperset(state.tables):
         return []
     covered = live.covered(pointer, {key for part in state.parts for key in part.segments})
     left = [part for part in state.parts if not covered.issuperset(part.segments)]

@@ -76,6 +76,12 @@ def opened_followed(identifier: str, catalog_name: str | None, out: StorePrefix)
                 "commits at once one would be lost",
                 next_step="follow into a table of another catalog: sql, rest, glue or hive",
             )
+        if table.format_version() == 1:
+            raise SettingsError(
+                f"{table.name} is of format version 1, whose snapshots have no numbers: when old ones expire, nobody "
+                "can tell which rows of a day were committed",
+                next_step=f"ALTER TABLE {identifier} SET TBLPROPERTIES ('format-version'='2')",
+            )
         if table.is_by_event():
             raise SettingsError(
                 f"{table.name} is partitioned by the day of its events, too: a night makes its files",
@@ -130,12 +136,21 @@ def _load(name: str | None, out: StorePrefix) -> "Catalog":
     if configured is None and (name is not None or out.address.bucket is not None):
         raise SettingsError(f"pyiceberg knows no catalog {used!r}", next_step=_NEXT_STEP)
     properties = _local_catalog(out) if configured is None else _glue_region(configured, out)
+    if configured is not None and _is_rest(configured):
+        from compaction.tables.timed_rest import time_requests  # noqa: PLC0415 - a tenth of a second
+
+        time_requests()
     try:
         catalog = load_catalog(used, **properties)
     except (ValueError, NoSuchPropertyException, NotInstalledError, ArgumentError, ImportError) as exc:
         raise SettingsError(f"the catalog {used!r} is not configured well: {exc}", next_step=_NEXT_STEP) from exc
     complete_properties(catalog, out)  # not before: errors of load_catalog contain its arguments, credentials too
     return catalog
+
+
+def _is_rest(configured: Mapping[str, Any]) -> bool:
+    """Return whether pyiceberg takes a catalog for one that is asked by REST: by its type, or by its address."""
+    return str(configured.get("type", "")).lower() == "rest" or str(configured.get("uri", "")).startswith("http")
 
 
 def complete_properties(catalog: "Catalog", out: StorePrefix) -> None:

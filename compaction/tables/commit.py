@@ -142,8 +142,8 @@ class LiveFiles(NamedTuple):
 class LiveRows(Protocol):
     """The live parts of one day."""
 
-    def shown(self, pointer: Pointer | None, columns: DayColumns) -> LiveFiles | None:
-        """Return what belongs into the table beside what the pointer names; cut parts that are covered in part.
+    def shown(self, pointer: Pointer | None, columns: DayColumns, table_uuid: str) -> LiveFiles | None:
+        """Return what belongs into a table beside what the pointer names; cut parts that are covered in part.
 
         Parts lose typed columns that do not fit beside `columns`, which take the others. None: others changed the
         parts meanwhile. Raises SafetyRefusal if nobody can tell.
@@ -221,8 +221,8 @@ class TableCommitter:
         """The addresses of the day's files in the table, as far as the last commit has seen them."""
         self.left_out: dict[str, tuple[str, Conflict]] = {}
         """Typed columns of live parts that were left out of the table: their type, and why."""
-        self.place = ""
-        """That of the table before the last commit."""
+        self.place = self.table_uuid = ""
+        """Those of the table before the last commit."""
         self.is_set_back = False
         """Whether the table was dropped and made again, or set back, since the place that `commit` was given."""
         self._log = structlog.get_logger().bind(day=str(publisher.folder.day), table=table.name)
@@ -243,11 +243,12 @@ class TableCommitter:
             reason = "others keep changing the table"
             try:
                 view = self._table.look(self._publisher.folder.day)
-                self.place, self.is_set_back = view.place, bool(since) and not view.goes_on_from(since)
+                self.place, self.table_uuid = view.place, view.table_uuid
+                self.is_set_back = bool(since) and not view.goes_on_from(since)
                 pointer, manifest = self._publisher.published()
                 typed = None if manifest is None else manifest.columns
                 columns = DayColumns(view.conflicts, typed, {file.uri for file in view.files})
-                live = LiveFiles() if self._live is None else self._live.shown(pointer, columns)
+                live = LiveFiles() if self._live is None else self._live.shown(pointer, columns, view.table_uuid)
                 self.left_out |= columns.left_out
                 if (pointer is None) != (manifest is None) or (
                     pointer is None and live is not None and not live.rows

@@ -191,6 +191,13 @@ class IcebergTable:
     def _is_any_of(self, names: Collection[str]) -> bool:
         return any(kind.__name__ in names for kind in type(self._catalog).__mro__)
 
+    def format_version(self) -> int | None:
+        """Return the version of the table's format; None, if it does not exist yet. Raises as `look`."""
+        with translated(f"loading {self.name}"):
+            if not self._catalog.table_exists(self._identifier):
+                return None
+            return self._catalog.load_table(self._identifier).format_version
+
     def is_by_event(self) -> bool:
         """Return whether the table exists and is partitioned by event, too. Raises as `look`."""
         with translated(f"loading {self.name}"):
@@ -344,16 +351,25 @@ class IcebergDay:
             for task in tasks
         )
         self.recorded = _recorded(table, day)
-        self.place = f"{self.table_uuid}/{'' if snapshot is None else snapshot.snapshot_id}"
+        self.place = self._place("", 0) if snapshot is None else self._place(*_numbers(snapshot))
+
+    def _place(self, snapshot_id: int | str, sequence_number: int) -> str:
+        return f"{self.table_uuid}/{snapshot_id}/{sequence_number}"
 
     def goes_on_from(self, place: str) -> bool:
-        """Return whether the table was made from an earlier place; see `PublishedView`. One that expired counts."""
-        table_uuid, _, number = place.partition("/")
+        """Return whether the table was made from an earlier place; see `PublishedView`.
+
+        One that expired counts, unless the table is at a lower sequence number than it had.
+        """
+        table_uuid, number, sequence_number, *_ = *place.split("/"), "", ""
         if table_uuid != self.table_uuid:
             return False
-        metadata = self._table.metadata
+        metadata, current = self._table.metadata, self._table.current_snapshot()
         before = metadata.snapshot_by_id(int(number)) if number.isdecimal() else None
-        return before is None or before in history.branch_of(metadata)
+        if before is not None:
+            return before in history.branch_of(metadata)
+        at = 0 if current is None else _numbers(current)[1]
+        return not sequence_number.isdecimal() or at >= int(sequence_number)
 
     def conflicts(self, columns: Mapping[str, str] | None) -> tuple[Conflict, ...]:
         """Return the conflicts of a day with the table; see `PublishedView`."""
@@ -396,7 +412,8 @@ class IcebergDay:
                     update = transaction.update_snapshot(snapshot_properties=dict(properties))
                     with update.overwrite() if change.remove else update.merge_append() as snapshot:
                         if table_properties:
-                            place = f"{self.table_uuid}/{snapshot._snapshot_id}"  # noqa: SLF001 - behind it is too late
+                            number = transaction.table_metadata.next_sequence_number()
+                            place = self._place(snapshot._snapshot_id, number)  # noqa: SLF001 - behind it is too late
                             transaction.set_properties({**table_properties, TOLD_OF_PROPERTY: place})
                         for uri in change.remove:
                             snapshot.delete_data_file(self._tasks[uri].file)
@@ -483,6 +500,11 @@ class IcebergDay:
         return (
             shape.partitioned_by(self._table, spec)[:1] == [shape.ARRIVAL] and file.partition[0] == self._day.number
         )
+
+
+def _numbers(snapshot: "Snapshot") -> tuple[int, int]:
+    """Return the id and the sequence number of a snapshot."""
+    return snapshot.snapshot_id, snapshot.sequence_number or 0
 
 
 def _conflicts(table: "Table", columns: Mapping[str, str] | None, *, by_event: bool) -> tuple[Conflict, ...]:

@@ -42,7 +42,7 @@ class LivePart(msgspec.Struct, frozen=True, kw_only=True):
 class LivePointer(msgspec.Struct, frozen=True, kw_only=True):
     """The live parts of a day that count. Later versions may add fields.
 
-    `writer` is new each time; `tables` are those that the parts were written for. `columns` are the typed columns of
+    `writer` is new each time; `tables` are the UUIDs of those that may name the parts. `columns` are the typed columns of
     its parts, name to type, by their digest.
     """
 

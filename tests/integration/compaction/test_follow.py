@@ -29,6 +29,7 @@ from compaction.live.day import JOIN_PARTS, LiveDay
 from compaction.live.sweep import sweep_live
 from compaction.tables.catalog import opened_followed, opened_table
 from compaction.tables.history import ROWS_UNTIL
+from compaction.tables.shape import TABLE_SCHEMA
 from compaction.tables.table import IcebergTable
 from compaction.tasks.task import Order, TaskResult
 from minutebook.clock import SystemClock
@@ -45,7 +46,7 @@ from minutebook.reader import live
 from minutebook.reader.live import open_live
 from minutebook.store.directory_storage import DirectoryStorage
 from minutebook.store.places import StorePrefix
-from minutebook.store.storage import Address
+from minutebook.store.storage import Address, ObjectChanged
 from tests.corpus.auditing import in_process
 from tests.corpus.model import PREFIX
 from tests.corpus.shelf import Shelf
@@ -102,7 +103,7 @@ class Pond:
         records = [each._replace(data=data) for each, data in zip(segment.records, payloads, strict=True)]
         self.world.put_segment(segment._replace(records=records))
         self.live_until(minute + 1)
-        return self.tick()
+        return self.tick_through()
 
     def values(self, *names: str) -> list[tuple[Any, ...]]:
         """Return columns of the table's rows, in the order of positions; each row once."""
@@ -183,6 +184,12 @@ class Pond:
     def tick(self, follower: Follower | None = None) -> Tick:
         """Do a tick."""
         return (follower or self.follower).tick()
+
+    def tick_through(self) -> Tick:
+        """Do ticks until nothing waits, as the service does; return the last one."""
+        while (tick := self.tick()).is_behind:
+            pass
+        return tick
 
     def night(self) -> str:
         """Let a night run with the table; returns what it did with the table on the day."""
@@ -396,17 +403,22 @@ def test_a_tick_that_dies_at_a_step_of_the_commit_is_made_up_for(tmp_path: Path)
             return
 
 
-def test_many_small_parts_are_joined(pond: Pond) -> None:
-    """Sixty become one, and few manifests name them. A night that blocks the day leaves its rows in the table."""
+def test_many_small_parts_are_joined(pond: Pond, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sixty become one, and few manifests name them. A night that blocks the day leaves its rows in the table.
+
+    Readers that leave out what removes files have seen each row all the same.
+    """
+    monkeypatch.setattr(IcebergTable, "expire", lambda *_: 0)
     parts = []
     for minute in range(JOIN_PARTS + 3):
         segment = pond.written(minute)
         pond.world.put_segment(segment._replace(dropped=segment.records if minute == 5 else ()))
         pond.live_until(minute + 1)
-        pond.tick()
+        pond.tick_through()
         parts.append(pond.parts())
     assert (max(parts), parts[-1]) == (JOIN_PARTS, 4)
     assert pond.rows() == pond.archived()
+    assert pond.lake.table(_appended) == pond.rows().total()
     assert pond.lake.table(_manifests) < JOIN_PARTS // 10
     pond.live_until(1440 + 40)
     pond.night()
@@ -743,7 +755,7 @@ def test_a_file_that_the_table_names_is_not_swept(pond: Pond) -> None:
     live = pond.live()
     pointer = pond.published()
     files = pond.lake.table(lambda table: [task.file.file_path for task in table.scan().plan_files()])
-    name, now_ms = pond.table().name, pond.world.clock.now_ms()
+    name, now_ms = pond.lake.table(lambda table: str(table.metadata.table_uuid)), pond.world.clock.now_ms()
     assert live.keep(live.read(), [])
     assert not [key for key in sweep_live(live, pointer, files, name, now_ms + HOUR) if "/part-" in key]
     assert pond.rows() == pond.archived()
@@ -1081,7 +1093,8 @@ def test_a_table_that_is_set_back_by_its_last_snapshot_is_complete_no_more(pond:
         assert pond.tick().complete_until_ms == until_ms
 
     def told_of(table: Any) -> tuple[str, str]:  # noqa: ANN401 - pyiceberg's
-        place = f"{table.metadata.table_uuid}/{table.metadata.current_snapshot_id}"
+        metadata = table.metadata
+        place = f"{metadata.table_uuid}/{metadata.current_snapshot_id}/{metadata.last_sequence_number}"
         return table.properties["minutebook.told-of"], place
 
     told, place = pond.lake.table(told_of)
@@ -1658,6 +1671,13 @@ def _optimize(table: Any) -> None:  # noqa: ANN401 - pyiceberg's
             overwrite.append_data_file(parquet_file_to_data_file(table.io, table.metadata, uri))
 
 
+def _appended(table: Any) -> int:  # noqa: ANN401 - pyiceberg's
+    """Return the rows of all appends: what a reader sees that leaves overwrites out."""
+    summaries = [each.summary for each in table.snapshots()]
+    appends = [each.additional_properties for each in summaries if each.operation.value == "append"]
+    return sum(int(each["added-records"]) for each in appends)
+
+
 def _manifests(table: Any) -> int:  # noqa: ANN401 - pyiceberg's
     return len(table.current_snapshot().manifests(table.io))
 
@@ -1679,3 +1699,137 @@ def _refusing(read: Callable[..., Any], denied: Collection[str]) -> Callable[...
         return read(self, key, *rest)
 
     return refuse
+
+
+def test_two_followed_tables_keep_each_others_files(pond: Pond) -> None:
+    """A process that is always second writes no part, and its table names them all the same."""
+    pond.catalogs.append(pond.lake.catalog())
+    others = IcebergTable(pond.catalogs[-1], "events.other")
+    second = Follower(follow_ports(pond.site, others, pond.between))
+    second._expired_ms = pond.world.clock.now_ms()
+    segment = pond.written(40)
+    pond.world.put_segment(segment._replace(dropped=segment.records))  # blocks the day
+    for minute in (42, 60, 90):
+        pond.arrive(minute)
+        pond.live_until(minute + 15)
+        pond.tick()
+        pond.tick(second)
+    held = pond.archived()
+    for number in range(1, 9):
+        pond.world.live_until(DAY.shift(number).begin_ms + HOUR)
+        pond.site.table = pond.table()
+        pond.site.night(12, accept={DAY: "known"} if number == 3 else None)
+    with pond.lake.catalog() as catalog:
+        rows = catalog.load_table("events.other").scan().to_arrow().to_pylist()
+    assert Counter((str(row["shard_id"]), str(row["sequence_number"]), 0) for row in rows) == held
+
+
+def test_a_renamed_table_keeps_its_files(pond: Pond) -> None:
+    """Another one of its name is made; nights of this one know nothing of what the first one names."""
+    pond.arrive(10)
+    pond.live_until(30)
+    pond.tick()
+    held = pond.archived()
+    with pond.lake.catalog() as catalog:
+        catalog.rename_table(pond.lake.name, "events.kept")
+    pond.follower = pond.new_follower()
+    pond.tick()
+    for number in range(1, 9):
+        pond.world.live_until(DAY.shift(number).begin_ms + HOUR)
+        pond.site.table = pond.table()
+        pond.site.night(12)
+    with pond.lake.catalog() as catalog:
+        assert catalog.load_table("events.kept").scan().to_arrow().num_rows == held.total()
+
+
+def test_what_was_accepted_so_far_is_not_complete(pond: Pond) -> None:
+    """The pointer names the damaged segment, and the table lacks its records, until a night has made it whole."""
+    for number in range(3):
+        pond.world.plan_day(DAY.shift(number))
+    pond.live_until(100)
+    until_ms = pond.complete_until(DAY.begin_ms + 95 * MINUTE_MS)
+    assert pond.tick().complete_until_ms == until_ms
+    pond.live_until(240)
+    held = pond.archived()
+    pond.world.damage(min(key for key, each in pond.world.archive.items() if each.minute > DAY.first_minute + 102))
+    pond.complete_until(DAY.begin_ms + 235 * MINUTE_MS)
+    tick = pond.tick()
+    assert (tick.left_out, tick.complete_until_ms) == (1, until_ms)
+    pond.site.table = pond.table()
+    pond.site.options = pond.site.options._replace(accept="a person knows")
+    assert pond.site.so_far(DAY, DAY.begin_ms + 4 * HOUR).state == "published"
+    for minute in (301, 362, 1440 + 40, 1440 + 120):
+        pond.live_until(minute)
+        pond.complete_until(DAY.begin_ms + (minute - 5) * MINUTE_MS)
+        assert pond.tick().complete_until_ms == until_ms
+    assert (held - pond.rows()).total() > 0
+
+
+def test_a_verdict_by_older_rules_makes_no_table_complete(pond: Pond) -> None:
+    """It is judged again before anything rests on it."""
+    pond.world.plan_day(DAY)
+    pond.world.plan_day(DAY.shift(1))
+    pond.live_until(600)
+    until_ms = pond.complete_until(DAY.begin_ms + 590 * MINUTE_MS)
+    assert pond.tick().complete_until_ms == until_ms
+    pond.live_until(1440 + 200)
+    pond.site.table = pond.table()
+    pond.site.night(3)
+    key = DayFolder(OUT, DAY).pointer
+    stored = pond.site.out.get(key)
+    assert stored is not None
+    pond.site.out.replace(key, msgspec.json.encode(msgspec.json.decode(stored.body) | {"rules": 1}))
+    pond.complete_until(DAY.begin_ms + (1440 + 190) * MINUTE_MS)
+    assert pond.tick().complete_until_ms == until_ms
+
+
+def test_a_table_set_back_whose_snapshots_have_expired_is_complete_no_more(pond: Pond) -> None:
+    """A person rolls it back and removes what was left behind: its sequence number tells."""
+    for minute in (10, 31):
+        pond.arrive(minute)
+        pond.live_until(minute + 20)
+        until_ms = pond.complete_until(DAY.begin_ms + (minute + 10) * MINUTE_MS)
+        assert pond.tick().complete_until_ms == until_ms
+    with pond.lake.catalog() as catalog:
+        table = catalog.load_table(pond.lake.name)
+        gone = table.current_snapshot()
+        table.manage_snapshots().rollback_to_snapshot(gone.parent_snapshot_id).commit()
+        table.maintenance.expire_snapshots().by_ids([gone.snapshot_id]).commit()
+    with capture_logs() as logs:
+        tick = pond.tick(pond.new_follower())
+    assert "table_set_back" in [each["event"] for each in logs]
+    assert (tick.complete_until_ms, pond.rows()) == (0, pond.archived())
+
+
+def test_an_object_that_is_listed_and_cannot_be_read_is_named(pond: Pond, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing of it is asked again and again without a pause; a person can find it."""
+    for minute in (10, 40):
+        newest = pond.world.put_segment(pond.written(minute))
+        pond.live_until(minute + 5)
+        pond.tick()
+    read = DirectoryStorage.open_read
+
+    def open_read(self: DirectoryStorage, key: str, *more: Any) -> Any:  # noqa: ANN401 - as it is
+        if key == newest:
+            raise ObjectChanged(key)
+        return read(self, key, *more)
+
+    monkeypatch.setattr(DirectoryStorage, "open_read", open_read)
+    pond.site.out.delete([live_pointer_key(DayFolder(OUT, DAY))])
+    with capture_logs() as logs:
+        for minute in (46, 47, 48):
+            pond.live_until(minute)
+            assert (pond.tick().is_behind, pond.tick().exit_code) == (False, 0)
+    told = [each for each in logs if each["event"] == "segment_not_read"]
+    assert [each["key"] for each in told] == [newest]
+
+
+def test_a_table_whose_snapshots_have_no_numbers_is_refused(tmp_path: Path) -> None:
+    """Of format version 1: follow's own expiry would take away what is known of its days."""
+    place = StorePrefix(Address(None, str(tmp_path)), "")
+    with opened_followed("events.raw", None, place) as table:
+        table._catalog.create_namespace_if_not_exists("events")
+        table._catalog.create_table(table._identifier, TABLE_SCHEMA, properties={"format-version": "1"})
+    with pytest.raises(SettingsError, match="format version 1") as caught, opened_followed("events.raw", None, place):
+        pass
+    assert "'format-version'='2'" in caught.value.next_step

@@ -23,7 +23,7 @@ FOLLOWING: Final = (
             "view = self._table.look(self._publisher.folder.day)",
             "early = self._publisher.published()\n"
             "early_columns = DayColumns(lambda _: (), None)\n"
-            "files = LiveFiles() if self._live is None else self._live.shown(early[0], early_columns)\n"
+            "files = LiveFiles() if self._live is None else self._live.shown(early[0], early_columns, 'u')\n"
             "view = self._table.look(self._publisher.folder.day)",
         ),
         Change(
@@ -33,7 +33,7 @@ FOLLOWING: Final = (
         ),
         Change(
             "compaction.tables.commit:TableCommitter.commit",
-            "LiveFiles() if self._live is None else self._live.shown(pointer, columns)",
+            "LiveFiles() if self._live is None else self._live.shown(pointer, columns, view.table_uuid)",
             "files",
         ),
         Change(
@@ -52,8 +52,9 @@ FOLLOWING: Final = (
         "let live parts leave the table when a night comes",
         Change(
             "compaction.tables.commit:TableCommitter.commit",
-            "LiveFiles() if self._live is None else self._live.shown(pointer, columns)",
-            "LiveFiles() if self._live is None or pointer is not None else self._live.shown(pointer, columns)",
+            "LiveFiles() if self._live is None else self._live.shown(pointer, columns, view.table_uuid)",
+            "LiveFiles() if self._live is None or pointer is not None "
+            "else self._live.shown(pointer, columns, view.table_uuid)",
         ),
         tests=("test_a_part_of_a_day_takes_over_its_minutes_alone",),
     ),
@@ -318,5 +319,35 @@ FOLLOWING: Final = (
         "forget a day at midnight whose commits are refused",
         Change("compaction.follow.day:FollowedDay.commit", "(False, True)", "(False, False)"),
         tests=("test_no_rows_until_is_told_of_a_day_whose_commits_are_refused",),
+    ),
+    Mutation(
+        "let a night delete live files that another table was shown",
+        Change("compaction.live.day:LiveDay.shown", "table_uuid not in state.tables", "False"),
+        tests=("test_two_followed_tables_keep_each_others_files",),
+    ),
+    Mutation(
+        "let a night delete live files that a renamed table names",
+        Change("compaction.live.sweep:sweep_live", "{table_uuid}.issuperset(state.tables)", "True"),
+        tests=("test_a_renamed_table_keeps_its_files",),
+    ),
+    Mutation(
+        "call a table complete behind what a person accepted so far",
+        Change("compaction.follow.day:FollowedDay.list_new", "pointer.verdict != DEFECTS", "True"),
+        tests=("test_what_was_accepted_so_far_is_not_complete",),
+    ),
+    Mutation(
+        "call a table complete by a verdict of older rules",
+        Change("compaction.follow.day:FollowedDay.list_new", "proven_verdict(pointer)", "pointer.verdict"),
+        tests=("test_a_verdict_by_older_rules_makes_no_table_complete",),
+    ),
+    Mutation(
+        "take a table that was set back behind an expired snapshot for one that goes on",
+        Change("compaction.tables.table:IcebergDay.goes_on_from", "at >= int(sequence_number)", "True"),
+        tests=("test_a_table_set_back_whose_snapshots_have_expired_is_complete_no_more",),
+    ),
+    Mutation(
+        "read an object that is gone again and again without a pause",
+        Change("compaction.follow.day:FollowedDay.is_behind", "not self.has_changed_objects", "True"),
+        tests=("test_an_object_that_is_listed_and_cannot_be_read_is_named",),
     ),
 )
