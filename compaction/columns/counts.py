@@ -138,7 +138,7 @@ class Samples:
         seen: set[tuple[str, Kind]] = set()
         for column, misfit in misfits:
             key = (column + misfit.path, misfit.kind)
-            self._values[key] = self._values.get(key, 0) + 1
+            self._values[key] = self._values.get(key, 0) + misfit.values
             if key in seen:
                 continue
             seen.add(key)

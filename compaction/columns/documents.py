@@ -237,10 +237,8 @@ def _load(text: bytes, fraction: Callable[[str], Any]) -> tuple[Any, list[Misfit
         if len(row) != len(pairs):
             seen: set[str] = set()
             doubled = {name for name, _ in pairs if name in seen or seen.add(name)}  # type: ignore[func-returns-value]
-            row |= dict.fromkeys(doubled, Ambiguous())
-            problems.append(
-                Misfit("duplicate_key", f"the key {json.dumps(min(doubled)[:40])} is there several times")
-            )
+            row |= {name: Ambiguous(name) for name in doubled}
+            problems.append(Misfit("duplicate_key", twice(min(doubled))))
         return row
 
     def constant(name: str) -> NotANumber:
@@ -251,6 +249,11 @@ def _load(text: bytes, fraction: Callable[[str], Any]) -> tuple[Any, list[Misfit
         text.decode(), object_pairs_hook=whole, parse_float=fraction, parse_int=_integer, parse_constant=constant
     )
     return value, problems
+
+
+def twice(key: str) -> str:
+    """Return the reason of a key that occurs several times in an object."""
+    return f"the key {json.dumps(key[:40])} is there several times"
 
 
 def number_of(text: str) -> int | Decimal | NotANumber:

@@ -18,6 +18,7 @@ from collections import defaultdict
 from collections.abc import Callable, Sequence
 from decimal import Decimal
 from functools import lru_cache
+from itertools import chain, repeat
 from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
@@ -39,10 +40,12 @@ from compaction.columns.arrays import (
     struct_array,
 )
 from compaction.columns.counts import LeafCount
-from compaction.columns.misfits import LIST, Ambiguous, Misfit, NotANumber, is_unicode, shown
+from compaction.columns.misfits import LIST, Ambiguous, Misfit, NotANumber, cut, is_unicode, shown
 from compaction.columns.types import ColumnType
 
 _INTEGERS: Final = frozenset({"int32", "int64"})
+_LONGEST_TYPE: Final = 200
+"""Characters of a type in a reason: a struct may have hundreds of fields."""
 Misfits = dict[int, list[Misfit]]
 """The misfits of each row."""
 
@@ -80,8 +83,9 @@ def _fit_struct(kind: ColumnType, values: Sequence[Any], lost: int) -> Fitted:
         inner = [None if value is None else value.get(field.name) for value in values]
         missing = _missing(inner, values) if field.required else ()
         fitted = fit(field.type, inner, lost + len(missing))
+        absent = Misfit("missing", "missing or null, and required", step)  # one for all: of `{}` there may be many
         for row in missing:
-            misfits[row].append(Misfit("missing", "missing or null, and required", step))
+            misfits[row].append(absent)
         for row, found in fitted.misfits.items():
             misfits[row] += [misfit.below(step) for misfit in found]
         arrays.append(fitted.array)
@@ -102,15 +106,31 @@ def _fit_elements(kind: ColumnType, values: Sequence[Any]) -> Fitted:
     missing = [number for number, each in enumerate(flat) if each is None] if element.required else ()
     fitted = fit(element.type, flat, len(missing))
     places = _places(values) if missing or fitted.misfits else ()
-    for number in missing:
+    absent = [Misfit("missing", "null, and required")]
+    counted: dict[int, dict[tuple[str, str], _Counted]] = defaultdict(dict)
+    for number, found in chain(zip(missing, repeat(absent)), fitted.misfits.items()):
         row, index = places[number]
-        misfits[row].append(Misfit("missing", "null, and required").within(index))
-    for number, found in fitted.misfits.items():
-        row, index = places[number]
-        misfits[row] += [misfit.within(index) for misfit in found]
+        of_row = counted[row]
+        for misfit in found:
+            before = of_row.get((misfit.path, misfit.kind))
+            if before is None:
+                before = of_row[misfit.path, misfit.kind] = _Counted(misfit.within(index))
+            before.values += misfit.values
+    for row, of_row in counted.items():
+        misfits[row] += [each.first._replace(values=each.values) for each in of_row.values()]
     leaves = [leaf._replace(name=LIST + leaf.name) for leaf in fitted.leaves]
     join = map_array if is_map else list_array
     return Fitted(join(kind, fitted.array, values), misfits, leaves)
+
+
+class _Counted:
+    """The misfits of one leaf and kind of a row."""
+
+    __slots__ = ("first", "values")
+
+    def __init__(self, first: Misfit) -> None:
+        self.first = first
+        self.values = 0
 
 
 def _missing(inner: Sequence[Any], values: Sequence[Any]) -> list[int]:
@@ -132,8 +152,10 @@ def _fit_scalars(kind: ColumnType, values: Sequence[Any]) -> tuple[pa.Array, dic
         remaining, misfits = _of_right_types(kind, values)
     if misfits and fits(kind, remaining):
         return build(kind, remaining), misfits
-    for number in _refused(kind, remaining):
+    for number in _misshapen(kind, remaining):
         misfits[number], remaining[number] = _explain(kind, remaining[number]), None
+    for number, misfit in _out_of_zone(kind, remaining).items():
+        misfits[number], remaining[number] = misfit, None
     try:
         return build(kind, remaining), misfits
     except REFUSALS:
@@ -146,8 +168,9 @@ def _of_right_types(kind: ColumnType, values: Sequence[Any]) -> tuple[list[Any],
     right = allowed(kind) | {type(None)}
     remaining, misfits = list(values), {}
     if not right.issuperset(map(type, values)):
+        text = kind.text
         for number in [number for number, of in enumerate(map(type, values)) if of not in right]:
-            misfits[number], remaining[number] = _of_wrong_type(kind, values[number]), None
+            misfits[number], remaining[number] = _of_wrong_type(kind, values[number], text), None
     return remaining, misfits
 
 
@@ -157,26 +180,33 @@ def _bisect(kind: ColumnType, remaining: list[Any], misfits: dict[int, Misfit], 
     if fits(kind, remaining[begin:end]):
         return
     if end - begin == 1:
-        misfits[begin], remaining[begin] = _explain(kind, remaining[begin]), None
+        value = remaining[begin]
+        misfits[begin] = _out_of_zone(kind, [value]).get(0) or _explain(kind, value)
+        remaining[begin] = None
         return
     middle = (begin + end) // 2
     _bisect(kind, remaining, misfits, (begin, middle))
     _bisect(kind, remaining, misfits, (middle, end))
 
 
-def _refused(kind: ColumnType, values: Sequence[Any]) -> list[int]:
-    """Return the rows of values, all of a right Python type, that certainly do not fit. Others may not, either."""
-    wrong = _misshapen(kind, values)
-    if not kind.zone:
-        return wrong
-    times = list(values)
-    for number in wrong:
-        times[number] = None
-    return [*wrong, *outside_zone(kind, times)]
+def _out_of_zone(kind: ColumnType, values: Sequence[Any]) -> dict[int, Misfit]:
+    """Return why local times are none of a type's zone, by row. On whole columns: an hour a year is there twice."""
+    outside = outside_zone(kind, values) if kind.zone else []
+    if not outside:
+        return {}
+    nowhere = {*outside_zone(kind._replace(fold="earlier"), [values[row] for row in outside])}
+    twice = f"is there twice in {kind.zone}, and its type does not say `earlier` or `later`"
+    return {
+        row: Misfit("invalid", f"{shown(values[row])} {f'is not there in {kind.zone}' if at in nowhere else twice}")
+        for at, row in enumerate(outside)
+    }
 
 
 def _misshapen(kind: ColumnType, values: Sequence[Any]) -> list[int]:
-    """Return the rows of values that are none of their type, whatever its zone."""
+    """Return the rows of values, all of a right Python type, that are none of their type, whatever its zone.
+
+    Others may not fit, either.
+    """
     if "%" in kind.how:
         return misformatted(kind, values)
     if kind.how in EPOCH_UNITS or kind.is_from_text:
@@ -252,7 +282,7 @@ _DATE: Final = r"(?!0000-(?!12-31))[0-9]{4}-[01][0-9]-[0-3][0-9]"
 _TIME: Final = r"[T ][0-2][0-9](:[0-5][0-9](:[0-5][0-9](\.[0-9]{1,9})?)?)?"
 _ISO: Final = {
     "date": re.compile(_DATE),
-    "timestamp": re.compile(_DATE + _TIME + r"(Z|[+-][0-2][0-9](:?[0-5][0-9])?)"),
+    "timestamp": re.compile(_DATE + _TIME + r"(Z|[+-]([01][0-9]|2[0-3])(:?[0-5][0-9])?)"),
     "local_timestamp": re.compile(f"{_DATE}({_TIME})?"),
 }
 """What Arrow may take for a time. It refuses some of these, too."""
@@ -269,14 +299,14 @@ _FITS: Final[dict[str, Callable[[ColumnType, Any], bool]]] = {
 }
 
 
-def _of_wrong_type(kind: ColumnType, value: object) -> Misfit:
+def _of_wrong_type(kind: ColumnType, value: object, text: str) -> Misfit:
     if isinstance(value, Ambiguous):
         return Misfit("duplicate_key", "the key is there several times")
     if isinstance(value, NotANumber):
         return Misfit("not_a_number", f"{value.text[:20]} is not a JSON number")
     if kind.name in _INTEGERS and isinstance(value, Decimal) and is_integer(value):
         return Misfit("out_of_range", f"{shown(value)} is out of the range of {kind.name}")
-    return Misfit("wrong_type", f"{shown(value)} is not {kind.text}")
+    return Misfit("wrong_type", f"{shown(value)} is not {cut(text, _LONGEST_TYPE)}")
 
 
 def _explain(kind: ColumnType, value: Any) -> Misfit:  # noqa: ANN401 - any JSON value
@@ -287,18 +317,9 @@ def _explain(kind: ColumnType, value: Any) -> Misfit:  # noqa: ANN401 - any JSON
         return Misfit("invalid", f"{shown(value)} cannot be written as JSON")
     if kind.name == "float64" and not isinstance(value, str):
         return _not_a_double(value)
-    if kind.zone and (why := _not_in_zone(kind, value)):
-        return Misfit("invalid", f"{shown(value)} {why}")
     if not isinstance(value, str):
         return Misfit("out_of_range", f"{shown(value)} is out of the range of {kind.text}")
     return Misfit("invalid", f"{shown(value)} is not {kind.text if is_unicode(value) else 'valid Unicode'}")
-
-
-def _not_in_zone(kind: ColumnType, value: str) -> str:
-    """Return why the hours of a zone do not fit a local time; empty: it is none."""
-    if fits(kind._replace(fold="earlier"), [value]):
-        return f"is there twice in {kind.zone}, and its type does not say `earlier` or `later`"
-    return f"is not there in {kind.zone}" if fits(kind._replace(zone="", name="local_timestamp"), [value]) else ""
 
 
 def _is_number(value: object) -> bool:

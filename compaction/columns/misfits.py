@@ -31,29 +31,34 @@ _MOST: Final = 5
 
 
 class Misfit(NamedTuple):
-    """One value that does not fit; `path` is its leaf within the column, as in `.zip` or `[].price`.
+    """A value that does not fit; `path` is its leaf within the column, as in `.zip` or `[].price`.
 
     For a payload it is the step that fails, as in ` (gzip)`.
 
-    `indexes` are those of the elements on the way to it, one for each `[]`.
+    `indexes` are those of the elements on the way to it, one for each `[]`. Of a row's elements those of one leaf and
+    kind are one misfit, the first of so many `values`: a kilobyte may be a million of them.
     """
 
     kind: Kind
     what: str
     path: str = ""
     indexes: tuple[int, ...] = ()
+    values: int = 1
 
     def below(self, step: str) -> "Misfit":
         """Return the misfit with `step` put before its path."""
-        return Misfit(self.kind, self.what, step + self.path, self.indexes)
+        return Misfit(self.kind, self.what, step + self.path, self.indexes, self.values)
 
     def within(self, index: int) -> "Misfit":
         """Return the misfit as that of an element of a list."""
-        return Misfit(self.kind, self.what, LIST + self.path, (index, *self.indexes))
+        return Misfit(self.kind, self.what, LIST + self.path, (index, *self.indexes), self.values)
 
 
 class Ambiguous:
     """The value of a key that occurs several times in an object."""
+
+    def __init__(self, key: str = "") -> None:
+        self.key = key
 
 
 class NotANumber:
@@ -87,7 +92,8 @@ def _told(group: Sequence[Misfit]) -> str:
     if not first.indexes:
         return first.what
     place = "".join(f"[{index}]" for index in first.indexes)
-    return f"{first.what} ({f'{len(group):,} values, the first ' if len(group) > 1 else ''}at {place})"
+    count = sum(each.values for each in group)
+    return f"{first.what} ({f'{count:,} values, the first ' if count > 1 else ''}at {place})"
 
 
 def is_unicode(text: str) -> bool:
@@ -102,7 +108,7 @@ def is_unicode(text: str) -> bool:
 def shown(value: object) -> str:
     """Return a value for a reason: short and on one line, whatever a producer wrote."""
     if type(value) is Decimal:
-        return _cut(str(value))
+        return cut(str(value))
     if isinstance(value, dict | list):
         return "an object" if isinstance(value, dict) else f"a list of {len(value)}"
     if isinstance(value, str):
@@ -112,8 +118,9 @@ def shown(value: object) -> str:
         return "true" if value else "false"
     if isinstance(value, int) and value.bit_length() > _LONGEST * 4:
         return f"a number of {value.bit_length()} bits"
-    return _cut(str(value) if isinstance(value, int | float) else type(value).__name__)
+    return cut(str(value) if isinstance(value, int | float) else type(value).__name__)
 
 
-def _cut(text: str) -> str:
-    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
+def cut(text: str, longest: int = _LONGEST) -> str:
+    """Return the beginning of a text for a reason."""
+    return text if len(text) <= longest else f"{text[:longest]}…"

@@ -81,8 +81,25 @@ def _end(value: object) -> Ambiguous | None:
 
 def _searching(parsed: dict[str, Any]) -> Callable[[Any], Any]:
     """Return jmespath's search with exact functions and literals."""
-    tree, visit = _exact(parsed), TreeInterpreter(Options(custom_functions=_Exact())).visit
+    tree, visit = _exact(parsed), _Interpreter(Options(custom_functions=_Exact())).visit
     return lambda document: visit(tree, document)
+
+
+class _Interpreter(TreeInterpreter):  # type: ignore[misc]  # jmespath has no types
+    """jmespath's, but for a key that is there twice and for NaN: nobody knows what they are equal to."""
+
+    def visit_comparator(self, node: Any, value: Any) -> Any:  # noqa: ANN401 - any JSON value
+        """Compare; raise TypeError where a side has no value."""
+        sides = [self.visit(each, value) for each in node["children"]]
+        if any(isinstance(side, Ambiguous | NotANumber) for side in sides):
+            raise TypeError
+        return super().visit_comparator(node, value)
+
+    def visit_not_expression(self, node: Any, value: Any) -> Any:  # noqa: ANN401 - any JSON value
+        """Negate; raise TypeError where there is no value."""
+        if isinstance(self.visit(node["children"][0], value), Ambiguous | NotANumber):
+            raise TypeError
+        return super().visit_not_expression(node, value)
 
 
 def _exact(node: Any) -> Any:  # noqa: ANN401 - a tree of jmespath's

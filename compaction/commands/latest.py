@@ -6,7 +6,8 @@
 
 A sequence number has up to 56 digits, more than any integer of an engine: it is ordered by its length, then as text.
 The text is plain SQL for Athena, Trino, DuckDB and Spark: a subquery, because not all know QUALIFY, and names
-without quotes, because they do not agree on these.
+without quotes, because they do not agree on these. The table, the subquery and the rank have names that no column
+has: `orders.id` is a column `id` of a table `orders` before it is a field of a struct.
 """
 
 import re
@@ -18,20 +19,21 @@ from minutebook.errors import SettingsError
 
 _POSITION: Final = ("length(sequence_number)", "sequence_number", "sub_sequence_number")
 _DELETES: Final = {"op": "d", "eventname": "REMOVE"}
-"""The columns that mark a delete, in small letters, and the mark."""
+"""The columns that mark a delete, in small letters, and the mark: in a column of type json with its quotes."""
 _CREATED: Final = ("ApproximateCreationDateTime", "dynamodb.ApproximateCreationDateTime")
-_RANK: Final = "latest_rank"
 _RESERVED: Final = frozenset(
     """
-    all alter analyse analyze and any array as asc asymmetric between both by case cast check collate
-    column constraint create cross cube current_catalog current_date current_path current_role
-    current_schema current_time current_timestamp current_user deallocate default deferrable delete desc
-    describe distinct do drop else end escape except execute exists extract false fetch for foreign from
-    full group grouping having in initially inner insert intersect into is join lambda lateral leading
-    left like limit listagg localtime localtimestamp natural normalize not null offset on only or order
-    outer pivot placing prepare primary qualify recursive references returning right rollup select show
-    skip some summarize symmetric table then to trailing trim true uescape union unique unnest unpivot
-    using values variadic when where window with
+    all alter analyse analyze and anti any array as asc asof asymmetric at authorization between binary
+    both by case cast check collate collation column concurrently constraint create cross cube
+    current_catalog current_date current_path current_role current_schema current_time current_timestamp
+    current_user deallocate default deferrable delete desc describe distinct do drop else end escape
+    except execute exists extract false fetch for foreign freeze from full glob group grouping having
+    ilike in initially inner insert intersect into is isnull join lambda lateral leading left like limit
+    listagg localtime localtimestamp natural normalize not notnull null offset on only or order outer
+    overlaps pivot pivot_longer pivot_wider placing positional prepare primary qualify recursive
+    references returning right rollup select semi show similar skip some summarize symmetric table
+    tablesample then to trailing trim true uescape union unique unnest unpack unpivot using values
+    variadic verbose when where window with
     """.split()  # noqa: SIM905 - a list of texts would take a page
 )
 """What Athena, Trino or DuckDB take for no name."""
@@ -55,7 +57,8 @@ def latest_view(
         created = next((known[path.lower()] for path in _CREATED if path.lower() in known), None)
         order = [] if created is None else [created]
         notes += [] if order else ["-- records of DynamoDB may come out of order: name their time with --ordered-by"]
-    deletes = [f"{_quoted(known[mark])} = '{value}'" for mark, value in _DELETES.items() if known.get(mark) in texts]
+    marks = [(_quoted(known[mark]), value) for mark, value in _DELETES.items() if known.get(mark) in texts]
+    deletes = [f"""{column} IN ('{value}', '"{value}"')""" for column, value in marks]
     notes += [] if deletes else ["-- no column op or eventName of texts: rows of deleted keys stay"]
     notes.append(
         f"-- rows without a whole key are left out: where {' or '.join(f'{_quoted(k)} is null' for k in keys)}"
@@ -66,6 +69,7 @@ def latest_view(
     indexes = [EVENT_INDEX] if EVENT_INDEX in known else []
     ranked = [f"{each} DESC NULLS LAST" for each in (*map(_quoted, order), *_POSITION, *indexes)]
     stays = "".join(f"\n  AND NOT coalesce({delete}, false)" for delete in deletes)
+    rank, source, ranks = (_unused(word, known) for word in ("latest_rank", "source", "ranked"))
     return "\n".join(
         [
             *notes,
@@ -73,11 +77,11 @@ def latest_view(
             f"SELECT {', '.join(names)}",
             "FROM (",
             f"  SELECT *, row_number() OVER (PARTITION BY {', '.join(map(_quoted, keys))}",
-            f"    ORDER BY {', '.join(ranked)}) AS {_RANK}",
-            f"  FROM {_quoted(name)}",
+            f"    ORDER BY {', '.join(ranked)}) AS {rank}",
+            f"  FROM {_quoted(name)} AS {source}",
             f"  WHERE {' AND '.join(f'{_quoted(key)} IS NOT NULL' for key in keys)}",
-            ") ranked",
-            f"WHERE {_RANK} = 1{stays};\n",
+            f") AS {ranks}",
+            f"WHERE {rank} = 1{stays};\n",
         ]
     )
 
@@ -91,6 +95,13 @@ def _named(option: str, text: str, known: Mapping[str, str]) -> list[str]:
             'change: path = "after.id || before.id"',
         )
     return [known[name.lower()] for name in names]
+
+
+def _unused(word: str, known: Collection[str]) -> str:
+    """Return a name that no column has."""
+    while word in known:
+        word += "_"
+    return word
 
 
 def _quoted(path: str) -> str:

@@ -12,10 +12,11 @@ from compaction.columns.counts import TypedCounts
 from compaction.columns.decode.decoder import Decoder, new_payload_columns
 from compaction.columns.decode.finding import Sniffed, sniff
 from compaction.columns.decode.registered import Schemas, open_schemas
-from compaction.columns.documents import read_documents
+from compaction.columns.documents import Documents, read_documents
 from compaction.columns.files.columns_file import parse_columns, read_columns
 from compaction.columns.files.proposing import events_or_payloads, propose
 from compaction.columns.files.sniffing import is_decodable, kind_of, told
+from compaction.columns.payload_columns import DecodedBlock
 from compaction.columns.steps import multiply
 from compaction.commands.compare_columns import CHANGED, NO_TABLE, TableConflicts, compare
 from compaction.inventory.segments import make_row
@@ -141,10 +142,7 @@ def proposed(table: pa.Table, *, is_sniffed: bool = False, schemas: Schemas | No
     documents = read_documents(block.texts, exact=False)
     payloads = len(documents.rows)
     rows = [row for number, row in enumerate(documents.rows) if number not in documents.unread]
-    kinds = [
-        kind_of(_payload(table, block.events[0][number]), block.misfits.get(number) or documents.problems[number][-1])
-        for number in sorted(documents.unread)
-    ]
+    kinds = [_kind(table, block, documents, number) for number in sorted(documents.unread)]
     others = told(kinds, payloads, events_or_payloads(sniffed.steps))
     if block.end < table.num_rows:
         others.append(f"{table.num_rows - block.end:,} further payloads are not looked at: these are large enough")
@@ -160,6 +158,13 @@ def proposed(table: pa.Table, *, is_sniffed: bool = False, schemas: Schemas | No
         )
     text = proposal._replace(notes=notes, decode=sniffed.steps).toml()
     return text, parse_columns(text.encode(), "the proposal", SCHEMA.names, is_toml=True)
+
+
+def _kind(table: pa.Table, block: DecodedBlock, documents: Documents, row: int) -> str:
+    """Return what a row is that is no object: of what the steps made of it, or of a payload that they do not read."""
+    if (misfit := block.misfits.get(row)) is not None:
+        return kind_of(_payload(table, block.events[0][row]), misfit)
+    return kind_of(str(block.texts[row].as_py()).encode(), documents.problems[row][-1])
 
 
 def _payload(table: pa.Table, row: int) -> bytes:

@@ -16,7 +16,7 @@ from compaction.columns.decode.avro import BATCH_BYTES, BATCH_RECORDS, FILE_MAGI
 from compaction.columns.decode.compressed import gunzip, unzstd
 from compaction.columns.decode.dynamodb import from_dynamodb
 from compaction.columns.decode.glue_registry import GlueRegistry
-from compaction.columns.decode.outcome import MAX_BYTES, MAX_EVENTS, Outcome, too_long, too_many
+from compaction.columns.decode.outcome import MAX_BYTES, MAX_EVENTS, Events, Outcome, Text, too_long, too_many
 from compaction.columns.decode.registered import Schemas
 from compaction.columns.decode.several import from_cloudwatch_logs, from_documents, from_each
 from compaction.columns.decode.texts import from_base64, from_json_text, with_json_text, without_bom
@@ -25,12 +25,9 @@ from compaction.columns.misfits import Misfit
 from compaction.columns.payload_columns import DecodedBlock, PayloadColumns
 from compaction.columns.steps import GLUE_REGISTRY, Step, Steps
 
-Text = bytes | Misfit
-"""What the steps so far made of an event, or why one of them failed."""
-Events = list[Text]
-"""Those of one record: one for each, unless a step finds several, or none."""
 _NO_EVENT: Final[Events] = [b"{}"]
 """Every column of such a row is empty."""
+StepOf = Callable[[bytes], Outcome | Events]
 Stage = Callable[[Iterable[Events]], Iterator[Events]]
 _Opened = list[Text | Sealed]
 """The events of a record before their Avro is read."""
@@ -110,7 +107,7 @@ def _as_utf8(text: Text) -> Text:
     return text
 
 
-def _one_by_one(step: Callable[[bytes], Outcome], name: str) -> Stage:
+def _one_by_one(step: StepOf, name: str) -> Stage:
     """Return the stage of a step that reads one text after another."""
 
     def stage(records: Iterable[Events]) -> Iterator[Events]:
@@ -120,7 +117,7 @@ def _one_by_one(step: Callable[[bytes], Outcome], name: str) -> Stage:
     return stage
 
 
-def _texts(step: Callable[[bytes], Outcome], events: Events) -> Events:
+def _texts(step: StepOf, events: Events) -> Events:
     """Return what a step makes of a record that is one event."""
     if not events or isinstance(events[0], Misfit):
         return events
@@ -128,7 +125,7 @@ def _texts(step: Callable[[bytes], Outcome], events: Events) -> Events:
     return [outcome] if isinstance(outcome, Misfit) else [*outcome]
 
 
-def _of_one(step: Callable[[bytes], Outcome], events: Events, name: str) -> Events:
+def _of_one(step: StepOf, events: Events, name: str) -> Events:
     """Return what a step makes of a record's events; together they have the bound of one record."""
     made, size = list[Text](), 0
     for event in events:
@@ -209,7 +206,7 @@ def _sealed(payload: bytes, schema: str) -> Sealed | Outcome:
     return Sealed(schema, payload) if schema or payload.startswith(FILE_MAGIC) else [payload]
 
 
-_STEPS: Final[dict[str, Callable[[Step], Callable[[bytes], Outcome]]]] = {
+_STEPS: Final[dict[str, Callable[[Step], StepOf]]] = {
     "gzip": lambda _: gunzip,
     "zstd": lambda _: unzstd,
     "bom": lambda _: without_bom,

@@ -1,8 +1,8 @@
 """Find the steps that a sample of payloads needs, and say why. Pure.
 
 A step that is skipped where its magic bytes are absent is proposed if one payload has them. A step that must succeed
-is proposed if it succeeds on every payload that the steps before it decoded, and leads to an object or to another
-step: digits are base64, too.
+is proposed if it succeeds on nineteen of twenty payloads that the steps before it decoded, and leads to an object or
+to another step: digits are base64, too. The others will be rows with a reason, and the sentence counts them.
 """
 
 import itertools
@@ -70,15 +70,28 @@ def _next(texts: Sequence[bytes]) -> tuple[Step, str] | None:
             return Step(name), f"{count:,} of {len(texts):,} payloads begin with {begin}"
     if not texts:
         return None
-    if all(text.lstrip()[:1] == b"{" for text in texts):
+    begins = Counter(text.lstrip()[:1] for text in texts)
+    if _are_most(begins[b"{"], texts):
         return _of_objects(texts)
-    if all(text.lstrip()[:1] == b"[" for text in texts) and _apply(Step("each"), texts).failed == 0:
-        return Step("each"), f"all {len(texts):,} payloads are lists"
+    if _are_most(begins[b"["], texts) and _are_most(lists := _read(Step("each"), texts), texts):
+        return Step("each"), f"{_share(lists, texts)} payloads are lists"
     for name, words in (("json-text", "are JSON within a JSON string"), ("base64", "are base64 of such")):
-        inner = _apply(Step(name), texts)
-        if inner.failed == 0 and all(map(_leads_on, inner.texts)):
-            return Step(name), f"all {len(inner.texts):,} payloads {words}"
+        if _are_most(count := sum(map(_leads_on, _apply(Step(name), texts).texts)), texts):
+            return Step(name), f"{_share(count, texts)} payloads {words}"
     return None
+
+
+def _are_most(count: int, texts: Sequence[bytes]) -> bool:
+    return count * 20 >= len(texts) * 19
+
+
+def _share(count: int, texts: Sequence[bytes]) -> str:
+    return f"all {count:,}" if count == len(texts) else f"{count:,} of {len(texts):,}"
+
+
+def _read(step: Step, texts: Sequence[bytes]) -> int:
+    """Return how many payloads a step reads as a whole."""
+    return sum(_apply(step, [text]).failed == 0 for text in texts)
 
 
 def _leads_on(text: bytes) -> bool:
@@ -86,13 +99,13 @@ def _leads_on(text: bytes) -> bool:
 
 
 def _of_objects(texts: Sequence[bytes]) -> tuple[Step, str] | None:
-    if _apply(Step("cloudwatch-logs"), texts).failed == 0:
-        return Step("cloudwatch-logs"), f"all {len(texts):,} payloads are records of CloudWatch Logs"
+    if _are_most(count := _read(Step("cloudwatch-logs"), texts), texts):
+        return Step("cloudwatch-logs"), f"{_share(count, texts)} payloads are records of CloudWatch Logs"
     several = _apply(Step("documents"), texts)
     if several.failed == 0 and len(several.texts) > len(texts):
         return Step("documents"), f"{len(texts):,} payloads hold {len(several.texts):,} JSON documents"
-    if _apply(Step("dynamodb"), texts).failed == 0:
-        return Step("dynamodb"), f"all {len(texts):,} payloads are change records with typed attributes"
+    if _are_most(count := _read(Step("dynamodb"), texts), texts):
+        return Step("dynamodb"), f"{_share(count, texts)} payloads are change records with typed attributes"
     documents = [document for document in map(_object, texts[:_OBJECTS]) if document is not None]
     values: Counter[str] = Counter()
     nested: Counter[str] = Counter()

@@ -9,6 +9,10 @@ MAX_BYTES: Final = 16 << 20
 MAX_EVENTS: Final = 100_000
 """The most events of one record."""
 Outcome = list[bytes] | Misfit
+Text = bytes | Misfit
+"""What the steps so far made of an event, or why one of them failed."""
+Events = list[Text]
+"""Those of one record: one for each, unless a step finds several, or none."""
 
 
 def undecoded(step: str, why: str, kind: Kind = "undecoded") -> Misfit:

@@ -12,9 +12,10 @@ from typing import Any, Final
 
 import msgspec
 
-from compaction.columns.decode.outcome import MAX_BYTES, MAX_EVENTS, Outcome, too_long, too_many, undecoded
+from compaction.columns.decode.outcome import MAX_BYTES, MAX_EVENTS, Events, Outcome, too_long, too_many, undecoded
 from compaction.columns.decode.rewriting import encoded, object_of
-from compaction.columns.documents import read_document
+from compaction.columns.documents import read_document, twice
+from compaction.columns.misfits import Ambiguous, Misfit
 from minutebook.format.payload import is_decodable
 
 _BLANKS: Final = re.compile(r"[ \t\n\r]*")
@@ -49,7 +50,7 @@ def _behind_blanks(text: str, at: int) -> int:
     return _BLANKS.match(text, at).end()  # type: ignore[union-attr]  # it matches no blank, too
 
 
-def from_cloudwatch_logs(payload: bytes) -> Outcome:
+def from_cloudwatch_logs(payload: bytes) -> Events | Misfit:
     """Return the events of a record of CloudWatch Logs' subscription; a CONTROL_MESSAGE is one, too."""
     document = object_of(payload, "cloudwatch-logs")
     if not isinstance(document, dict):
@@ -59,22 +60,27 @@ def from_cloudwatch_logs(payload: bytes) -> Outcome:
     return _of_list(document, _LOG_EVENTS, "cloudwatch-logs")
 
 
-def from_each(payload: bytes, path: tuple[str, ...]) -> Outcome:
-    """Return an event for each element of the list at a path; an empty path is the payload itself."""
+def from_each(payload: bytes, path: tuple[str, ...]) -> Events | Misfit:
+    """Return an event for each element of the list at a path; an empty path is the payload itself.
+
+    An element that has a key twice is a reason, and the others are events all the same.
+    """
     if not path:
         document, problems = read_document(payload)
-        if type(document) is not list or len(problems) > 1:
+        if type(document) is not list:
             return undecoded("each", problems[0].what if problems else "an object, not a list")
         return _elements(document, b"", b"", "each")
     document = object_of(payload, "each")
     return _of_list(document, path, "each") if isinstance(document, dict) else document
 
 
-def _of_list(document: dict[str, Any], path: tuple[str, ...], step: str) -> Outcome:
+def _of_list(document: dict[str, Any], path: tuple[str, ...], step: str) -> Events | Misfit:
     holder: Any = document
     for name in path[:-1]:
         holder = holder.get(name) if isinstance(holder, dict) else None
     elements = holder.get(path[-1]) if isinstance(holder, dict) else None
+    if isinstance(elements, Ambiguous):
+        return undecoded(step, twice(elements.key), "duplicate_key")
     if not isinstance(elements, list):
         return undecoded(step, f"there is no list at {'.'.join(path)[:80]}")
     holder[path[-1]] = _HOLE
@@ -85,14 +91,15 @@ def _of_list(document: dict[str, Any], path: tuple[str, ...], step: str) -> Outc
     return _elements(elements, before, behind, step)
 
 
-def _elements(elements: list[Any], before: bytes, behind: bytes, step: str) -> Outcome:
+def _elements(elements: list[Any], before: bytes, behind: bytes, step: str) -> Events | Misfit:
     if len(elements) > MAX_EVENTS:
         return too_many(step)
-    events, size = list[bytes](), 0
+    events, size = Events(), 0
     for element in elements:
         text = encoded(element, step)
         if not isinstance(text, list):
-            return text
+            events.append(text)
+            continue
         event = before + text[0] + behind
         size += len(event)
         if size > MAX_BYTES:

@@ -5,9 +5,10 @@ from decimal import Decimal
 
 import pytest
 
+from compaction.columns.decode.decoder import new_payload_columns
 from compaction.columns.fitting import _may_be_time
 from compaction.columns.types import parse_type
-from tests.fakes.typed_lines import typed, widened
+from tests.fakes.typed_lines import lines_of, mapping, typed, widened
 
 UTC = dt.UTC
 
@@ -463,3 +464,51 @@ def test_what_cannot_be_read_has_no_value_whatever_its_path_is() -> None:
     rows, counts = widened(columns, [b'{"a":1}', b"[]", b"{}"])
     assert [(row["all"], row["x"]) for row in rows] == [('{"a":1}', 1), (None, None), ("{}", 7)]
     assert [column[1:] for column in counts.columns] == [(2, 0, 1), (2, 0, 1)]
+
+
+@pytest.mark.parametrize("element", ["{}", "1"])
+def test_of_a_lists_elements_those_of_a_leaf_are_one_reason(element: str) -> None:
+    """A kilobyte of gzip may be half a million of them, each with as many leaves as the type has."""
+    fields = ", ".join(f"f{number}: int64 not null" for number in range(60))
+    columns = mapping({"items": f"list<struct<{fields}>>"})
+    payload = f'{{"items":[{",".join([element] * 1_000)}]}}'.encode()
+    payload_columns = new_payload_columns(columns)
+    [table] = payload_columns.tables_of(lines_of([payload]))
+    counts, text = payload_columns.counts(), table["_unfit"][0].as_py()
+    assert {sample.values for sample in counts.samples} == {1_000}
+    assert len(counts.samples) == (60 if element == "{}" else 1)
+    assert "(1,000 values, the first at [0])" in text
+    assert len(text) < 2_000
+    assert [leaf.unfit for leaf in counts.leaves] == [1_000] * 60
+
+
+@pytest.mark.parametrize(
+    ("payload", "path"),
+    [
+        ('{"a":"x","a":"x"}', "a == 'x'"),
+        ('{"a":"x","a":"x"}', "a != 'x'"),
+        ('{"a":"x","a":"x"}', "!a"),
+        ('{"a":[{"b":1,"b":1}]}', "length(a[?b == `1`]) == `0`"),
+        ('{"a":NaN}', "a == `10`"),
+        ('{"a":NaN}', "a > `10`"),
+    ],
+)
+def test_what_has_no_value_is_equal_to_nothing(payload: str, path: str) -> None:
+    """Nor is it different: the column is null, and says so."""
+    [row], counts = widened({"is": {"path": path, "type": "bool"}}, [payload.encode()])
+    assert row["is"] is None
+    assert "is: the path fails on this payload" in row["_unfit"]
+    assert [tuple(each) for each in counts.columns] == [("is", 0, 0, 1)]
+
+
+def test_why_a_local_time_is_none_of_its_zone() -> None:
+    """An hour that is there twice, one that is not there, and what is no time, side by side."""
+    times = ["2026-10-25T02:30:00", "2026-03-29T02:30:00", "noon", "2026-07-01T12:00:00"] * 2
+    rows, _ = widened({"x": "timestamp in Europe/Berlin"}, [f'{{"x":"{time}"}}'.encode() for time in times])
+    assert [row["x"] is None for row in rows] == [True, True, True, False] * 2
+    assert [row["_unfit"] for row in rows[4:]] == [
+        'x: "2026-10-25T02:30:00" is there twice in Europe/Berlin, and its type does not say `earlier` or `later`',
+        'x: "2026-03-29T02:30:00" is not there in Europe/Berlin',
+        'x: "noon" is not timestamp in Europe/Berlin',
+        None,
+    ]

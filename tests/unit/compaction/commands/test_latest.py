@@ -1,6 +1,7 @@
 """The view of the latest rows, run by DuckDB, is what replaying the changes into a dict gives."""
 
 from collections.abc import Callable, Sequence
+from typing import Final
 
 import duckdb
 import pyarrow as pa
@@ -10,6 +11,8 @@ from compaction.commands.ddl import columns_of, paths_of
 from compaction.commands.latest import latest_view
 from minutebook.errors import SettingsError
 from tests.corpus.changes import Change, History, by_position, of_debezium, of_dynamodb
+
+_POSITION: Final = ("sequence_number", "sub_sequence_number")
 
 
 def view(paths: Sequence[str], latest_by: str, ordered_by: str | None = None) -> str:
@@ -92,3 +95,39 @@ def test_a_column_that_is_not_there_is_refused(latest_by: str, ordered_by: str |
     """With the option that names it."""
     with pytest.raises(SettingsError, match="the published days have no column"):
         view(["id", "a.b"], latest_by, ordered_by)
+
+
+def test_no_name_of_the_view_hides_a_column() -> None:
+    """A struct like the table with a field like a column; columns like the names that the view makes up."""
+    schema = pa.schema(
+        [
+            ("sequence_number", pa.string()),
+            ("sub_sequence_number", pa.int64()),
+            *((name, pa.string()) for name in ("id", "op", "latest_rank", "source", "ranked")),
+            ("t", pa.struct([("id", pa.string())])),
+        ]
+    )
+    changes = [
+        {"sequence_number": str(number), "id": f"e{number}", "op": op, "latest_rank": "1", "t": {"id": "A"}}
+        for number, op in enumerate("cud")
+    ]
+    assert run(pa.Table.from_pylist(changes, schema=schema), "t.id") == []
+    assert [row["sequence_number"] for row in run(pa.Table.from_pylist(changes[:2], schema=schema), "t.id")] == ["1"]
+
+
+def test_a_mark_with_its_quotes_is_a_delete() -> None:
+    """A column of type json, as a schema of JSON gives for an enumeration."""
+    changes = [{"sequence_number": str(number), "id": 1, "op": op} for number, op in enumerate(['"c"', '"d"'])]
+    assert run(pa.Table.from_pylist([{**each, "sub_sequence_number": 0} for each in changes]), "id") == []
+
+
+def test_each_word_of_duckdb_may_be_a_column() -> None:
+    """Also `at` and `binary`, which it takes for names elsewhere."""
+    with duckdb.connect() as session:
+        for (word,) in session.sql("SELECT keyword_name FROM duckdb_keywords()").fetchall():
+            session.execute(
+                f"CREATE OR REPLACE TABLE t AS SELECT 1 AS \"{word}\", 2 AS k, '5' AS sequence_number, "
+                "0 AS sub_sequence_number"
+            )
+            session.execute(latest_view("t", [word, "k", *_POSITION], word, "k", texts=()))
+            assert session.sql("SELECT * FROM t_latest").fetchall() == [(1, 2, "5", 0)], word

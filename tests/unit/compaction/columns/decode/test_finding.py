@@ -57,3 +57,20 @@ def test_a_proposal_without_steps_says_what_would_help() -> None:
     assert caught.value.next_step.startswith(
         "minutebook columns --sniff looks for steps that decode them; columns need"
     )
+
+
+def test_a_payload_of_another_kind_hides_no_step() -> None:
+    """A heartbeat between a thousand records: the sentence counts it, and the proposal says what its row will be."""
+    logs = {"messageType": "DATA_MESSAGE", "logEvents": [{"id": "1", "message": "m"}]}
+    records = [gzipped(json.dumps(logs).encode())] * 99
+    text, columns = proposed(lines_of([*records, b'{"ping":1}']), is_sniffed=True)
+    assert [step.name for step in columns.decode] == ["gzip", "cloudwatch-logs"]
+    assert "99 of 100 payloads are records of CloudWatch Logs" in text
+    assert "1 of 100 events are not decoded by (cloudwatch-logs)" in text
+    assert [step.name for step in sniff([*map(base64.b64encode, PLAIN * 40), b"?!"]).steps] == ["base64"]
+
+
+def test_what_the_steps_gave_is_what_a_payload_is() -> None:
+    """It was zstd; what it holds are lists."""
+    payloads = [zstd.compress(b'[{"a":1}]')] * 3 + [b'{"a":1}']
+    assert "# 3 of 4 payloads are lists\n" in proposed(lines_of(payloads), is_sniffed=True)[0]

@@ -236,3 +236,34 @@ def test_a_pin_gives_the_steps_back() -> None:
     unknown = pinned.replace(b'"gzip"', b'"lz4"')
     with pytest.raises(FormatError, match="there is no step 'lz4'"):
         decode_pinned(unknown, "key", "2026-11-20", "g")
+
+
+@pytest.mark.parametrize("bad", ['{"a":NaN}', '{"a":1e-99999999999999999999}'])
+def test_a_number_that_is_none_costs_its_leaf_alone(bad: str) -> None:
+    """Python's encoder writes NaN: the event is a row, and so are the others; so it is in an envelope."""
+    listed = f'{{"by":"x","Records":[{{"a":1,"b":1}},{bad},{{"a":3,"b":3}}]}}'.encode()
+    columns = mapping({"a": {"path": "Records.a", "type": "decimal(5,1)"}, "by": "string"}, [{"each": "Records"}])
+    rows, counts = rows_of(columns, [listed])
+    assert [(row["event_index"], row["a"], row["by"]) for row in rows] == [(0, 1, "x"), (1, None, "x"), (2, 3, "x")]
+    assert (counts.rows, counts.unfit) == (3, 1)
+    text = events(f'{{"m":"{{\\"b\\":1}}","v":{bad}}}'.encode(), {"json-text": "m"})
+    assert text == [f'{{"m":{{"b":1}},"v":{bad}}}'.encode()]
+
+
+@pytest.mark.parametrize("path", ["Records", "@"])
+def test_an_event_that_has_a_key_twice_is_a_reason_alone(path: str) -> None:
+    """The others are events; where the key is there twice around them, nobody knows what they belong to."""
+    listed = '[{"a":1},{"a":2,"a":3},{"a":4}]'
+    is_within = path != "@"
+    found = events((f'{{"Records":{listed}}}' if is_within else listed).encode(), {"each": path})
+    assert [each if isinstance(each, str) else json.loads(each) for each in found] == [
+        {"Records": {"a": 1}} if is_within else {"a": 1},
+        'each: the key "a" is there several times',
+        {"Records": {"a": 4}} if is_within else {"a": 4},
+    ]
+    assert events(f'{{"b":1,"b":2,"Records":{listed}}}'.encode(), {"each": "Records"}) == [
+        'each: the key "b" is there several times'
+    ]
+    assert events(b'{"Records":[],"Records":[1]}', {"each": "Records"}) == [
+        'each: the key "Records" is there several times'
+    ]
