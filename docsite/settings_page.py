@@ -5,13 +5,14 @@ from collections.abc import Mapping
 from dataclasses import MISSING, fields
 from typing import Final
 
-from consumer.settings.kcl_properties import INEFFECTIVE, KCL_PROPERTIES
-from consumer.settings.settings import OUR_PROPERTIES, Settings, environment_name
+from consumer.settings.settings import Settings
 from consumer.settings.shipped import production_properties
-from consumer.settings.values import Parse
 from docsite.tables import code, plain, table
 from minutebook.aws.access import Access
 from minutebook.properties_file import KCL_VARIABLES
+from minutebook.settings.kcl_properties import INEFFECTIVE, KCL_PROPERTIES
+from minutebook.settings.names import OUR_PROPERTIES, environment_name
+from minutebook.settings.values import Parse
 
 _NO_VALUE: Final = "?!"
 _WORDS: Final[Mapping[object, str]] = {None: "unset", (): "unset", "": "empty", False: "`false`"}

@@ -1,25 +1,27 @@
 """The location and the owner of an archive, read from the consumer's properties file.
 
-`minutebook consume` validates the whole file; readers of the archive parse only the properties below. The environment
-overrides `minutebook.*` as it does for the consumer.
+Names are those that `minutebook consume` knows, and an unknown one is an error here, too: with a misspelled prefix a
+reader would look at another archive. Readers parse the properties that they use. The environment overrides
+`minutebook.*` as it does for the consumer.
 """
 
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
-from minutebook.aws.access import ACCESS_PROPERTIES, Access, read_access
+from minutebook.aws.access import Access, read_access
 from minutebook.errors import SettingsError
 from minutebook.owner import StreamOwner, parse_stream_arn
 from minutebook.properties_file import Source
 from minutebook.remote_properties import Fetch, fetch_properties, read_job_properties
+from minutebook.settings.kcl_properties import refuse
+from minutebook.settings.names import OUR_PROPERTIES, OURS, is_known, overrides, unknown
 from minutebook.store.places import StorePrefix
 from minutebook.store.storage import Address
 from minutebook.wording import ITEM
 
-_OURS: Final = "minutebook."
-_NAMES: Final = ("bucket", "prefix", "s3Endpoint", *ACCESS_PROPERTIES)
+_KCL: Final = ("streamName", "applicationName", "regionName", "kinesisEndpoint", "dynamoDBEndpoint", "tableName")
+"""The properties of KCL that readers of the archive use."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,16 +50,31 @@ class ArchiveSettings:
 
 
 class SettingsTexts(NamedTuple):
-    """The texts of the file and the environment, by name. Parsers append to `errors`."""
+    """The texts of the file and the environment, by name; `variables` are those that come from the environment.
+
+    Parsers append to `errors`.
+    """
 
     values: Mapping[str, str]
     errors: list[str]
     source: str
+    variables: Mapping[str, str]
 
     @property
     def ours(self) -> dict[str, str]:
         """The values of `minutebook.*`, by their names without it."""
-        return {name.removeprefix(_OURS): text for name, text in self.values.items() if name.startswith(_OURS)}
+        return {name.removeprefix(OURS): text for name, text in self.values.items() if name.startswith(OURS)}
+
+    def parsed(self, name: str, default: Any = None) -> Any:  # noqa: ANN401 - of the property's type
+        """Return the value of `minutebook.<name>`; the default where it is not set, or does not parse."""
+        where = OURS + name
+        if where not in self.values:
+            return default
+        try:
+            return OUR_PROPERTIES[name](self.values[where])
+        except ValueError as exc:
+            self.errors.append(f"{self.variables.get(where, where)} {exc}")
+            return default
 
     def check(self) -> None:
         """Raise SettingsError with all errors at once."""
@@ -78,15 +95,15 @@ def load_archive_settings(
     return settings
 
 
-def read_texts(file: Source, environ: Mapping[str, str], fetch: Fetch, names: Sequence[str] = ()) -> SettingsTexts:
-    """Read the texts; environment variables override the properties of an archive and those in `names`."""
+def read_texts(file: Source, environ: Mapping[str, str], fetch: Fetch) -> SettingsTexts:
+    """Read the texts; environment variables override the properties of the file. Names that are none are errors."""
     properties = read_job_properties(file, environ, fetch)
-    values = dict(properties.values)
-    for name in (*_NAMES, *names):
-        variable = "MINUTEBOOK_" + re.sub(r"(?=[A-Z])", "_", name).upper()
-        if environ.get(variable):
-            values[f"{_OURS}{name}"] = environ[variable]
-    return SettingsTexts(values, list(properties.override_errors), properties.source)
+    texts, errors = overrides(environ)
+    errors = [*properties.errors, *properties.override_errors, *errors]
+    errors += [unknown(name) for name in properties.values if not is_known(name)]
+    values = dict(properties.values) | {OURS + name: text for name, (_, text) in texts.items()}
+    errors += filter(None, [refuse(name, values[name]) for name in _KCL if name in values])
+    return SettingsTexts(values, errors, properties.source, {OURS + name: of for name, (of, _) in texts.items()})
 
 
 def read_archive_settings(texts: SettingsTexts, environ: Mapping[str, str]) -> ArchiveSettings:
@@ -100,7 +117,7 @@ def read_archive_settings(texts: SettingsTexts, environ: Mapping[str, str]) -> A
         or environ.get("AWS_REGION")
         or environ.get("AWS_DEFAULT_REGION", "")
     )
-    prefix = values.get("minutebook.prefix", "")
+    prefix = texts.parsed("prefix", "")
     required = {
         "streamName (or streamArn)": stream,
         "applicationName": values.get("applicationName"),
@@ -111,15 +128,13 @@ def read_archive_settings(texts: SettingsTexts, environ: Mapping[str, str]) -> A
     access = read_access(texts.ours, errors)
     if arn and region != arn.region:
         errors.append(f"regionName={region}, and streamArn lies in {arn.region}: remove regionName")
-    if prefix and not prefix.endswith("/"):
-        errors.append(f"minutebook.prefix must end in '/': write {prefix}/")
     return ArchiveSettings(
         stream_name=stream,
         application_name=values.get("applicationName", ""),
         region=region,
-        bucket=values.get("minutebook.bucket", ""),
+        bucket=texts.parsed("bucket", ""),
         prefix=prefix,
-        s3_endpoint=values.get("minutebook.s3Endpoint"),
+        s3_endpoint=texts.parsed("s3Endpoint"),
         access=access,
         account=arn.account if arn else "",
     )

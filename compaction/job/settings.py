@@ -7,13 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-import jmespath
-
 from compaction.columns.decode.registered import SchemaPlace
 from compaction.stream.kinesis import StreamAddress
 from minutebook.archive_settings import ArchiveSettings, read_archive_settings, read_texts
 from minutebook.errors import SettingsError
-from minutebook.format.payload import NumberPaths, ProducerNumbers
+from minutebook.format.payload import NumberPaths
 from minutebook.kcl_tables import LEASES, kcl_tables
 from minutebook.properties_file import PropertiesFile, Source
 from minutebook.published.generation import OUTPUT_FOLDER
@@ -21,18 +19,6 @@ from minutebook.remote_properties import Fetch, fetch_properties
 from minutebook.store.places import StorePrefix, parse_place
 
 LOOPBACK: Final = "127.0.0.1"
-_NAMES: Final = (
-    "metrics",
-    "columns",
-    "eventTime",
-    "eventWindow",
-    "producerSequence",
-    "producerKey",
-    "lingerSeconds",
-    "metricsHost",
-    "glueEndpoint",
-)
-_SECONDS: Final = re.compile(r"[0-9]{1,3}(\.[0-9]+)?", re.ASCII)
 _YEAR: Final = re.compile(r"[0-9]{4}/")
 
 
@@ -122,38 +108,28 @@ def check_apart(out: StorePrefix, archive: StorePrefix, *, option: str = "--out"
 
 def load_job_settings(file: Source, environ: Mapping[str, str], fetch: Fetch = fetch_properties) -> JobSettings:
     """Read the properties file, which may be at `s3://`, or the environment; raises SettingsError with all errors."""
-    texts = read_texts(file, environ, fetch, _NAMES)
+    texts = read_texts(file, environ, fetch)
     archive = read_archive_settings(texts, environ)
-    ours = texts.ours
-    if ours.get("metrics") not in {None, "emf"}:
-        texts.errors.append(f"minutebook.metrics must be emf, not {ours['metrics']!r}")
-    if not ours.get("eventWindow", "0").isdecimal():
-        texts.errors.append(f"minutebook.eventWindow must be a number of days, not {ours['eventWindow']!r}")
-    if _SECONDS.fullmatch(ours.get("lingerSeconds", "5")) is None:
-        texts.errors.append(f"minutebook.lingerSeconds must be a number of seconds, not {ours['lingerSeconds']!r}")
-    numbers = NumberPaths(ours["producerSequence"], ours.get("producerKey")) if ours.get("producerSequence") else None
-    try:
-        ProducerNumbers(numbers or NumberPaths("a"))
-    except (jmespath.exceptions.JMESPathError, RecursionError) as exc:
-        reason = " ".join(str(exc).split())
-        texts.errors.append(f"minutebook.producerSequence, producerKey: not JMESPath expressions: {reason}")
-    texts.check()
-    return JobSettings(
+    sequence, key = texts.parsed("producerSequence"), texts.parsed("producerKey")
+    columns = texts.parsed("columns")
+    settings = JobSettings(
         **vars(archive),
         kinesis_endpoint=texts.values.get("kinesisEndpoint"),
         dynamodb_endpoint=texts.values.get("dynamoDBEndpoint"),
         lease_table=kcl_tables(archive.application_name, texts.values)[LEASES],
         path=_named(file),
         stem=file.stem if isinstance(file, PropertiesFile) else "",
-        numbers=numbers,
-        metrics=ours.get("metrics"),
-        glue_endpoint=ours.get("glueEndpoint") or None,
-        columns=Path(ours["columns"]) if ours.get("columns") else None,
-        event_time=ours.get("eventTime") or None,
-        event_window=int(ours["eventWindow"]) if ours.get("eventWindow") else None,
-        metrics_host=ours.get("metricsHost") or LOOPBACK,
-        linger_seconds=float(ours.get("lingerSeconds", "5")),
+        numbers=None if sequence is None else NumberPaths(sequence, key),
+        metrics=texts.parsed("metrics"),
+        glue_endpoint=texts.parsed("glueEndpoint"),
+        columns=None if columns is None else Path(columns),
+        event_time=texts.parsed("eventTime"),
+        event_window=texts.parsed("eventWindow"),
+        metrics_host=texts.parsed("metricsHost", LOOPBACK),
+        linger_seconds=texts.parsed("lingerSeconds", 5.0),
     )
+    texts.check()
+    return settings
 
 
 def _named(file: Source) -> str | None:

@@ -14,7 +14,6 @@ from consumer.cut.lease_rows import plan_handover
 from consumer.leases.rows import Checkpoint, LeaderLock, Lease, LeaseRows, LeaseTable
 from consumer.leases.table import lease_table_of
 from consumer.requests import CutRequest, HandoverRequest
-from consumer.settings.kcl_properties import KCL_PROPERTIES
 from consumer.settings.settings import LoadedSettings, Settings, load_with_kcl
 from consumer.stream.port import SURELY_KEPT_MS, ShardInfo, StreamFacts, StreamIdentity
 from minutebook.apply_option import is_applied, tell_unchanged
@@ -32,6 +31,7 @@ from minutebook.owner import require_archive
 from minutebook.proof.evidence_set import ProofQuery
 from minutebook.proof.reading import judge_archive
 from minutebook.proof.statements import read_statements
+from minutebook.settings.kcl_properties import KCL_PROPERTIES
 from minutebook.store.retrying import RetryingStore
 from minutebook.terminal import Table, TerminalConsole
 from minutebook.wording import printable, printable_json

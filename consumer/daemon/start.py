@@ -11,7 +11,6 @@ import structlog
 from consumer.archived import application
 from consumer.leases.rows import LeaseTable
 from consumer.settings.settings import LoadedSettings, Settings
-from consumer.settings.values import start_text
 from consumer.stream.port import StreamPort
 from minutebook.aws.clients import make_s3_client
 from minutebook.clock import Clock, new_id, new_random
@@ -19,6 +18,7 @@ from minutebook.compression import Compression
 from minutebook.format.document import FORMAT
 from minutebook.format.markers import ApplicationRecord
 from minutebook.retry import Backoff
+from minutebook.settings.values import start_text
 from minutebook.store.retrying import RetryingStore
 from minutebook.store.s3 import S3Store
 

@@ -3,58 +3,27 @@
 The file holds KCL's own names and `minutebook.*` (KCL ignores unknown names). All errors are reported at once.
 """
 
-import difflib
 import math
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, fields
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple
 
-from consumer.settings.kcl_properties import INEFFECTIVE, KCL_PROPERTIES, refuse
-from consumer.settings.values import (
-    Parse,
-    Start,
-    bucket,
-    compression,
-    endpoint,
-    jmespath_expression,
-    one_of,
-    prefix,
-    seconds,
-    start,
-    whole,
-    word,
-)
-from minutebook.aws.access import ACCESS_PROPERTIES, PLAIN, Access, access_contradictions
-from minutebook.codec.library import SWITCH
+from minutebook.aws.access import PLAIN, Access, access_contradictions
 from minutebook.compression import Compression
 from minutebook.errors import SettingsError
-from minutebook.properties_file import (
-    FILE_VARIABLE,
-    FORKS_VARIABLE,
-    KCL_VARIABLES,
-    STREAM_VARIABLE,
-    SUPERVISED_VARIABLE,
-    TEXT_VARIABLE,
-    Source,
-    flag,
-    read_settings,
-)
-from minutebook.spans import SLOT_SECONDS, parse_slot
+from minutebook.properties_file import Source, read_settings
+from minutebook.settings.kcl_properties import INEFFECTIVE, KCL_PROPERTIES, refuse
+from minutebook.settings.names import OUR_PROPERTIES, OURS, overrides, snake, unknown
+from minutebook.settings.values import Start
+from minutebook.spans import SLOT_SECONDS
 from minutebook.wording import ITEM
 
-_OURS: Final = "minutebook."
-_ENVIRONMENT: Final = "MINUTEBOOK_"
-_GIB: Final = 1 << 30
 _IDLE_SECONDS: Final = 60
-_OF_KUBERNETES: Final = re.compile(r"_(SERVICE_HOST|SERVICE_PORT(_\w+)?|PORT(_[0-9]+_(TCP|UDP|SCTP)(_\w+)?)?)$")
 _DIGITS: Final = 10
 """More than any number of KCL's has."""
 _ARN: Final = re.compile(r"arn:[^:]+:kinesis:([^:]+):([0-9]+):stream/([a-zA-Z0-9_.-]+)")
-_NO_OVERRIDES: Final = frozenset(
-    {FILE_VARIABLE, TEXT_VARIABLE, SUPERVISED_VARIABLE, FORKS_VARIABLE, STREAM_VARIABLE, SWITCH, *KCL_VARIABLES}
-)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -113,43 +82,6 @@ class Settings:
         return None if self.dedupe is None else self.dedupe_table or f"{self.application_name}-dedupe"
 
 
-OUR_PROPERTIES: Final[Mapping[str, Parse]] = {
-    "bucket": bucket,
-    "prefix": prefix,
-    "s3Endpoint": endpoint,
-    "checkpointIntervalSeconds": seconds(0, 3600),
-    "lingerSeconds": seconds(0, 600),
-    "flushSeconds": seconds(0.1, 3600),
-    "maxSegmentBytes": whole(1, _GIB, "bytes"),
-    "maxSegmentAgeSeconds": seconds(90, 21_600),
-    "compression": compression,
-    "start": start,
-    "storeTimeoutSeconds": seconds(1, 3600),
-    "dedupe": one_of("claims", "watermark"),
-    "eventId": jmespath_expression,
-    "producerSequence": jmespath_expression,
-    "producerKey": jmespath_expression,
-    "producerOrdered": flag,
-    "dedupeTable": word,
-    "adoptCheckpoint": flag,
-    "releaseLeases": flag,
-    "forkServer": flag,
-    "logLevel": one_of("debug", "info", "warning", "error", "critical"),
-    "metricsHost": word,
-    "metricsPort": whole(1, 65_535, "(a TCP port)"),
-    "metrics": one_of("emf"),
-    "metricsIntervalSeconds": seconds(1, 3600),
-    "maxUncommittedSeconds": seconds(1, 21_600),
-    "completeSlotSeconds": parse_slot,
-    "columns": word,
-    "eventTime": word,
-    "eventWindow": whole(0, 400, "days"),
-    "glueEndpoint": endpoint,
-    **ACCESS_PROPERTIES,
-}
-"""The names after `minutebook.`, each with its parser."""
-
-
 class LoadedSettings(NamedTuple):
     """A checked file: the typed settings and their texts.
 
@@ -175,17 +107,17 @@ def load_with_kcl(path: Source, environ: Mapping[str, str]) -> LoadedSettings:
     """Do what `load_settings` does, and keep KCL's properties for the daemon's file."""
     source = read_settings(path, environ)
     errors = [*source.errors, *source.override_errors]
-    texts, override_errors = _overrides(environ)
+    texts, override_errors = overrides(environ)
     errors += override_errors
     kcl: dict[str, str] = {}
     for name, text in source.values.items():
-        if name.startswith(_OURS) and name.removeprefix(_OURS) in OUR_PROPERTIES:
-            texts.setdefault(name.removeprefix(_OURS), (name, text))
+        if name.startswith(OURS) and name.removeprefix(OURS) in OUR_PROPERTIES:
+            texts.setdefault(name.removeprefix(OURS), (name, text))
         elif name in KCL_PROPERTIES or name in INEFFECTIVE:
             kcl[name] = text
             errors += filter(None, [refuse(name, text)])
         else:
-            errors.append(_unknown(name))
+            errors.append(unknown(name))
     values = _parse(texts, errors)
     _take_kcl(kcl, values, environ, errors)
     values["access"] = Access(**{name: values.pop(name) for name in Access._fields if name in values})
@@ -197,45 +129,14 @@ def load_with_kcl(path: Source, environ: Mapping[str, str]) -> LoadedSettings:
     return LoadedSettings(Settings(**values), kcl, ours, source.path)
 
 
-def environment_name(name: str) -> str:
-    """Return the variable that overrides `minutebook.<name>`: storeTimeoutSeconds -> ..._STORE_TIMEOUT_SECONDS."""
-    return _ENVIRONMENT + _snake(name).upper()
-
-
-def _snake(name: str) -> str:
-    return re.sub(r"(?=[A-Z])", "_", name).lower()
-
-
-def _overrides(environ: Mapping[str, str]) -> tuple[dict[str, tuple[str, str]], list[str]]:
-    """Return setting -> (variable, text) for the overrides in the environment, and the errors."""
-    known = {environment_name(name): name for name in OUR_PROPERTIES}
-    texts: dict[str, tuple[str, str]] = {}
-    errors: list[str] = []
-    for variable, text in sorted(environ.items()):
-        if not variable.startswith(_ENVIRONMENT) or variable in _NO_OVERRIDES:
-            continue
-        if variable not in known and _OF_KUBERNETES.search(variable):
-            continue  # of a Service of such a name in the namespace of the pod
-        if variable not in known:
-            errors.append(
-                f"environment variable {variable} is not a setting"
-                + _suggestion(variable, [*known, *_NO_OVERRIDES], _OURS)
-            )
-        elif text != text.strip():
-            errors.append(f"environment variable {variable} begins or ends with blanks: remove them")
-        else:
-            texts[known[variable]] = (variable, text)
-    return texts, errors
-
-
 def _parse(texts: Mapping[str, tuple[str, str]], errors: list[str]) -> dict[str, Any]:
     defaults = {field.name: field.default for field in fields(Settings)} | Access._field_defaults
     values: dict[str, Any] = {}
     for name, (where, text) in texts.items():
         try:
-            values[_snake(name)] = OUR_PROPERTIES[name](text)
+            values[snake(name)] = OUR_PROPERTIES[name](text)
         except ValueError as exc:
-            errors.append(f"{where} {exc}{_default_hint(defaults[_snake(name)])}")
+            errors.append(f"{where} {exc}{_default_hint(defaults[snake(name)])}")
     return values
 
 
@@ -372,24 +273,6 @@ def _account(kcl: Mapping[str, str]) -> str:
     """Return the stream's account from its ARN; empty without one."""
     arn = _ARN.fullmatch(kcl.get("streamArn", ""))
     return arn[2] if arn else ""
-
-
-def _unknown(name: str) -> str:
-    if "." in name and not name.startswith(_OURS):
-        return f"{name} is refused: nested names reach past the checks of this file; use the flat KCL names"
-    known = [*(_OURS + ours for ours in OUR_PROPERTIES), *KCL_PROPERTIES]
-    return f"{name} is not a setting of KCL or Minutebook" + _suggestion(name, known, _OURS)
-
-
-def _suggestion(name: str, known: Iterable[str], prefix: str) -> str:
-    """Return the end of a message about an unknown name; people may leave `prefix` out."""
-    by_fold: dict[str, str] = {}
-    for candidate in known:
-        by_fold[candidate.lower()] = candidate
-        if candidate.startswith(prefix):
-            by_fold[candidate.lower().removeprefix(prefix)] = candidate
-    close = difflib.get_close_matches(name.lower(), list(by_fold), n=1, cutoff=0.75)
-    return f": did you mean {by_fold[close[0]]}?" if close else ": remove it"
 
 
 def _settings_error(path: str, errors: list[str]) -> SettingsError:

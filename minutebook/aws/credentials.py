@@ -5,6 +5,7 @@ EKS, EC2). What the source raises then looks like an answer of the service, or i
 (OSError for a token file, RuntimeError for credentials that are expired when they come).
 """
 
+import re
 from collections.abc import Callable
 from functools import partial
 from typing import Any, Final, TypeVar
@@ -19,6 +20,7 @@ LOOK_AT_SOURCE: Final = (
     "end point or token file, or the profile"
 )
 CREDENTIALS_STEP: Final = f"{LOOK_AT_SOURCE}; minutebook doctor tries them"
+_SENDABLE: Final = re.compile(r"[\x21-\x7e]*")
 _FOREIGN: Final = (ClientError, BotoCoreError, OSError, RuntimeError, ValueError, LookupError)
 _ERRORS: Final = (
     CredentialRetrievalError,
@@ -85,9 +87,26 @@ def guard_credentials(resolver: Any, is_retryable: Callable[[Exception], bool]) 
 
     def load_guarded() -> Any:  # noqa: ANN401 - botocore's
         credentials = guarded(load)
+        _check_sendable(credentials)
         if hasattr(credentials, "_refresh"):  # those that expire; whatever reads them refreshes them first
             credentials._refresh = partial(guarded, credentials._refresh)  # noqa: SLF001 - there is no other way
         return credentials
 
     resolver.load_credentials = load_guarded
     return resolver
+
+
+def _check_sendable(credentials: Any) -> None:  # noqa: ANN401 - botocore's
+    """Refuse what no header can hold, mostly the line end of a mounted file: what is sent would be told in errors.
+
+    Those that expire are read with the first request: their source is a service, which puts no line end to them.
+    """
+    if credentials is None or hasattr(credentials, "_refresh"):
+        return
+    parts = {"access key": credentials.access_key, "secret key": credentials.secret_key, "token": credentials.token}
+    bad = [name for name, text in parts.items() if text and not _SENDABLE.fullmatch(text)]
+    if bad:
+        raise CredentialsRefusedError(
+            error=f"the {' and '.join(bad)} found by {credentials.method} holds a line end, a blank or another "
+            "character that no request can carry"
+        )

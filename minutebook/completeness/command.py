@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TextIO
 
 import msgspec
 
-from minutebook.archive_settings import ArchiveSettings, SettingsTexts, read_archive_settings, read_texts
+from minutebook.archive_settings import ArchiveSettings, read_archive_settings, read_texts
 from minutebook.clock import Clock, SystemClock
 from minutebook.completeness.objects import HOUR_MS, BoundaryObjects
 from minutebook.completeness.publisher import HoldReport, what_holds
@@ -30,7 +30,7 @@ from minutebook.format.minute import MINUTE_MS, iso_time, minute_of, parse_iso_t
 from minutebook.logs import configure_logging
 from minutebook.owner import read_owned
 from minutebook.remote_properties import fetch_properties
-from minutebook.spans import SLOT_SECONDS, parse_slot, parse_span
+from minutebook.spans import SLOT_SECONDS, parse_span
 from minutebook.store.places import open_retrying
 from minutebook.store.retrying import RetryingStorage
 from minutebook.wording import printable, printable_json, some_of
@@ -75,9 +75,9 @@ def run_wait(options: "WaitOptions", environ: Mapping[str, str]) -> int:
     if from_ms is not None and from_ms >= until_ms:
         raise SettingsError("--from must lie before --until", next_step="give times such as 2026-11-21T10:00:00Z")
     timeout = 0.0 if options.once else parse_span(options.timeout, "--timeout")
-    texts = read_texts(options.file, environ, fetch_properties, [COMPLETE_EVERY])
+    texts = read_texts(options.file, environ, fetch_properties)
     settings = read_archive_settings(texts, environ)
-    every_seconds = _parse_every(texts)
+    every_seconds = texts.parsed(COMPLETE_EVERY, SLOT_SECONDS)
     texts.check()
     if not every_seconds:
         raise SettingsError(
@@ -99,16 +99,6 @@ def _parse_time(text: str) -> int:
     except FormatError as exc:
         raise SettingsError(f"{text} is outside the years 1970 to 9999", next_step="name another time") from exc
     return time_ms
-
-
-def _parse_every(texts: SettingsTexts) -> int:
-    """Return the seconds between two boundaries; 0 also after an error, which `texts` then holds."""
-    text = texts.ours.get(COMPLETE_EVERY, str(SLOT_SECONDS))
-    try:
-        return parse_slot(text)
-    except ValueError as exc:
-        texts.errors.append(f"minutebook.{COMPLETE_EVERY}={text} {exc}")
-        return 0
 
 
 class _Waiting:

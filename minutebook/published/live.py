@@ -42,8 +42,8 @@ class LivePart(msgspec.Struct, frozen=True, kw_only=True):
 class LivePointer(msgspec.Struct, frozen=True, kw_only=True):
     """The live parts of a day that count. Later versions may add fields.
 
-    `writer` is new each time; `tables` are the UUIDs of those that may name the parts. `columns` are the typed columns of
-    its parts, name to type, by their digest.
+    `writer` is new each time; `tables` are the UUIDs of those that may name the parts. `columns` are the typed
+    columns of its parts, name to type, by their digest.
     """
 
     format: int

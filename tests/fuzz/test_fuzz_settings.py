@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from consumer.settings.settings import load_with_kcl
-from consumer.settings.values import start_text
 from minutebook.errors import SettingsError
 from minutebook.properties_file import parse_properties
+from minutebook.settings.values import start_text
 from tests.fuzz.hostile import check_told, damaged, search
 from tests.fuzz.valid import properties
 

@@ -19,8 +19,8 @@ from minutebook.format.markers import ApplicationRecord
 if TYPE_CHECKING:
     from mypy_boto3_kinesis import KinesisClient
 
-    from consumer.settings.values import Start
     from demo.embedded import EmbeddedAws
+    from minutebook.settings.values import Start
 
 START_MS = 1_795_256_160_000
 

@@ -199,3 +199,17 @@ def test_the_tables_client_names_them_too(chain: pytest.MonkeyPatch, tmp_path: P
     with pytest.raises(TableUnavailable) as caught:
         ask(client.list_tables, "ListTables", Backoff(clock, random.Random(1), budget_seconds=1), DYNAMODB)
     assert caught.value.next_step == CREDENTIALS_STEP
+
+
+@pytest.mark.parametrize("name", ["AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"])
+def test_a_line_end_of_a_mounted_file_is_named_and_never_told(chain: pytest.MonkeyPatch, name: str) -> None:
+    """No header can hold it: botocore's error would, with the secret, and look like one of the network."""
+    for variable in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"):
+        chain.setenv(variable, "hidden")
+    chain.setenv(name, "hidden\n")
+    error = _fail()
+    assert isinstance(error, StoreRefused)
+    assert "holds a line end" in str(error)
+    check = check_credentials()
+    assert (check.outcome, check.exit_code) == (CheckOutcome.FAIL, 2)
+    assert "hidden" not in f"{error}{error.next_step}{check}"

@@ -8,14 +8,14 @@ from typing import Final
 import pytest
 
 from consumer.monitoring.health_file import UNHEALTHY
-from consumer.settings.kcl_properties import INEFFECTIVE, KCL_PROPERTIES
-from consumer.settings.settings import OUR_PROPERTIES, environment_name
 from docsite.code_pages import error_kinds
 from docsite.events_page import NORMAL_LIFE, alarms, events_page, meaning
 from docsite.hook import pages
 from docsite.log_events import LogEvent, log_events
 from docsite.settings_page import commented, kind
 from minutebook.properties_file import KCL_VARIABLES
+from minutebook.settings.kcl_properties import INEFFECTIVE, KCL_PROPERTIES
+from minutebook.settings.names import OUR_PROPERTIES, environment_name
 
 CHECKOUT: Final = Path(__file__).resolve().parents[3]
 OPERATIONS: Final = (CHECKOUT / "docs" / "operations.md").read_text()

@@ -25,7 +25,7 @@ ORDER: Final = {
         "completeness streams_run",
         "archive_settings proof properties_folder",
         "segments",
-        "index owner published remote_properties",
+        "index owner published remote_properties settings",
         "aws.kinesis codec coverage cut emf store",
         "aws format",
         "apply_option class_archive compression kcl_tables logs metrics_server properties_file retry spans terminal",

@@ -12,7 +12,7 @@ from consumer.child_logs.processor_log import ProcessorEvent
 from consumer.monitoring.cloudwatch import COUNTED, GAUGES, LATENCY
 from consumer.monitoring.labels import LABEL_NAMES, StreamLabels
 from consumer.monitoring.watch import Watch
-from consumer.settings.settings import OUR_PROPERTIES
+from minutebook.settings.names import OUR_PROPERTIES
 from tests.fakes.clock import ManualClock
 
 CHECKOUT: Final = Path(__file__).resolve().parents[3]

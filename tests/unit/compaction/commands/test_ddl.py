@@ -149,7 +149,7 @@ def test_a_name_that_the_catalog_does_not_take(name: str) -> None:
 def test_a_folder_has_no_ddl(tmp_path: Path) -> None:
     """The catalog's engines read S3."""
     file = tmp_path / "my.properties"
-    file.write_text("streamName=s\napplicationName=a\nregionName=us-east-1\nminutebook.bucket=b\n")
+    file.write_text("streamName=s\napplicationName=app\nregionName=us-east-1\nminutebook.bucket=bucket\n")
     with pytest.raises(SettingsError, match="cannot name"):
         print_ddl(DdlRequest("events.raw", str(file), str(tmp_path)), {})
 

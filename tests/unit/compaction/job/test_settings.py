@@ -78,10 +78,9 @@ def test_the_job_reads_the_same_names_as_the_consumer() -> None:
 def test_the_lease_table_is_the_one_that_the_consumer_uses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """With a name of its own; what is in it counts as the application's. One of the application's name may be old."""
     file = tmp_path / "my.properties"
-    body = BODY.replace(b"= a\n", b"= app\n").replace(b"= b\n", b"= archive\n")
-    file.write_bytes(body)
+    file.write_bytes(BODY)
     assert load_job_settings(file, {}).lease_table == "app"
-    file.write_bytes(body + b"tableName = leases\n")
+    file.write_bytes(BODY + b"tableName = leases\n")
     settings, asked = load_job_settings(file, {}), list[str]()
 
     def scan(**request: Any) -> dict[str, Any]:  # noqa: ANN401 - as botocore's
@@ -95,7 +94,7 @@ def test_the_lease_table_is_the_one_that_the_consumer_uses(tmp_path: Path, monke
 
 
 URI = "s3://code/night/my.properties"
-BODY = b"streamName = s\napplicationName = a\nregionName = eu-west-1\nminutebook.bucket = b\n"
+BODY = b"streamName = s\napplicationName = app\nregionName = eu-west-1\nminutebook.bucket = bucket\n"
 
 
 def load(
@@ -114,7 +113,7 @@ def load(
 def test_it_is_read_where_it_lies() -> None:
     """Variables win over its lines, and findings name it."""
     settings, asked = load(BODY, environ={"MINUTEBOOK_STREAM_NAME": "mine"})
-    assert (settings.stream_name, settings.bucket, asked) == ("mine", "b", [URI])
+    assert (settings.stream_name, settings.bucket, asked) == ("mine", "bucket", [URI])
     assert settings.audit_command == f"minutebook audit {URI}"
 
 
@@ -128,7 +127,7 @@ def test_the_environment_may_name_it() -> None:
 def test_a_text_in_the_environment_wins_over_a_name_there() -> None:
     """As it does for a file of this machine."""
     settings, asked = load(None, None, {"MINUTEBOOK_PROPERTIES": URI, "MINUTEBOOK_PROPERTIES_TEXT": BODY.decode()})
-    assert (settings.bucket, asked) == ("b", [])
+    assert (settings.bucket, asked) == ("bucket", [])
 
 
 @pytest.mark.parametrize(
@@ -138,7 +137,7 @@ def test_a_text_in_the_environment_wins_over_a_name_there() -> None:
         (b" \n", "is empty"),
         (b"\xef\xbb\xbfa = b\n", "with a byte order mark"),
         (b"streamName = s\n", "3 error(s) in the settings"),
-        (BODY + b"minutebook.metrics = statsd\n", "minutebook.metrics must be emf, not 'statsd'"),
+        (BODY + b"minutebook.metrics = statsd\n", "minutebook.metrics must be one of emf, not 'statsd'"),
     ],
 )
 def test_what_is_wrong_with_it_names_it(body: bytes | None, message: str) -> None:
@@ -166,7 +165,7 @@ def test_a_path_is_a_path(tmp_path: Path) -> None:
     """Nothing is fetched."""
     (tmp_path / "p").write_bytes(BODY)
     settings, asked = load(None, str(tmp_path / "p"))
-    assert (settings.bucket, asked) == ("b", [])
+    assert (settings.bucket, asked) == ("bucket", [])
 
 
 def test_the_paths_of_numbers_are_the_consumers() -> None:
@@ -175,5 +174,5 @@ def test_the_paths_of_numbers_are_the_consumers() -> None:
     one = BODY + b"minutebook.producerSequence = seq\n"
     assert load(one)[0].numbers == NumberPaths("seq")
     assert load(one + b"minutebook.producerKey = a.b\n")[0].numbers == NumberPaths("seq", "a.b")
-    with pytest.raises(SettingsError, match=r"(?s)metrics must be emf.*producerKey: not JMESPath"):
+    with pytest.raises(SettingsError, match=r"(?s)producerKey is not a JMESPath.*metrics must be one of emf"):
         load(one + b"minutebook.metrics = x\nminutebook.producerKey = [[\n")

@@ -8,12 +8,13 @@ from pathlib import Path
 import pytest
 
 from compaction.job.settings import load_job_settings
-from consumer.settings.kcl_properties import KCL_PROPERTIES
-from consumer.settings.settings import OUR_PROPERTIES, Settings, environment_name, load_settings, load_with_kcl
+from consumer.settings.settings import Settings, load_settings, load_with_kcl
 from consumer.settings.shipped import production_properties
 from minutebook.aws.access import Access
 from minutebook.errors import SettingsError
 from minutebook.properties_file import KCL_VARIABLES
+from minutebook.settings.kcl_properties import KCL_PROPERTIES
+from minutebook.settings.names import OUR_PROPERTIES, environment_name
 
 NEEDED = "streamName=s\napplicationName=app\nregionName=eu-west-1\nminutebook.bucket=archive\n"
 VARIABLES = {

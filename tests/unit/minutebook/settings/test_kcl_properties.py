@@ -5,8 +5,8 @@ import zipfile
 import pytest
 
 from consumer.preflight.java import find_jars
-from consumer.settings.kcl_properties import INEFFECTIVE, KCL_PROPERTIES, refuse
-from consumer.settings.values import PROVIDERS
+from minutebook.settings.kcl_properties import INEFFECTIVE, KCL_PROPERTIES, refuse
+from minutebook.settings.values import PROVIDERS
 
 _BEANS = (
     "MultiLangDaemonConfiguration",

@@ -7,7 +7,8 @@ and ConfigurationSettableUtils in amazon-kinesis-client-multilang). Both are err
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
-from consumer.settings.values import (
+from minutebook.properties_file import flag
+from minutebook.settings.values import (
     Parse,
     credentials_providers,
     endpoint,
@@ -18,7 +19,6 @@ from consumer.settings.values import (
     whole,
     word,
 )
-from minutebook.properties_file import flag
 
 _INT: Final = 2_147_483_647
 _DAY_MS: Final = 86_400_000
