@@ -16,10 +16,12 @@ class StatusRequest(NamedTuple):
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON; with --watch one line per look.")] = False
     watch: Annotated[bool, typer.Option("--watch", help="Look again and again, until Ctrl-C.")] = False
     every_seconds: Annotated[
-        float, typer.Option("--every", metavar="SECONDS", min=1, help="With --watch: the pause.")
+        float, typer.Option("--every", metavar="SECONDS", min=1, max=86_400, help="With --watch: the pause.")
     ] = 10
     days: Annotated[int, typer.Option(min=1, help="How far back the end of a quiet shard is looked for.")] = 7
-    hours: Annotated[float, typer.Option(min=0, help="The last hours of which to say up to when all is proven.")] = 2
+    hours: Annotated[
+        float, typer.Option(min=0, max=100_000, help="The last hours of which to say up to when all is proven.")
+    ] = 2
     max_behind: Annotated[
         str | None, typer.Option(metavar="SPAN", help="Exit 7 when a shard is farther behind than, say, 5m.")
     ] = None

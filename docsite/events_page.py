@@ -58,6 +58,7 @@ NORMAL_LIFE: Final[Mapping[str, str]] = {
     "published_day_not_trusted": "a published day and its files disagree; it is read and published again",
     "live_parts_cut": "live parts of which the night has published a part were written anew, without that, or "
     "without columns that the table does not take",
+    "spark_not_used": "the Java of this machine does not run Spark: a large day is worked at without",
     "live_parts_lost": "a live pointer was set back, or a file that it names is gone; the rows are written again",
     "reads_made_smaller": "a daemon ran out of memory: the next one reads fewer records at once, `max_records`",
     "read_mark_written": "a quiet shard was read up to a time, and held no new record behind `last`; it covers what "

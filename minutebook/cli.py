@@ -12,6 +12,7 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from importlib import import_module
+from pathlib import Path
 from typing import Annotated, Final
 
 import typer
@@ -114,6 +115,9 @@ def complete(words: Sequence[str]) -> list[str]:
 
 def main(words: Callable[[], Sequence[str]] = lambda: sys.argv[1:]) -> None:
     """Run the command line; an error of ours becomes one line on stderr and its own exit code."""
+    # Python has None for one that whoever started it has closed.
+    sys.stdout = sys.stdout or Path(os.devnull).open("w")  # noqa: SIM115 - until the process ends
+    sys.stderr = sys.stderr or Path(os.devnull).open("w")  # noqa: SIM115 - same
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # a terminal may not know each of our characters
             stream.reconfigure(errors="backslashreplace")
@@ -127,8 +131,7 @@ def _run(words: Callable[[], Sequence[str]]) -> int:
             app(args=complete(words()))
         except SystemExit as exc:  # typer's usual end
             code = exc.code if isinstance(exc.code, int) else 0
-        if sys.stdout is not None:  # closed by whoever started it
-            sys.stdout.flush()
+        sys.stdout.flush()
     except MinutebookError as exc:
         sys.stderr.write(error_lines(str(exc), exc.next_step))
         return exc.exit_code

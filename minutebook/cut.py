@@ -101,9 +101,12 @@ def decode_cut(body: bytes, name: str) -> Cut:
 
 
 def read_cut(path: Path) -> Cut:
-    """Read a cut's file; raises SettingsError if it cannot be read, FormatError if it does not parse."""
+    """Read a cut's file; raises SettingsError if it cannot be read or does not parse."""
     try:
         body = path.read_bytes()
     except OSError as exc:
         raise SettingsError(f"{path} cannot be read: {exc.strerror}", next_step=_MAKE) from exc
-    return decode_cut(body, str(path))
+    try:
+        return decode_cut(body, str(path))
+    except FormatError as exc:
+        raise SettingsError(str(exc), next_step=exc.next_step) from exc

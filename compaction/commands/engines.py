@@ -103,6 +103,7 @@ class AutoEngine:
     def __init__(self, local: LocalEngine, spark: LazySpark | None) -> None:
         self._local = local
         self._spark = spark
+        self._has_java = False
 
     def __call__(self, orders: Sequence[Order]) -> list[TaskResult]:
         """Run the tasks."""
@@ -119,9 +120,19 @@ class AutoEngine:
 
     def group_source(self, groups: int) -> GroupSource:
         """Return Spark for a day of many groups; else this process, which sends tasks where they belong."""
-        if groups >= MANY_GROUPS and self._spark is not None:
-            return self._spark.group_source(groups)
-        return LocalGroupSource(self, self.shuffle)
+        spark = self._running_spark() if groups >= MANY_GROUPS else None
+        return LocalGroupSource(self, self.shuffle) if spark is None else spark.group_source(groups)
+
+    def _running_spark(self) -> LazySpark | None:
+        """Return Spark, if this machine's Java runs it: that is asked, by a start of it, with the first large day."""
+        if self._spark is not None and not self._has_java:
+            try:
+                session.check_java()
+            except SettingsError as exc:
+                structlog.get_logger().warning("spark_not_used", reason=str(exc), next_step=exc.next_step)
+                self._spark = None
+            self._has_java = True
+        return self._spark
 
     def cancel(self) -> None:
         """End the work at hand."""
@@ -138,8 +149,8 @@ class AutoEngine:
     def _for(self, orders: Sequence[Order]) -> LocalEngine | LazySpark:
         if not is_large(orders, self._local.cores):
             return self._local
-        if self._spark is not None:
-            return self._spark
+        if (spark := self._running_spark()) is not None:
+            return spark
         structlog.get_logger().warning(
             "large_day_without_spark",
             objects=sum(len(order.task.objects) for order in orders),

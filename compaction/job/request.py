@@ -47,7 +47,10 @@ SoFar = Annotated[
     ),
 ]
 Lookback = Annotated[
-    int, typer.Option("--lookback", min=1, metavar="DAYS", help="How far the ends of quiet shards are searched.")
+    int,
+    typer.Option(
+        "--lookback", min=1, max=36_500, metavar="DAYS", help="How far the ends of quiet shards are searched."
+    ),
 ]
 ParallelDays = Annotated[
     int, typer.Option(min=1, max=64, metavar="N", help="How many days of a range are worked on at once.")

@@ -9,7 +9,8 @@ Processes get and return bytes; this one only moves them, a few partitions at a 
 import tempfile
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple, Protocol, TypeVar
+from contextlib import suppress
+from typing import IO, NamedTuple, Protocol, TypeVar
 
 from compaction.event_ids.copies import Layout, ShardTally, Tallies
 from compaction.event_ids.dropping import packed_copies
@@ -123,6 +124,12 @@ def write_without(waiting: tuple[Order, list[bytes]]) -> TaskResult:
     return run(leaving_out(order, chunks))._replace(facts=())
 
 
+def _close(file: IO[bytes]) -> None:
+    """Close a file that nobody reads any more: what a full disk did not take is tried once more, in vain."""
+    with suppress(OSError):
+        file.close()
+
+
 class _Pile:
     """Bytes by number, in an unnamed file that lives as long as the pile.
 
@@ -132,7 +139,7 @@ class _Pile:
     def __init__(self) -> None:
         with told_as_lost():
             self._file = tempfile.TemporaryFile()  # noqa: SIM115 - closed below
-        weakref.finalize(self, self._file.close)
+        weakref.finalize(self, _close, self._file)
         self._slices: dict[int, list[tuple[int, int]]] = {}
 
     @property

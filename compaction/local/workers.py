@@ -19,7 +19,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wai
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from multiprocessing import connection, forkserver
-from typing import Any, Final, Generic, NamedTuple, TypeVar
+from typing import Any, ClassVar, Final, Generic, NamedTuple, TypeVar
 
 from compaction.local.machine import WORKER_BYTES, workers_here
 from compaction.tasks.failures import RETRYABLE, TRIES, Failure, configure_task_logging
@@ -37,6 +37,12 @@ _HANDED_OUT: Final = 2
 
 class WorkersLost(MinutebookError):  # noqa: N818 - the name says what happened, as in minutebook.errors
     """Processes died at their work, or could not finish it, again and again."""
+
+    exit_code: ClassVar[int] = 5
+
+
+class _NotStartedError(BrokenProcessPool):
+    """The processes could not be started."""
 
 
 _MAY_PASS: Final = (*RETRYABLE, WorkersLost)
@@ -75,7 +81,7 @@ class Workers:
                 except BrokenProcessPool as exc:
                     losses += 1
                     if self._is_cancelled or losses == TRIES:
-                        raise self._lost(losses) from exc
+                        raise self._lost(losses, exc) from exc
                     job.begin_anew()
         finally:
             job.take_back()
@@ -103,7 +109,7 @@ class Workers:
         try:
             while not job.is_done:
                 if self._is_cancelled:
-                    raise self._lost(0)
+                    raise self._lost(0, None)
                 job.hand_out(pool)
                 yield from job.ended()
         except BrokenProcessPool:
@@ -117,16 +123,22 @@ class Workers:
             if self._pool is None:
                 context = multiprocessing.get_context("forkserver")
                 context.set_forkserver_preload(_LOADED)
-                with _server_environment():
+                with _starting(), _server_environment():
                     forkserver.ensure_running()
                 self._pool = ProcessPoolExecutor(
                     self._count, mp_context=context, initializer=_begin, initargs=(dict(os.environ),)
                 )
             return self._pool
 
-    def _lost(self, times: int) -> WorkersLost:
+    def _lost(self, times: int, error: BrokenProcessPool | None) -> WorkersLost:
         if self._is_cancelled:
             return WorkersLost("the work was cancelled", next_step="run the command again")
+        if isinstance(error, _NotStartedError):
+            return WorkersLost(
+                f"{self._count} processes cannot be started: {error}",
+                next_step="look at the limits of processes and memory (ulimit -u, pids), and at TMPDIR, whose path "
+                "may have some 80 characters; then run the command again",
+            )
         return WorkersLost(
             f"processes died at their work, {times} times in a row",
             next_step=f"the kernel's log (dmesg) tells whether memory ran out: each of {self._count} may take "
@@ -181,7 +193,8 @@ class _Job(Generic[T, U]):
             future.cancel()
 
     def _submit(self, pool: ProcessPoolExecutor, index: int) -> None:
-        self._running[pool.submit(_outcome, self._work, self._drawn[index])] = index
+        with _starting():  # a process is started with the first work that none is free for
+            self._running[pool.submit(_outcome, self._work, self._drawn[index])] = index
 
 
 class _Failed(NamedTuple):
@@ -248,6 +261,15 @@ def _begin(environment: dict[str, str]) -> None:
         os._exit(1)
 
     threading.Thread(target=end_with_it, name="parent", daemon=True).start()
+
+
+@contextmanager
+def _starting() -> Iterator[None]:
+    """Raise _NotStartedError in place of what a server says that cannot be reached, or cannot fork."""
+    try:
+        yield
+    except (OSError, EOFError) as exc:
+        raise _NotStartedError(f"{type(exc).__name__}: {exc}") from exc
 
 
 @contextmanager

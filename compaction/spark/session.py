@@ -20,6 +20,8 @@ from minutebook.errors import MinutebookError, SettingsError
 _ENOUGH_JAVA = 17
 _OLD_JAVA = 8
 _STOP_SECONDS = 20
+_ANSWER_SECONDS = 30
+"""How long a Java may take to say its version."""
 _LOOK_SECONDS = 0.01
 _LOCAL = re.compile(r"local(?:\[([0-9]+|\*)\])?")
 _JVM = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xms128m")
@@ -54,8 +56,7 @@ def check_java() -> None:
             next_step="install a JRE (Debian: openjdk-17-jre-headless) or set JAVA_HOME; "
             "audit --level inventory runs without",
         )
-    output = subprocess.run([java, "-version"], capture_output=True, text=True, check=False)  # noqa: S603 - found above
-    version = _java_version(output.stderr + output.stdout)
+    version = _java_version(_said_of_version(java))
     needed = _OLD_JAVA if _pyspark_version() < (4, 0) else _ENOUGH_JAVA
     if version is None or version < needed:
         raise SettingsError(
@@ -63,6 +64,16 @@ def check_java() -> None:
             f"{'not a Java' if version is None else f'Java {version}'}",
             next_step="install a newer JRE (Debian: openjdk-17-jre-headless) or set JAVA_HOME to it",
         )
+
+
+def _said_of_version(java: str) -> str:
+    try:
+        output = subprocess.run(  # noqa: S603 - found on PATH or by JAVA_HOME
+            [java, "-version"], capture_output=True, text=True, check=False, timeout=_ANSWER_SECONDS
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return output.stderr + output.stdout
 
 
 def spark_java() -> str | None:

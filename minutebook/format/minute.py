@@ -15,6 +15,7 @@ MINUTE_MS = 60_000
 _CACHED = 4096
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _LAST_MINUTE = (datetime(9999, 12, 31, 23, 59, tzinfo=UTC) - _EPOCH) // timedelta(minutes=1)
+_LAST_MS = (_LAST_MINUTE + 1) * MINUTE_MS - 1
 _TEXT = re.compile(r"([0-9]{4})-([0-9]{2})-([0-9]{2})T([0-9]{2}):([0-9]{2})Z", re.ASCII)
 _PATH = re.compile(r"([0-9]{4})/([0-9]{2})/([0-9]{2})/([0-9]{2})/([0-9]{2})", re.ASCII)
 
@@ -59,14 +60,17 @@ def iso_time(epoch_ms: int) -> str:
 
 @functools.lru_cache(maxsize=_CACHED)
 def parse_iso_time(text: str) -> int:
-    """Parse an ISO time with a zone to epoch milliseconds; raises SettingsError."""
+    """Parse an ISO time with a zone to epoch milliseconds; raises SettingsError, also outside of 1970 to 9999."""
     try:
         moment = datetime.fromisoformat(text)
     except ValueError:
         moment = None
     if moment is None or moment.tzinfo is None:
         raise SettingsError(f"not a time with its zone: {text!r}", next_step="write it as 2026-11-21T10:16:00Z")
-    return (moment - _EPOCH) // timedelta(milliseconds=1)
+    time_ms = (moment - _EPOCH) // timedelta(milliseconds=1)
+    if not 0 <= time_ms <= _LAST_MS:
+        raise SettingsError(f"{text} is outside the years 1970 to 9999", next_step="name another time")
+    return time_ms
 
 
 @functools.lru_cache(maxsize=_CACHED)

@@ -11,6 +11,7 @@ from minutebook.properties_file import flag
 from minutebook.settings.values import (
     Parse,
     credentials_providers,
+    duration,
     endpoint,
     name,
     one_of,
@@ -115,7 +116,6 @@ KCL_PROPERTIES: Final[Mapping[str, KclProperty]] = {
     ),
     "parentShardPollIntervalMillis": _millis(10_000),
     "schedulerInitializationBackoffTimeMillis": _millis(1000),
-    "shardPrioritization": _word(),
     "coordinatorStateTableName": _word("<applicationName>-CoordinatorState"),
     "coordinatorStateBillingMode": _BILLING,
     "coordinatorStateReadCapacity": _number(None, "units", 1),
@@ -134,7 +134,7 @@ KCL_PROPERTIES: Final[Mapping[str, KclProperty]] = {
     "allowThroughputOvershoot": _flag(default=True),
     "varianceBalancingFrequency": _number(3, "runs", 1),
     "workerMetricsEMAAlpha": _word("0.5"),
-    "staleWorkerMetricsEntryCleanupDuration": _word("P1D"),
+    "staleWorkerMetricsEntryCleanupDuration": KclProperty(duration, "P1D"),
     "workerMetricsTableName": _word("<applicationName>-WorkerMetricStats"),
     "workerMetricsBillingMode": _BILLING,
     "workerMetricsReadCapacity": _number(None, "units", 1),
@@ -159,6 +159,7 @@ INEFFECTIVE: Final[Mapping[str, str]] = {
     "initialLeaseTableReadCapacity": "the lease table is on demand: remove the line",
     "initialLeaseTableWriteCapacity": "the lease table is on demand: remove the line",
     "cleanupLeasesUponShardCompletion": "the daemon ignores false and keeps true: remove the line",
+    "shardPrioritization": "the daemon takes no text for it, and dies: remove the line",
     "skipShardSyncAtWorkerInitializationIfLeasesExist": "it turns off KCL's check of aggregated records "
     "after a reshard: remove the line",
 }

@@ -132,6 +132,13 @@ def credentials_providers(text: str) -> str:
     return text
 
 
+def duration(text: str) -> str:
+    """Parse a duration of ISO 8601 as the daemon does: days, hours, minutes, seconds."""
+    if not re.fullmatch(r"P(?=.)([0-9]{1,9}D)?(T(?=.)([0-9]{1,9}H)?([0-9]{1,9}M)?([0-9]{1,9}S)?)?", text):
+        raise ValueError(f"must be a duration such as P1D or PT12H, not {text!r}")
+    return text
+
+
 def endpoint(text: str) -> str:
     """Parse an http or https address, as AWS clients take it."""
     try:

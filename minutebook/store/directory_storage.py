@@ -8,6 +8,7 @@ and threads that take turns at Python's lock would need twice the CPU.
 """
 
 import contextlib
+import errno
 import fcntl
 import hashlib
 import io
@@ -21,7 +22,7 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from minutebook.errors import OutcomeUnknown, StoreRefused
+from minutebook.errors import OutcomeUnknown, StoreRefused, StoreUnavailable
 from minutebook.retry import Backoff
 from minutebook.store.objects import ListedObject, Listing, ObjectHead, PutOutcome, StoredObject
 from minutebook.store.storage import ObjectBody, ObjectChanged, Tail, Upload
@@ -34,6 +35,7 @@ _SMALL_BYTES: Final = 64 << 10
 """Pointers, reports and tables up to this size may be replaced within one tick of the clock; segments never are."""
 
 
+_FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
 _NO_FILE: Final = (FileNotFoundError, NotADirectoryError, IsADirectoryError)
 
 
@@ -70,7 +72,7 @@ class DirectoryStorage:
 
     def put_if_absent(self, key: str, body: bytes, metadata: Mapping[str, str], content_type: str) -> PutOutcome:  # noqa: ARG002 - files have no type
         """Create the file unless it exists."""
-        with self._lock():
+        with self._lock(), _writing(self.uri(key)):
             path = self._path(key)
             if path.exists():
                 return PutOutcome.EXISTS
@@ -85,7 +87,7 @@ class DirectoryStorage:
 
     def put_if_match(self, key: str, body: bytes, etag: str | None, content_type: str) -> bool:  # noqa: ARG002 - files have no type
         """Replace the file if its ETag is `etag`; None creates it."""
-        with self._lock():
+        with self._lock(), _writing(self.uri(key)):
             path = self._path(key)
             present = _etag(path, path.stat()) if path.exists() else None
             if present != etag:
@@ -137,13 +139,14 @@ class DirectoryStorage:
     def delete(self, keys: Iterable[str]) -> None:
         """Delete the files, and the folders that become empty."""
         for key in keys:
-            path = self._path(key)
-            path.unlink(missing_ok=True)
-            path.with_name(path.name + METADATA_SUFFIX).unlink(missing_ok=True)
-            folder = path.parent
-            while folder != self.root and folder.is_dir() and not any(folder.iterdir()):
-                folder.rmdir()
-                folder = folder.parent
+            with _writing(self.uri(key)):
+                path = self._path(key)
+                path.unlink(missing_ok=True)
+                path.with_name(path.name + METADATA_SUFFIX).unlink(missing_ok=True)
+                folder = path.parent
+                while folder != self.root and folder.is_dir() and not any(folder.iterdir()):
+                    folder.rmdir()
+                    folder = folder.parent
 
     def open_read(self, key: str, etag: str | None) -> ObjectBody:
         """Read a file in chunks."""
@@ -210,8 +213,10 @@ class DirectoryStorage:
 
     @contextlib.contextmanager
     def _lock(self) -> Iterator[None]:
-        self.root.mkdir(parents=True, exist_ok=True)
-        with (self.root / _LOCK).open("ab") as handle:
+        with _writing(str(self.root)):
+            self.root.mkdir(parents=True, exist_ok=True)
+            handle = (self.root / _LOCK).open("ab")
+        with handle:
             fcntl.flock(handle, fcntl.LOCK_EX)
             yield
 
@@ -220,10 +225,11 @@ class FileSink(io.RawIOBase):
     """A file that gets its name when it is complete."""
 
     def __init__(self, path: Path) -> None:
-        path.parent.mkdir(parents=True, exist_ok=True)
         self._path = path
         self._part = path.with_name(path.name + _WRITING)
-        self._file = self._part.open("wb")
+        with _writing(str(path)):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            self._file = self._part.open("wb")
         self.size = 0
 
     def writable(self) -> bool:
@@ -233,13 +239,15 @@ class FileSink(io.RawIOBase):
     def write(self, data: bytes) -> int:  # type: ignore[override]  # any buffer, as files take
         """Append."""
         self.size += len(data)
-        return self._file.write(data)
+        with _writing(str(self._path)):
+            return self._file.write(data)
 
     def close(self) -> None:
         """Finish and rename the file."""
         if not self.closed:
-            self._file.close()
-            self._part.rename(self._path)
+            with _writing(str(self._path)):
+                self._file.close()
+                self._part.rename(self._path)
             super().close()
 
     def abort(self) -> None:
@@ -247,6 +255,21 @@ class FileSink(io.RawIOBase):
         self._file.close()
         self._part.unlink(missing_ok=True)
         super().close()
+
+
+@contextlib.contextmanager
+def _writing(path: str) -> Iterator[None]:
+    """Raise StoreUnavailable for a full or broken disk, StoreRefused for a place that cannot be written to."""
+    try:
+        yield
+    except OSError as exc:
+        if exc.errno in _FULL:
+            raise StoreUnavailable(
+                f"{path}: {exc.strerror}", next_step="look at the disk; then run it again"
+            ) from exc
+        raise StoreRefused(
+            f"{path} cannot be written: {exc.strerror}", next_step="name a folder that this process may write to"
+        ) from exc
 
 
 @contextlib.contextmanager

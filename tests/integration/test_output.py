@@ -63,7 +63,7 @@ def test_a_reader_who_has_gone_is_no_error_of_ours() -> None:
 def test_a_closed_stdout_is_taken_as_it_is() -> None:
     """As cron jobs have it."""
     done = subprocess.run(
-        ["sh", "-c", f"{sys.executable} -m minutebook --help >&-"],
+        ["sh", "-c", f"{sys.executable} -m minutebook init >&-"],
         stderr=subprocess.PIPE,
         text=True,
         check=False,

@@ -4,6 +4,7 @@ import re
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
+from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import msgspec
@@ -144,6 +145,10 @@ def _vacuumed(
 ) -> VacuumReport:
     place, archive = settings.output(request.out), settings.archive
     check_apart(place, archive)
+    if place.address.bucket is None and not Path(place.address.root).is_dir():
+        raise SettingsError(
+            f"there is no directory {place.address.root!r}", next_step="name what compact was given as --out"
+        )
     clock = SystemClock()
     raw = open_retrying(archive.address, _STORE_BUDGET_SECONDS)
     output = PublishedOutput(raw, archive.prefix, open_retrying(place.address, _STORE_BUDGET_SECONDS), place.prefix)

@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, nullcontext
+from pathlib import Path
 
 import pytest
 from structlog.testing import capture_logs
@@ -148,3 +149,26 @@ def test_without_pyspark_or_java_there_is_none(stack: ExitStack, monkeypatch: py
     auto = made(stack)
     assert isinstance(auto, AutoEngine)
     assert auto._spark is None
+
+
+@pytest.mark.parametrize("script", ["echo 'openjdk version \"1.8.0_452\"' >&2", "exit 1"])
+def test_a_large_day_goes_on_alone_where_java_is_too_old(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str
+) -> None:
+    """Small nights have passed with it; it is asked with the first large day, once."""
+    (tmp_path / "bin").mkdir()
+    java = tmp_path / "bin" / "java"
+    java.write_text(f"#!/bin/sh\necho x >> {tmp_path}/asked\n{script}\n")
+    java.chmod(0o755)
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    monkeypatch.setattr(engines, "_MOST_OBJECTS", 10)
+    local, spark = Told(), Told()
+    auto = AutoEngine(local, spark)  # type: ignore[arg-type]
+    auto(orders(10, 1))
+    assert not (tmp_path / "asked").exists()
+    with capture_logs() as logs:
+        auto(orders(11, 1))
+        auto(orders(11, 1))
+    assert (local.runs, spark.runs, (tmp_path / "asked").read_text()) == (3, 0, "x\n")
+    assert [line["event"] for line in logs] == ["spark_not_used", *["large_day_without_spark"] * 2]
+    assert isinstance(auto.group_source(MANY_GROUPS), LocalGroupSource)

@@ -6,6 +6,8 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import forkserver
 from pathlib import Path
 
 import pytest
@@ -195,3 +197,26 @@ def test_files_of_the_users_are_no_part_of_the_work(tmp_path: Path) -> None:
     )
     done = subprocess.run([sys.executable, script], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert (done.stdout, done.stderr) == ("[(0, '7')]\n", "")
+
+
+@pytest.mark.parametrize("where", ["multiprocessing.forkserver.ensure_running", "ProcessPoolExecutor.submit"])
+@pytest.mark.parametrize("error", [OSError("AF_UNIX path too long"), EOFError("unexpected EOF")])
+def test_processes_that_cannot_be_started_are_no_bug(
+    monkeypatch: pytest.MonkeyPatch, where: str, error: Exception
+) -> None:
+    """A long TMPDIR, a limit of processes: it is one day's, and names what to look at."""
+    times = []
+
+    def fail(*_: object, **__: object) -> None:
+        times.append(1)
+        raise error
+
+    place, _, name = where.rpartition(".")
+    monkeypatch.setattr(forkserver if "forkserver" in place else ProcessPoolExecutor, name, fail)
+    workers = Workers(2)
+    with pytest.raises(
+        WorkersLost, match=r"2 processes cannot be started: .*(path too long|unexpected EOF)"
+    ) as caught:
+        list(workers.each(doubled, [1]))
+    workers.close()
+    assert (len(times), caught.value.exit_code, "TMPDIR" in caught.value.next_step) == (TRIES, 5, True)

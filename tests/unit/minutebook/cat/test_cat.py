@@ -18,7 +18,7 @@ from minutebook.cat.output import open_output
 from minutebook.cat.request import CatRequest, checked_request
 from minutebook.compression import Compression
 from minutebook.cut import END, Cut, check_cut, encode_cut
-from minutebook.errors import FormatError, OutcomeUnknown, SafetyRefusal, SettingsError, StoreUnavailable
+from minutebook.errors import OutcomeUnknown, SafetyRefusal, SettingsError, StoreUnavailable
 from minutebook.format.day import day_of_ms
 from minutebook.format.minute import MINUTE_MS, iso_time
 from minutebook.format.position import Position
@@ -444,7 +444,7 @@ def test_a_file_that_is_no_cut_is_refused(tmp_path: Path, changes: dict[str, obj
     """With its name."""
     path = written(tmp_path, cut_of(NOON, NOON, s0="4:0"))
     path.write_bytes(msgspec.json.encode({**msgspec.json.decode(path.read_bytes()), **changes}))
-    with pytest.raises(FormatError, match=rf"cut\.json.*{why}"):
+    with pytest.raises(SettingsError, match=rf"cut\.json.*{why}"):
         checked_request(CatOptions(before=path), NOW_MS, lambda: 0)
 
 

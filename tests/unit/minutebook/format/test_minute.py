@@ -2,8 +2,16 @@
 
 import pytest
 
-from minutebook.errors import FormatError
-from minutebook.format.minute import minute_of, minute_path, minute_text, parse_minute_path, parse_minute_text
+from minutebook.errors import FormatError, SettingsError
+from minutebook.format.minute import (
+    MINUTE_MS,
+    minute_of,
+    minute_path,
+    minute_text,
+    parse_iso_time,
+    parse_minute_path,
+    parse_minute_text,
+)
 
 MINUTE = 29_920_936
 
@@ -53,3 +61,11 @@ def test_the_path_sorts_like_time() -> None:
     """Every part has its fixed width."""
     minutes = [0, 59, 60, 1439, 1440, MINUTE]
     assert sorted(map(minute_path, minutes)) == [minute_path(minute) for minute in minutes]
+
+
+@pytest.mark.parametrize("text", ["0001-01-01T00:00+14:00", "1969-12-31T23:59:59Z", "9999-12-31T23:59:59-00:01"])
+def test_a_time_outside_of_the_calendar_is_refused(text: str) -> None:
+    """Another zone may bring it there, and nothing that is made of it would be a time."""
+    with pytest.raises(SettingsError, match="is outside the years 1970 to 9999"):
+        parse_iso_time(text)
+    assert parse_iso_time("9999-12-31T23:59:59.999Z") + 1 == parse_iso_time("9999-12-31T23:59Z") + MINUTE_MS

@@ -62,6 +62,9 @@ _SINCE_3_5 = {
         ("AwsCredentialsProvider", "DefaultAWSCredentialsProviderChain", "of AWS's SDK for Java 2 (DefaultCred"),
         ("AwsCredentialsProviderDynamoDB", "ProfileCredentialsProvider|a,Nope|b", "not 'Nope'"),
         ("AwsCredentialsProvider", "DefaultCredentialsProvider,", "not ''"),
+        ("staleWorkerMetricsEntryCleanupDuration", "a day", "must be a duration such as P1D"),
+        ("staleWorkerMetricsEntryCleanupDuration", "PT", "must be a duration"),
+        ("shardPrioritization", "NoOpShardPrioritization", "the daemon takes no text for it"),
     ],
 )
 def test_refused(name: str, text: str, part: str) -> None:
@@ -82,6 +85,7 @@ def test_refused(name: str, text: str, part: str) -> None:
         ("migrateAllEntitiesToLeaseTable", "true"),
         ("tableMigrationCompleteBakeTimeSeconds", "3600"),
         ("leaseTableScanTotalSegments", "16"),
+        ("staleWorkerMetricsEntryCleanupDuration", "P1DT12H"),
         ("AwsCredentialsProvider", "com.example.Vault|a, EnvironmentVariableCredentialsProvider"),
     ],
 )

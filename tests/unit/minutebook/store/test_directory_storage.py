@@ -1,25 +1,23 @@
 """A directory as a store: nothing outside its root is read, written or deleted."""
 
+import errno
 import hashlib
 import itertools
+import os
 import random
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
-from minutebook.errors import StoreRefused
+from minutebook.errors import StoreRefused, StoreUnavailable
 from minutebook.retry import Backoff
-from minutebook.store.directory_storage import METADATA_SUFFIX, DirectoryStorage
+from minutebook.store.directory_storage import _WRITING, METADATA_SUFFIX, DirectoryStorage
 from minutebook.store.objects import ListedObject
 from minutebook.store.retrying import RetryingStorage
 from tests.fakes.clock import ManualClock
-
-if TYPE_CHECKING:
-    import os
 
 
 def no_waits() -> Backoff:
@@ -114,3 +112,30 @@ def test_a_file_that_goes_while_it_is_listed_is_not_there(tmp_path: Path, asked:
     storage = RetryingStorage(Swept(tmp_path), lambda: Backoff(ManualClock(), random.Random(1), budget_seconds=5))
     rows = storage.list_level("a/").objects if asked == "level" else storage.list_objects("a/")
     assert [row.key for row in rows] == ["a/staying"]
+
+
+@pytest.mark.parametrize("request_", ["open_write", "put_if_absent", "put_if_match"])
+def test_a_place_that_cannot_be_written_to_is_named(tmp_path: Path, request_: str) -> None:
+    """A file where a folder should be, as `--out /etc/hostname`."""
+    (tmp_path / "file").touch()
+    storage = DirectoryStorage(tmp_path / "file" / "out")
+    with pytest.raises(StoreRefused, match=r"file/out.*cannot be written: Not a directory"):
+        REQUESTS[request_](storage, "a/b")
+
+
+def test_a_full_disk_is_named_and_may_pass(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In each write: of a whole object, and of one that is written in parts."""
+    storage = DirectoryStorage(tmp_path)
+    (tmp_path / f"full{_WRITING}").symlink_to("/dev/full")
+    with pytest.raises(StoreUnavailable, match=f"{tmp_path}/full: No space left"):
+        storage.put_if_match("full", b"body", None, "x/y")
+    sink = storage.open_write("full", "x/y", no_waits)
+    with pytest.raises(StoreUnavailable, match=f"{tmp_path}/full: No space left"):
+        sink.write(b"x" * (1 << 20))
+    monkeypatch.setattr(Path, "rename", _refuse_quota)
+    with pytest.raises(StoreUnavailable, match="kept: Disk quota exceeded"):
+        storage.put_if_absent("kept", b"body", {}, "x/y")
+
+
+def _refuse_quota(*_: object) -> None:
+    raise OSError(errno.EDQUOT, os.strerror(errno.EDQUOT))

@@ -274,7 +274,7 @@ def test_a_night_keeps_schemas_beside_the_days(tmp_path: Path) -> None:
     desk = Desk(tmp_path, payload_day(DAY, 1, payload))
     columns = mapping({"n": "int64"}, ["glue-registry"])
     (tmp_path / "a.properties").write_text(
-        "streamName=s\napplicationName=a\nregionName=us-east-1\nminutebook.bucket=b\n"
+        "streamName=s\napplicationName=app\nregionName=us-east-1\nminutebook.bucket=bucket\n"
     )
     glue.denies = True
     with glue.serving() as address:
