@@ -77,7 +77,7 @@ test: $(PREPARED) ## run the tests, but for what `make deep` adds; `make test AR
 		$$(test -x "$(PROMTOOL)" || echo --ignore=tests/alarms) $(ARGS)
 
 deep: ## run every test, and search as long as the tests can: what to do before a release (hours)
-	@MINUTEBOOK_SEARCH=deep $(MAKE) test ARGS="--timeout 3600 $(ARGS)"
+	@TESTS_SEARCH=deep $(MAKE) test ARGS="--timeout 3600 $(ARGS)"
 
 test-fast: $(READY) ## run the tests that need no server
 	@$(BIN)/python -m pytest tests/unit tests/property $(ARGS)
@@ -127,7 +127,7 @@ nights: $(READY) ## kill KILLS=20 drivers of the nightly job with SEED=1, stop r
 	@$(BIN)/python -m tests.nights --kills $(or $(KILLS),20) --seed $(or $(SEED),1) $(ARGS)
 
 fuzz: $(READY) ## throw fresh hostile input at every reader, 120 times as long as the tests do (minutes)
-	@MINUTEBOOK_SEARCH=deep $(BIN)/python -m pytest tests/fuzz --timeout 3600 $(ARGS)
+	@TESTS_SEARCH=deep $(BIN)/python -m pytest tests/fuzz --timeout 3600 $(ARGS)
 
 docs: $(READY) ## build the documentation's site into SITE=site: open site/index.html
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --clean --site-dir "$(abspath $(SITE))" $(ARGS)

@@ -1,4 +1,4 @@
-"""How long the tests search: `make test` is done in minutes, `make deep` (`MINUTEBOOK_SEARCH=deep`) takes hours."""
+"""How long the tests search: `make test` is done in minutes, `make deep` (`TESTS_SEARCH=deep`) takes hours."""
 
 import os
 from collections.abc import Sequence
@@ -7,7 +7,7 @@ from typing import Final, TypeVar
 
 import pytest
 
-IS_DEEP: Final = os.environ.get("MINUTEBOOK_SEARCH") == "deep"
+IS_DEEP: Final = os.environ.get("TESTS_SEARCH") == "deep"
 _TESTS: Final = Path(__file__).parent
 _Case = TypeVar("_Case")
 

@@ -8,7 +8,7 @@ local, spark    as they say
 import importlib.util
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, ExitStack
-from typing import Final, Literal, Protocol, TypeVar
+from typing import Final, Protocol, TypeVar
 
 import structlog
 
@@ -24,7 +24,6 @@ from minutebook.errors import SettingsError
 
 T = TypeVar("T")
 U = TypeVar("U")
-EngineName = Literal["auto", "local", "spark"]
 
 _MOST_OBJECTS: Final = 200_000
 _MOST_SECONDS: Final = 1200

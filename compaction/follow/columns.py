@@ -17,9 +17,9 @@ import structlog
 from compaction.columns.columns import EVENT_INDEX, Columns
 from compaction.columns.files.columns_file import read_columns
 from compaction.columns.steps import GLUE_REGISTRY
-from compaction.follow.windows import HOUR_MS
 from compaction.tables.plan import Conflict
 from minutebook.errors import SettingsError
+from minutebook.format.minute import HOUR_MS
 from minutebook.published.schema import SCHEMA
 
 _REPAIR: Final = "correct the file: until then rows are written by the columns of before"

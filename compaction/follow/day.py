@@ -18,7 +18,7 @@ import structlog
 from compaction.follow.choosing import Chosen, LeftOut, choose
 from compaction.follow.columns import FollowedColumns
 from compaction.follow.copies import check_day_keeps_all
-from compaction.follow.windows import HOUR_MS, LONG_EVERY_MS, Listed, after_list, first_minute
+from compaction.follow.windows import LONG_EVERY_MS, Listed, after_list, first_minute
 from compaction.inventory.segments import ListedSegment, make_row
 from compaction.live.day import NEXT_NIGHT, LiveDay, LiveState
 from compaction.live.parts import OpenedPart, Span, live_part, span_of
@@ -32,7 +32,7 @@ from minutebook.clock import Clock, IdSource
 from minutebook.errors import SafetyRefusal, StoreRefused
 from minutebook.format.day import Day
 from minutebook.format.keys import slot_folder
-from minutebook.format.minute import MINUTE_MS, minute_path
+from minutebook.format.minute import HOUR_MS, MINUTE_MS, minute_path
 from minutebook.published.generation import DayFolder, Pointer, proven_verdict
 from minutebook.published.reading import published_until_ms
 from minutebook.published.verdict import CLEAN, DEFECTS

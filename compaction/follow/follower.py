@@ -19,7 +19,7 @@ import structlog
 
 from compaction.follow.copies import CopiesLeftOut
 from compaction.follow.day import FollowedDay, FollowPorts
-from compaction.follow.windows import HOUR_MS, complete_ms
+from compaction.follow.windows import complete_ms
 from compaction.publish.publisher import Publisher
 from compaction.tables.commit import TOLD_OF_PROPERTY
 from compaction.tables.history import ROWS_UNTIL
@@ -27,7 +27,7 @@ from minutebook.completeness.objects import BoundaryObjects
 from minutebook.completeness.query import Completeness, read_completeness
 from minutebook.errors import MinutebookError, SettingsError, StoreUnavailable
 from minutebook.format.day import Day, day_of_ms
-from minutebook.format.minute import MINUTE_MS, iso_time, parse_iso_time
+from minutebook.format.minute import HOUR_MS, MINUTE_MS, iso_time, parse_iso_time
 from minutebook.published.generation import DayFolder, proven_verdict
 from minutebook.published.verdict import CLEAN
 

@@ -11,12 +11,11 @@ LIST failed, the next one begins where that would have.
 from typing import Final, NamedTuple
 
 from minutebook.format.day import Day
-from minutebook.format.minute import MINUTE_MS
+from minutebook.format.minute import HOUR_MS, MINUTE_MS
 
 SHORT_MINUTES: Final = 10
 LONG_MINUTES: Final = 180
 LONG_EVERY_MS: Final = 10 * MINUTE_MS
-HOUR_MS: Final = 60 * MINUTE_MS
 _AFTER_MS: Final = 3_000
 """How long behind the linger a tick begins: processors notice that a minute is over, and commit."""
 

@@ -21,16 +21,15 @@ from minutebook.coverage.intervals import FOREVER
 from minutebook.errors import MinutebookError, SettingsError
 from minutebook.format.arrival import ARRIVAL_STEP_BACK_MS
 from minutebook.format.coverage_markers import OpenedMarker
-from minutebook.format.day import MINUTES_AN_HOUR, Day, day_of_ms
+from minutebook.format.day import Day, day_of_ms
 from minutebook.format.markers import ApplicationRecord
 from minutebook.format.metadata import Continuity
-from minutebook.format.minute import MINUTE_MS, iso_time, parse_iso_time
+from minutebook.format.minute import HOUR_MS, MINUTE_MS, iso_time, parse_iso_time
 from minutebook.format.read_mark import MarkKind
 from minutebook.index.names import ArchiveIndex
 from minutebook.proof.statements import Statements, read_statements
 from minutebook.wording import some_of
 
-_HOUR_MS: Final = MINUTES_AN_HOUR * MINUTE_MS
 _NAMED: Final = 3
 
 
@@ -67,8 +66,8 @@ def part_end(
     if is_settled(day, now_ms):
         return None
     begin_ms = max(day.begin_ms, begins_ms(application))
-    last = (now_ms - SETTLED_MS) // _HOUR_MS
-    hours = [number * _HOUR_MS for number in range(begin_ms // _HOUR_MS + 1, last + 1)]
+    last = (now_ms - SETTLED_MS) // HOUR_MS
+    hours = [number * HOUR_MS for number in range(begin_ms // HOUR_MS + 1, last + 1)]
     if not hours:
         raise NoFullHour(
             f"no full hour of {day} ended {SETTLED_MS // MINUTE_MS} minutes ago or more",

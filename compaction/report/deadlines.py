@@ -5,9 +5,8 @@ from typing import Final, NamedTuple
 
 from compaction.verdict.audit_document import Audit
 from compaction.verdict.findings import Code, Finding
-from minutebook.format.minute import MINUTE_MS, iso_time, parse_iso_time, parse_minute_text
+from minutebook.format.minute import HOUR_MS, MINUTE_MS, iso_time, parse_iso_time, parse_minute_text
 
-_HOUR_MS: Final = 3_600_000
 _OF_TIME: Final = frozenset(
     {Code.MISSING_START, Code.UNPROVEN_CONTINUITY, Code.UNPROVEN_END, Code.UNCOVERED, Code.MISSING_SHARD}
 )
@@ -61,7 +60,7 @@ def _of_time(audit: Audit, retention_ms: int | None, about: Finding) -> Deadline
             "How long the stream keeps records could not be asked; while it does, level stream can prove this."
         )
     now_ms, (first_ms, last_ms) = parse_iso_time(audit.audited_at), held
-    last, present = iso_time(last_ms), f"(it keeps records for {retention_ms / _HOUR_MS:g} hours now)"
+    last, present = iso_time(last_ms), f"(it keeps records for {retention_ms / HOUR_MS:g} hours now)"
     if now_ms < first_ms:
         return Deadline(
             f"Level stream can prove all of it until {iso_time(first_ms)}, and its end until {last} {present}.",
@@ -81,7 +80,7 @@ def _of_records(audit: Audit, retention_ms: int | None, about: Finding, minute: 
     if retention_ms is None:
         return Deadline(f"How long the stream keeps records could not be asked; while it does, {what}.")
     left_ms = parse_minute_text(minute) * MINUTE_MS + retention_ms
-    present = f"(it keeps records for {retention_ms / _HOUR_MS:g} hours now)"
+    present = f"(it keeps records for {retention_ms / HOUR_MS:g} hours now)"
     if parse_iso_time(audit.audited_at) < left_ms:
         return Deadline(
             f"The stream holds what arrived in {minute} until {iso_time(left_ms)} {present}; what came before leaves "

@@ -53,8 +53,7 @@ def check_java() -> None:
         where = f"JAVA_HOME={home} holds no bin/java" if home else "there is no java on PATH"
         raise SettingsError(
             f"compaction needs Java {_ENOUGH_JAVA} or newer to run Spark, and {where}",
-            next_step="install a JRE (Debian: openjdk-17-jre-headless) or set JAVA_HOME; "
-            "audit --level inventory runs without",
+            next_step="install a JRE (Debian: openjdk-17-jre-headless) or set JAVA_HOME; --engine local runs without",
         )
     version = _java_version(_said_of_version(java))
     needed = _OLD_JAVA if _pyspark_version() < (4, 0) else _ENOUGH_JAVA

@@ -18,6 +18,7 @@ from minutebook.coverage.topology import ShardRow, hash_range_of
 from minutebook.errors import StreamUnavailable
 from minutebook.format.aggregate import UserRecord, deaggregate
 from minutebook.format.arrival import STREAM_MARGIN_MS
+from minutebook.format.minute import DAY_MS
 from minutebook.format.position import Position
 
 if TYPE_CHECKING:
@@ -27,7 +28,6 @@ T = TypeVar("T")
 
 _BUDGET_SECONDS: Final = 120
 _EMPTY_AT_TIP: Final = 3
-DAY_MS: Final = 86_400_000
 """The minimum retention of a stream."""
 
 

@@ -7,12 +7,11 @@ from minutebook.errors import FormatError, ObjectVanished
 from minutebook.format.coverage_markers import SHARDS
 from minutebook.format.keys import end_marker_key, start_marker_key
 from minutebook.format.markers import ApplicationRecord, EndMarker, StartMarker
-from minutebook.format.minute import MINUTE_MS
+from minutebook.format.minute import DAY_MS, MINUTE_MS
 from minutebook.store.markers import read_marker
 from minutebook.store.retrying import RetryingStore
 
-_DAY_MS: Final = 86_400_000
-LONGEST_RETENTION_MS: Final = 365 * _DAY_MS
+LONGEST_RETENTION_MS: Final = 365 * DAY_MS
 """Kinesis' maximum, 8,760 hours (IncreaseStreamRetentionPeriod, Kinesis API reference)."""
 _CHAIN_MARKERS: Final = frozenset({"start.json", "end.json"})
 M = TypeVar("M", StartMarker, EndMarker)
@@ -40,7 +39,7 @@ class ArchivedShard(NamedTuple):
         bounds = [int(written.timestamp() * 1000) - LONGEST_RETENTION_MS, application.stream_created_ms]
         if application.start_at_ms is not None and self.start.chain_start().adopted is None:
             bounds.append(application.start_at_ms)
-        return max(0, (max(bounds) - _DAY_MS) // MINUTE_MS)
+        return max(0, (max(bounds) - DAY_MS) // MINUTE_MS)
 
 
 def read_archived_shards(store: RetryingStore, prefix: str) -> dict[str, ArchivedShard]:

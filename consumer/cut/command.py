@@ -23,7 +23,7 @@ from minutebook.coverage.verdict import State, Verdict
 from minutebook.cut import END, NONE, Cut, check_cut, encode_cut, read_cut
 from minutebook.errors import SafetyRefusal, SettingsError
 from minutebook.format.markers import ApplicationRecord
-from minutebook.format.minute import MINUTE_MS, iso_time, parse_iso_time
+from minutebook.format.minute import HOUR_MS, iso_time, parse_iso_time
 from minutebook.format.position import Position
 from minutebook.kcl_tables import KCL_TABLES
 from minutebook.logs import configure_logging
@@ -36,8 +36,7 @@ from minutebook.store.retrying import RetryingStore
 from minutebook.terminal import Table, TerminalConsole
 from minutebook.wording import printable, printable_json
 
-_HOUR_MS: Final = 60 * MINUTE_MS
-_RETENTION_MARGIN_MS: Final = _HOUR_MS
+_RETENTION_MARGIN_MS: Final = HOUR_MS
 _UNPROVEN: Final = 4
 _NEVER: Final = "name an application that has never run, or delete its lease table first"
 _SHOWN: Final = 5
@@ -118,7 +117,7 @@ def check_time(sources: Sources, at_ms: int) -> None:
 def judged_from_ms(sources: Sources, at_ms: int, hours: int) -> int:
     """Return since when coverage is judged: `hours` before the cut; 0: since the archive's beginning."""
     begin_ms = sources.application.begin_ms
-    return max(begin_ms, at_ms - hours * _HOUR_MS) if hours else begin_ms
+    return max(begin_ms, at_ms - hours * HOUR_MS) if hours else begin_ms
 
 
 def judge(sources: Sources, from_ms: int, at_ms: int) -> Verdict:

@@ -18,10 +18,11 @@ from consumer.evidence.worker_lock import WorkerLock
 from consumer.services import Services
 from consumer.stream.port import shard_hash_range
 from minutebook.aws.kinesis.answers import Answer, Beginning
-from minutebook.coverage.continuity import HOUR_MS, first_from, is_mark_due, read_until
+from minutebook.coverage.continuity import first_from, is_mark_due, read_until
 from minutebook.errors import MinutebookError
 from minutebook.format.arrival import ARRIVAL_STEP_BACK_MS
 from minutebook.format.metadata import Predecessor
+from minutebook.format.minute import HOUR_MS
 from minutebook.format.position import Position
 from minutebook.format.read_mark import MarkKind, ReadMark, encode_read_mark, mark_days, read_mark_key
 

@@ -24,6 +24,7 @@ from minutebook.compression import compression_of
 from minutebook.errors import FormatError, MinutebookError, ObjectArchived, SafetyRefusal, SettingsError
 from minutebook.format.day import MINUTES_A_DAY, Day
 from minutebook.format.keys import DUPLICATES, WATERMARKS, slot_beside, slot_of
+from minutebook.format.minute import DAY_MS
 from minutebook.format.position import Position
 from minutebook.format.record import decode_dropped_line, original_of
 from minutebook.format.segment import inflate
@@ -47,7 +48,6 @@ MARGIN_MS: Final = 86_400_000
 """How much older than the stream's retention a record must be: more than a buffer's age and the clocks' error."""
 SEEN_AFTER_DAYS: Final = 2
 """Days after the newest expired one that are searched for later segments of each chain."""
-_DAY_MS: Final = 86_400_000
 _AGE: Final = re.compile(r"([1-9][0-9]{0,4})d", re.ASCII)
 _EPOCH: Final = dt.date(1970, 1, 1)
 _REFUSED: Final = 6
@@ -229,13 +229,13 @@ def newest_day(archive: Archive, older_than_ms: int) -> dt.date:
     """Return the newest day that is old enough; raises SafetyRefusal if stream or buffers may hold such records."""
     retention_ms = archive.identity.retention_ms
     if older_than_ms < retention_ms + MARGIN_MS:
-        least = -(-(retention_ms + MARGIN_MS) // _DAY_MS)
+        least = -(-(retention_ms + MARGIN_MS) // DAY_MS)
         raise SafetyRefusal(
             f"the stream keeps its records for {retention_ms / 3_600_000:g} h: what it may still deliver "
             "must stay in the archive, which recognises it by these objects",
             next_step=f"use --older-than {least}d or more",
         )
-    return _EPOCH + dt.timedelta(days=(archive.clock.now_ms() - older_than_ms) // _DAY_MS - 1)
+    return _EPOCH + dt.timedelta(days=(archive.clock.now_ms() - older_than_ms) // DAY_MS - 1)
 
 
 def plans(archive: Archive, newest: dt.date) -> Iterator[ExpiryPlan]:
@@ -278,7 +278,7 @@ def expiry_age_ms(text: str) -> int:
     match = _AGE.fullmatch(text)
     if match is None:
         raise SettingsError(f"not an age: {text!r}", next_step="write it in days, as in --older-than 30d")
-    return int(match[1]) * _DAY_MS
+    return int(match[1]) * DAY_MS
 
 
 def _expire_day(archive: Archive, plan: ExpiryPlan, begin_ms: int, rate: int | None) -> str | None:

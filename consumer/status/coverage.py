@@ -13,13 +13,12 @@ from minutebook.coverage.intervals import Interval
 from minutebook.coverage.topology import ShardRow
 from minutebook.coverage.verdict import SO_FAR_MARGIN_MS, ShardVerdict, Verdict
 from minutebook.format.markers import ApplicationRecord
-from minutebook.format.minute import MINUTE_MS, iso_time
+from minutebook.format.minute import HOUR_MS, iso_time
 from minutebook.proof.evidence_set import ProofQuery
 from minutebook.proof.reading import judge_archive
 from minutebook.proof.sources import Stream
 from minutebook.store.retrying import RetryingStore
 
-_HOUR_MS: Final = 60 * MINUTE_MS
 _FRESH_SECONDS: Final = 60.0
 """With `--watch`, the archive is judged once a minute: that takes a request to S3 for every segment in the scope."""
 
@@ -71,7 +70,7 @@ class CoverageWatch:
 
     def _judge(self, application: ApplicationRecord, stream: Stream) -> ProvenTime | None:
         now_ms = self._clock.now_ms()
-        since_ms = max(application.begin_ms, now_ms - int(self._hours * _HOUR_MS))
+        since_ms = max(application.begin_ms, now_ms - int(self._hours * HOUR_MS))
         if since_ms >= now_ms or not self._hours:
             return None
         query = ProofQuery(Interval(since_ms, now_ms), application.begin_ms, now_ms, stream)

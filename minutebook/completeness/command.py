@@ -14,7 +14,7 @@ import msgspec
 
 from minutebook.archive_settings import ArchiveSettings, read_archive_settings, read_texts
 from minutebook.clock import Clock, SystemClock
-from minutebook.completeness.objects import HOUR_MS, BoundaryObjects
+from minutebook.completeness.objects import BoundaryObjects
 from minutebook.completeness.publisher import HoldReport, what_holds
 from minutebook.completeness.query import (
     Answer,
@@ -26,7 +26,7 @@ from minutebook.completeness.query import (
 from minutebook.errors import SettingsError
 from minutebook.format.boundaries import NamedGap
 from minutebook.format.day import day_of_ms
-from minutebook.format.minute import MINUTE_MS, iso_time, parse_iso_time
+from minutebook.format.minute import HOUR_MS, MINUTE_MS, iso_time, parse_iso_time
 from minutebook.logs import configure_logging
 from minutebook.owner import read_owned
 from minutebook.remote_properties import fetch_properties

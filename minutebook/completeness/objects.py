@@ -26,11 +26,10 @@ from minutebook.format.boundaries import (
     withdrawal_key,
 )
 from minutebook.format.day import Day, day_of_ms
-from minutebook.format.minute import MINUTE_MS, iso_time, parse_iso_time
+from minutebook.format.minute import HOUR_MS, iso_time, parse_iso_time
 from minutebook.store.objects import ListedObject, PutOutcome
 from minutebook.store.retrying import RetryingStore
 
-HOUR_MS: Final = 60 * MINUTE_MS
 LOOK_BACK_MS: Final = 26 * HOUR_MS
 """How old the newest marker may be to go on from it."""
 

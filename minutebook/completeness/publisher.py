@@ -27,7 +27,7 @@ from minutebook.completeness.folding import (
     shards_required,
 )
 from minutebook.completeness.judging import judge_times, question_of, still_open
-from minutebook.completeness.objects import HOUR_MS, LOOK_BACK_MS, BoundaryObjects, ListedMarkers, ahead
+from minutebook.completeness.objects import LOOK_BACK_MS, BoundaryObjects, ListedMarkers, ahead
 from minutebook.completeness.rows import AllRows
 from minutebook.completeness.withdrawing import Claim, is_within, withdraw
 from minutebook.coverage.chain import Reason
@@ -38,7 +38,7 @@ from minutebook.format.arrival import ARRIVAL_STEP_BACK_MS
 from minutebook.format.boundaries import CompleteMarker, NamedGap, ShardState, Since, since_key, success_key
 from minutebook.format.coverage_markers import SKIPPED, parse_skipped_key
 from minutebook.format.markers import ApplicationRecord
-from minutebook.format.minute import MINUTE_MS, iso_time
+from minutebook.format.minute import HOUR_MS, MINUTE_MS, iso_time
 from minutebook.proof.sources import Stream, sources_of
 from minutebook.proof.statements import StatementCache, Statements, read_statements
 from minutebook.store.retrying import RetryingStore

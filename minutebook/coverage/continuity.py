@@ -21,11 +21,10 @@ from typing import Final, NamedTuple
 from minutebook.coverage.evidence import SURELY_HELD_MS
 from minutebook.format.arrival import ARRIVAL_STEP_BACK_MS
 from minutebook.format.metadata import Continuity
-from minutebook.format.minute import MINUTE_MS
+from minutebook.format.minute import HOUR_MS, MINUTE_MS
 from minutebook.format.position import Position
 from minutebook.format.read_mark import BIRTH
 
-HOUR_MS: Final = 60 * MINUTE_MS
 RETRY_MS: Final = MINUTE_MS
 SPREAD_MS: Final = 10 * MINUTE_MS
 AFTER_HOUR_MS: Final = 2 * MINUTE_MS + 10_000

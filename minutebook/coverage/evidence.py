@@ -23,13 +23,12 @@ from typing import Final, NamedTuple
 from minutebook.coverage.intervals import FOREVER, Interval
 from minutebook.format.arrival import ARRIVAL_STEP_BACK_MS
 from minutebook.format.metadata import Continuity, Predecessor, SegmentMetadata
-from minutebook.format.minute import MINUTE_MS
+from minutebook.format.minute import DAY_MS, MINUTE_MS
 from minutebook.format.position import Position
 from minutebook.format.read_mark import MarkKind, ReadMark
 
 SURELY_HELD_MS: Final = 24 * 60 * MINUTE_MS - 5 * MINUTE_MS
 """Records of this age are not trimmed under any retention: the least is 24 h; 5 min are a margin."""
-_DAY_MS: Final = 24 * 60 * MINUTE_MS
 
 
 class Kind(enum.StrEnum):
@@ -191,7 +190,7 @@ def unanswered(marks: Iterable[ReadMark]) -> list[ReadMark]:
 
 def adopted_evidence(shard_id: str, position: Position, *, stored_ms: int, held: bool) -> Evidence:
     """Return the evidence of an adopted checkpoint, from its write on, or a day later if its record was trimmed."""
-    begins_ms = stored_ms - ARRIVAL_STEP_BACK_MS + (0 if held else _DAY_MS)
+    begins_ms = stored_ms - ARRIVAL_STEP_BACK_MS + (0 if held else DAY_MS)
     return Evidence(shard_id, Kind.ADOPTED, begins_ms, begins_ms, position, Continuity.UNPROVEN, stored_ms)
 
 

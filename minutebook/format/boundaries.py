@@ -30,7 +30,6 @@ from minutebook.format.position import Position
 UNTIL: Final = "_until/"
 COMPLETE: Final = "_complete/"
 SUCCESS: Final = "_SUCCESS"
-_HOUR_MS: Final = 60 * MINUTE_MS
 _SINCE: Final = "since.json"
 _LISTED: Final = 4096
 """Keys that are kept parsed: each attempt to publish lists those of the last day."""

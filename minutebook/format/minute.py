@@ -11,6 +11,8 @@ from datetime import UTC, datetime, timedelta
 from minutebook.errors import FormatError, SettingsError
 
 MINUTE_MS = 60_000
+HOUR_MS = 60 * MINUTE_MS
+DAY_MS = 24 * HOUR_MS
 # An audit of a day parses each of its 1,440 minutes once per shard, a marker's gaps are compared again and again.
 _CACHED = 4096
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

@@ -83,20 +83,18 @@ class _Document(msgspec.Struct, frozen=True, kw_only=True):
     writer: str
 
 
-def mark_days(mark: ReadMark, *, born_after_ms: int | None = None) -> list[Day]:
+def mark_days(mark: ReadMark) -> list[Day]:
     """Return the UTC days whose folders hold the mark.
 
     A proven mark, and a lost one of kind `stream`, is about the time since `from` and is stored under every day from
     there on. Any other only starts a new interval, under the day of its `until`. The proof of an end is stored under
     the day after as well, because the shard may have closed after its `until`, and `end.json` is written still later.
-    `born_after_ms` is a time before the creation of a shard that was read from its birth; without it the first day is
-    the one before `until`.
+    Of a shard that was read from its birth the first day is the one before `until`.
     """
     is_about_interval = mark.continuity is Continuity.PROVEN or mark.kind is MarkKind.STREAM
     begin = mark.from_ms if is_about_interval else mark.until_ms
     if begin == BIRTH:
-        yesterday_ms = day_of_ms(mark.until_ms).shift(-1).begin_ms
-        begin = yesterday_ms if born_after_ms is None else min(born_after_ms, mark.until_ms)
+        begin = day_of_ms(mark.until_ms).shift(-1).begin_ms
     return [Day(number) for number in range(day_of_ms(begin).number, _last_day(mark).number + 1)]
 
 

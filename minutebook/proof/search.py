@@ -19,7 +19,7 @@ from minutebook.errors import FormatError
 from minutebook.format.arrival import ARRIVAL_STEP_BACK_MS, MIDNIGHT_EDGE_MS, STEP_BACK_MINUTES
 from minutebook.format.day import Day, day_of_ms
 from minutebook.format.metadata import Continuity, SegmentMetadata, is_ours
-from minutebook.format.minute import MINUTE_MS
+from minutebook.format.minute import HOUR_MS, MINUTE_MS
 from minutebook.format.position import Position
 from minutebook.format.read_mark import BIRTH, MarkKind, ReadMark
 from minutebook.index.last_segments import LastSegments, none_published
@@ -28,7 +28,6 @@ from minutebook.proof.evidence_set import EvidenceSet, ProofQuery
 from minutebook.proof.statements import DamagedObject, Statements, read_marks
 from minutebook.store.retrying import RetryingStore
 
-_HOUR_MS: Final = 60 * MINUTE_MS
 _HINTS: Final = (1, 0, -2, -1, 2, -3)
 """The minute of the segment before a piece of evidence, relative to its `from`: mostly the next one."""
 
@@ -144,8 +143,8 @@ class Search:
     def _search_edges(self) -> None:
         """Read segments near the scope: arrival times step back, so the chain within it may include some of them."""
         begin_ms, until_ms = self._scope
-        before = self._by_shard(self._index.in_hours(begin_ms - _HOUR_MS, begin_ms), Interval(0, begin_ms))
-        after = self._by_shard(self._index.in_hours(until_ms, until_ms + _HOUR_MS), Interval(until_ms, FOREVER))
+        before = self._by_shard(self._index.in_hours(begin_ms - HOUR_MS, begin_ms), Interval(0, begin_ms))
+        after = self._by_shard(self._index.in_hours(until_ms, until_ms + HOUR_MS), Interval(until_ms, FOREVER))
         chosen = []
         for shard_id, names in before.items():
             near = {name for name in names if name.minute * MINUTE_MS >= begin_ms - MIDNIGHT_EDGE_MS}
@@ -181,8 +180,8 @@ class Search:
                 return
             if not self._index.holds(day):
                 continue
-            from_ms = max(begin_ms // _HOUR_MS * _HOUR_MS, day.begin_ms)
-            for span in (Interval(from_ms, from_ms + _HOUR_MS), Interval(from_ms + _HOUR_MS, day.end_ms)):
+            from_ms = max(begin_ms // HOUR_MS * HOUR_MS, day.begin_ms)
+            for span in (Interval(from_ms, from_ms + HOUR_MS), Interval(from_ms + HOUR_MS, day.end_ms)):
                 self._add_first(self._index.in_hours(*span), self._unsettled(day))
                 if not self._unsettled(day):
                     return
@@ -271,7 +270,7 @@ class Search:
     def _search_day(self, day: Day, names: dict[str, list[SegmentName]]) -> None:
         """Add the segments of a day that end at missing positions; `names` collects those of all days searched."""
         end_ms = min(day.end_ms, self._scope.from_ms)
-        last_ms = max(day.begin_ms, (end_ms - 1) // _HOUR_MS * _HOUR_MS)
+        last_ms = max(day.begin_ms, (end_ms - 1) // HOUR_MS * HOUR_MS)
         for span in (Interval(last_ms, end_ms), Interval(day.begin_ms, last_ms)):
             missing = self._missing_ends()
             for name in (name for hour in self._index.in_hours(*span) for name in hour):

@@ -184,15 +184,14 @@ class PublishedReader:
         is_same = inventory_digest(row[:3] for row in rows) == manifest.inventory
         return "" if is_same else f"{key} holds other objects than the manifest was made of"
 
-    def intact(self, pointer: Pointer, inventory: str | None = None) -> Manifest | None:
-        """Return the manifest that a pointer names if it is valid for objects with this digest; else None.
+    def intact(self, pointer: Pointer) -> Manifest | None:
+        """Return the manifest that a pointer names if it is valid; else None.
 
-        It must agree with the pointer, with itself and with the objects (None: these are not compared), be judged by
-        today's rules, and be whole (`damage`).
+        It must agree with the pointer and with itself, be judged by today's rules, and be whole (`damage`).
         """
         try:
             manifest = self.manifest(pointer)
-            why = "it is missing" if manifest is None else self._objection(pointer, manifest, inventory)
+            why = "it is missing" if manifest is None else self._objection(pointer, manifest)
         except FormatError as exc:
             why = str(exc)
         if not why:
@@ -206,11 +205,9 @@ class PublishedReader:
         )
         return None
 
-    def _objection(self, pointer: Pointer, manifest: Manifest, inventory: str | None) -> str:
+    def _objection(self, pointer: Pointer, manifest: Manifest) -> str:
         if not is_judged_by_these_rules(pointer, manifest):
             return "its verdict was given by older rules"
-        if inventory not in {None, manifest.inventory}:
-            return "it was made of other objects"
         why = contradiction(self.folder, pointer, manifest)
         return why or self.damage(pointer, manifest)
 

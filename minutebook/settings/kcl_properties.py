@@ -7,6 +7,7 @@ and ConfigurationSettableUtils in amazon-kinesis-client-multilang). Both are err
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
+from minutebook.format.minute import DAY_MS
 from minutebook.properties_file import flag
 from minutebook.settings.values import (
     Parse,
@@ -22,7 +23,6 @@ from minutebook.settings.values import (
 )
 
 _INT: Final = 2_147_483_647
-_DAY_MS: Final = 86_400_000
 
 
 class KclProperty(NamedTuple):
@@ -38,7 +38,7 @@ def _number(default: int | None, unit: str, low: int = 0, high: int = _INT) -> K
     return KclProperty(whole(low, high, unit), "unset" if default is None else str(default), ignored)
 
 
-def _millis(default: int | None, low: int = 0, high: int = _DAY_MS) -> KclProperty:
+def _millis(default: int | None, low: int = 0, high: int = DAY_MS) -> KclProperty:
     return _number(default, "milliseconds", low, high)
 
 

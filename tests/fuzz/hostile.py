@@ -1,6 +1,6 @@
 """Hostile input: valid input that was damaged, and how long to search.
 
-`MINUTEBOOK_SEARCH=deep` searches with fresh randomness and 120 times as long; by default a test gets a quarter of
+`TESTS_SEARCH=deep` searches with fresh randomness and 120 times as long; by default a test gets a quarter of
 the inputs that it names, the same everywhere.
 """
 

@@ -45,7 +45,7 @@ class Tree:
         """Run a module of Python, and return what it wrote."""
         # No bytecode: a mutation of equal size within one second would be served from the cache.
         command = [sys.executable, "-B", "-m", module, *arguments]
-        environment = {**os.environ, "MINUTEBOOK_SEARCH": "first"}
+        environment = {**os.environ, "TESTS_SEARCH": "first"}
         return subprocess.run(
             command, cwd=self._folder, env=environment, capture_output=True, text=True, check=False, timeout=timeout
         )

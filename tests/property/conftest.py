@@ -1,6 +1,6 @@
 """How long the property ring searches, and that it does so quietly.
 
-`MINUTEBOOK_SEARCH=deep` searches with fresh randomness and fifty times as long, `first` stops at the first history
+`TESTS_SEARCH=deep` searches with fresh randomness and fifty times as long, `first` stops at the first history
 that breaks a rule instead of looking for its simplest form; the default repeats the same histories everywhere.
 """
 
@@ -32,7 +32,7 @@ settings.register_profile(
     print_blob=True,
 )
 settings.register_profile("first", parent=settings.get_profile("ci"), phases=[Phase.generate])
-settings.load_profile(os.environ.get("MINUTEBOOK_SEARCH", "ci"))
+settings.load_profile(os.environ.get("TESTS_SEARCH", "ci"))
 
 
 @pytest.fixture(autouse=True)

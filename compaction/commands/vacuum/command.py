@@ -20,6 +20,7 @@ from minutebook.apply_option import is_applied, tell_unchanged
 from minutebook.clock import SystemClock
 from minutebook.errors import MinutebookError, SafetyRefusal, SettingsError, StoreRefused, worst
 from minutebook.format.day import Day
+from minutebook.format.minute import DAY_MS
 from minutebook.logs import Limit, configure_logging
 from minutebook.owner import read_owned
 from minutebook.properties_file import PropertiesFile, Source
@@ -36,7 +37,6 @@ if TYPE_CHECKING:
     from compaction.tables.orphans import TableFile, TableFolders
 
 _AGE: Final = re.compile(r"([1-9][0-9]{0,4})d", re.ASCII)
-_DAY_MS: Final = 86_400_000
 _STORE_BUDGET_SECONDS: Final = 120
 _SHOWN: Final = 20
 FORMAT: Final = 1
@@ -168,9 +168,9 @@ def vacuum_age_ms(text: str) -> int:
     days = _AGE.fullmatch(text)
     if days is None:
         raise SettingsError(f"not an age: {text!r}", next_step="write it in days, as in --older-than 7d")
-    age_ms = int(days[1]) * _DAY_MS
+    age_ms = int(days[1]) * DAY_MS
     if age_ms < GRACE_MS:
-        least = GRACE_MS // _DAY_MS
+        least = GRACE_MS // DAY_MS
         raise SettingsError(
             f"--older-than {text} would delete files that a job is about to publish or a query is reading",
             next_step=f"use --older-than {least}d or more",
@@ -205,7 +205,7 @@ def vacuum_output(output: PublishedOutput, now_ms: int, age_ms: int, *, apply: b
         format=FORMAT,
         output=output.storage.uri(output.root),
         applied=apply,
-        older_than_days=age_ms // _DAY_MS,
+        older_than_days=age_ms // DAY_MS,
         looked_at=len(days),
         objects=sum(row.objects for row in rows),
         bytes=sum(row.bytes for row in rows),

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 DAY = Day.parse("2026-11-20")
 ROOT = Path(__file__).parents[3]
-MOMENTS = int(os.environ.get("MINUTEBOOK_KILLS", "2"))
+MOMENTS = int(os.environ.get("TESTS_KILLS", "2"))
 """How many drivers are killed; each costs the start of a JVM."""
 
 

@@ -6,7 +6,7 @@ from tests.searching import IS_DEEP, one_in, only_deep
 
 
 def test_a_test_is_left_out_by_default_and_names_the_faster_one() -> None:
-    """In the reason, which `pytest -ra` shows; with MINUTEBOOK_SEARCH=deep it runs."""
+    """In the reason, which `pytest -ra` shows; with TESTS_SEARCH=deep it runs."""
     mark = only_deep("unit/project/test_searching.py::test_a_name_that_is_no_test_is_refused").mark
     assert mark.args == (not IS_DEEP,)
     assert "tests/unit/project/test_searching.py::test_a_name_that_is_no_test_is_refused" in mark.kwargs["reason"]

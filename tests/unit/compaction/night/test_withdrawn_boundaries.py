@@ -8,12 +8,12 @@ from structlog.testing import capture_logs
 
 from compaction.audit.audit import audit_day
 from compaction.job.context import AuditOptions
-from minutebook.completeness.objects import HOUR_MS, BoundaryObjects
+from minutebook.completeness.objects import BoundaryObjects
 from minutebook.completeness.publisher import Publisher
 from minutebook.completeness.query import Answer, JudgedTime, judge, read_completeness
 from minutebook.errors import StoreRefused
 from minutebook.format.boundaries import COMPLETE, RowsObject, ShardRow, encode_boundary, rows_key
-from minutebook.format.minute import MINUTE_MS
+from minutebook.format.minute import HOUR_MS, MINUTE_MS
 from minutebook.store.objects import PutOutcome
 from minutebook.store.places import open_storage
 from minutebook.store.retrying import RetryingStorage

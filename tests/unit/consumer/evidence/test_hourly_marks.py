@@ -14,12 +14,12 @@ from consumer.evidence.birth import ShardOrigin
 from consumer.evidence.read_marks import ReadMarks
 from consumer.evidence.shard_evidence import ShardEvidence
 from consumer.services import Services
-from minutebook.coverage.continuity import AFTER_HOUR_MS, HOUR_MS, spread_of
+from minutebook.coverage.continuity import AFTER_HOUR_MS, spread_of
 from minutebook.errors import StreamUnavailable
 from minutebook.format.document import FORMAT
 from minutebook.format.markers import ApplicationRecord
 from minutebook.format.metadata import ChainStart
-from minutebook.format.minute import MINUTE_MS
+from minutebook.format.minute import HOUR_MS, MINUTE_MS
 from tests.fakes.clock import START_MS, ManualClock
 from tests.fakes.memory_store import MemoryBucket, MemoryStore
 from tests.fakes.shard import FakeShard
