@@ -5,7 +5,6 @@ from hypothesis import strategies as st
 
 from minutebook.errors import FormatError
 from minutebook.format.coverage_markers import parse_skipped_key, skipped_key
-from minutebook.format.day import Day
 from minutebook.format.metadata import Continuity
 from minutebook.format.position import Position
 from minutebook.format.read_mark import MarkKind, ReadMark, mark_days, parse_read_mark_key, read_mark_key
@@ -60,9 +59,3 @@ def test_a_skipped_marker_has_one_spelling(text: str, shard_id: str, logged_ms: 
         except FormatError:
             continue
         assert skipped_key("p/", found.shard_id, found.logged_ms, found.writer) == damaged
-
-
-def test_the_first_day_there_is_has_marks_too() -> None:
-    """Nothing lies before it."""
-    mark = ReadMark("s", MarkKind.READ, Continuity.PROVEN, 0, 1, None, "w")
-    assert mark_days(mark, born_after_ms=0) == [Day(0)]
