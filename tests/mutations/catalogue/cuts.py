@@ -67,7 +67,7 @@ CUTS: Final = (
     ),
     Mutation(
         "judge one hour whatever is asked for",
-        Change("consumer.cut.command:judged_from_ms", "hours * _HOUR_MS", "_HOUR_MS"),
+        Change("consumer.cut.command:judged_from_ms", "hours * HOUR_MS", "HOUR_MS"),
         tests=("test_a_gap_is_found_within_the_hours_that_are_judged",),
     ),
     Mutation(

@@ -69,8 +69,8 @@ _OPERATIONS: Final = in_mode(
         "expire the day that retention ends in",
         Change(
             "consumer.expire.command:newest_day",
-            "(archive.clock.now_ms() - older_than_ms) // _DAY_MS - 1",
-            "(archive.clock.now_ms() - older_than_ms) // _DAY_MS + 2",
+            "(archive.clock.now_ms() - older_than_ms) // DAY_MS - 1",
+            "(archive.clock.now_ms() - older_than_ms) // DAY_MS + 2",
         ),
         tests=("test_what_the_stream_may_still_hold_is_refused",),
     ),
@@ -140,7 +140,7 @@ OPERATORS: Final = (
         Change(
             "consumer.archived.shard_markers:ArchivedShard.oldest_minute",
             "[int(written.timestamp() * 1000) - LONGEST_RETENTION_MS, application.stream_created_ms]",
-            "[int(written.timestamp() * 1000) - _DAY_MS]",
+            "[int(written.timestamp() * 1000) - DAY_MS]",
         ),
         tests=("test_a_tail_is_found_whatever_the_retention_is_now",),
     ),
