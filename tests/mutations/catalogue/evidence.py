@@ -109,7 +109,7 @@ EVIDENCE: Final = (
         "mark an hour after the last evidence",
         Change(
             "minutebook.coverage.continuity:is_mark_due",
-            "(service_ms - AFTERHOUR_MS - spread_of(shard_id)) // HOUR_MS * HOUR_MS",
+            "(service_ms - AFTER_HOUR_MS - spread_of(shard_id)) // HOUR_MS * HOUR_MS",
             "service_ms - HOUR_MS - spread_of(shard_id)",
         ),
         tests=("test_at_twenty_past_every_shard_is_covered_up_to_the_hour",),
