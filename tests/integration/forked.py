@@ -1,5 +1,6 @@
 """Commands of `minutebook` as processes that import nothing anew: a server with its modules forks each of them."""
 
+import faulthandler
 import multiprocessing
 import os
 import subprocess
@@ -50,6 +51,7 @@ def _play(words: list[str], environment: dict[str, str], folder: Path, out: Path
         written = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
         os.dup2(written, descriptor)
         os.close(written)
+    faulthandler.enable(2)  # a fault of a library is a stack then, and no mere -11
     os.chdir(folder)
     os.environ.clear()
     os.environ.update(environment)

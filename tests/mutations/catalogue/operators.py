@@ -173,4 +173,33 @@ OPERATORS: Final = (
         Change("minutebook.wording:error_lines", "printable_message(message)", "message"),
         tests=("test_an_error",),
     ),
+    Mutation(
+        "let a reader of the archive pass over a misspelled name",
+        Change("minutebook.archive_settings:read_texts", "not is_known(name)", "False"),
+        tests=("test_the_consumer_and_the_readers_refuse_the_same",),
+    ),
+    Mutation(
+        "send credentials that no header can hold",
+        Change("minutebook.aws.credentials:_check_sendable", "not _SENDABLE.fullmatch(text)", "False"),
+        tests=("test_a_line_end_of_a_mounted_file_is_named_and_never_told",),
+    ),
+    Mutation(
+        "compare what has no value",
+        Change(
+            "compaction.columns.paths:_Interpreter.visit_comparator",
+            "any(isinstance(side, Ambiguous | NotANumber) for side in sides)",
+            "False",
+        ),
+        tests=("test_what_has_no_value_is_equal_to_nothing",),
+    ),
+    Mutation(
+        "name the parts of a view as a column is named",
+        Change("compaction.commands.latest:_unused", "word in known", "False"),
+        tests=("test_no_name_of_the_view_hides_a_column",),
+    ),
+    Mutation(
+        "count the elements of a list that do not fit as one",
+        Change("compaction.columns.counts:Samples.add", "misfit.values", "1"),
+        tests=("test_of_a_lists_elements_those_of_a_leaf_are_one_reason",),
+    ),
 )
