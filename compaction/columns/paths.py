@@ -93,13 +93,19 @@ class _Interpreter(TreeInterpreter):  # type: ignore[misc]  # jmespath has no ty
         sides = [self.visit(each, value) for each in node["children"]]
         if any(isinstance(side, Ambiguous | NotANumber) for side in sides):
             raise TypeError
-        return super().visit_comparator(node, value)
+        return super().visit_comparator({**node, "children": [*map(_literal, sides)]}, value)
 
     def visit_not_expression(self, node: Any, value: Any) -> Any:  # noqa: ANN401 - any JSON value
         """Negate; raise TypeError where there is no value."""
-        if isinstance(self.visit(node["children"][0], value), Ambiguous | NotANumber):
+        side = self.visit(node["children"][0], value)
+        if isinstance(side, Ambiguous | NotANumber):
             raise TypeError
-        return super().visit_not_expression(node, value)
+        return super().visit_not_expression({**node, "children": [_literal(side)]}, value)
+
+
+def _literal(value: object) -> dict[str, object]:
+    """Return the node of a value that is known: to visit its own again would double the time with each level."""
+    return {"type": "literal", "value": value, "children": []}
 
 
 def _exact(node: Any) -> Any:  # noqa: ANN401 - a tree of jmespath's

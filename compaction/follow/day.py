@@ -184,7 +184,7 @@ class FollowedDay:
             if self._is_lost and not self._is_listed_again:
                 return  # what was shown is written first: the next tick lists it
             if not self._has_joined and self._is_joined(state):
-                self._has_joined = True
+                self._has_joined, self._version = True, ""
                 return  # what waits is written at once, with the next tick
             batch = self._batch(state, pointer)
             if not batch:

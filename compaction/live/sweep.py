@@ -16,14 +16,16 @@ from minutebook.published.generation import Pointer
 from minutebook.published.reading import written_ms
 
 
-def sweep_live(live: LiveDay, pointer: Pointer, shown: Collection[str], table_uuid: str, before_ms: int) -> list[str]:
+def sweep_live(
+    live: LiveDay, pointer: Pointer, shown: Collection[str], table: Collection[str], before_ms: int
+) -> list[str]:
     """Delete what was left before a time; return the keys.
 
-    `shown` are the addresses of the day's files in the current snapshot of the table. Raises SafetyRefusal as
-    `LiveDay.read`.
+    `shown` are the addresses of the day's files in the current snapshot of the table. `table` are its UUID, and the
+    name by which earlier versions knew it. Raises SafetyRefusal as `LiveDay.read`.
     """
     state = live.read()
-    if state.version is None or not {table_uuid}.issuperset(state.tables):
+    if state.version is None or not {*table}.issuperset(state.tables):
         return []
     covered = live.covered(pointer, {key for part in state.parts for key in part.segments})
     left = [part for part in state.parts if not covered.issuperset(part.segments)]

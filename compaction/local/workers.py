@@ -42,7 +42,7 @@ class WorkersLost(MinutebookError):  # noqa: N818 - the name says what happened,
 
 
 class _NotStartedError(BrokenProcessPool):
-    """The processes could not be started."""
+    """A process could not be started; those that are there go on."""
 
 
 _MAY_PASS: Final = (*RETRYABLE, WorkersLost)
@@ -82,7 +82,8 @@ class Workers:
                     losses += 1
                     if self._is_cancelled or losses == TRIES:
                         raise self._lost(losses, exc) from exc
-                    job.begin_anew()
+                    if not isinstance(exc, _NotStartedError):
+                        job.begin_anew()
         finally:
             job.take_back()
 
@@ -112,6 +113,8 @@ class Workers:
                     raise self._lost(0, None)
                 job.hand_out(pool)
                 yield from job.ended()
+        except _NotStartedError:
+            raise  # other threads work with the pool
         except BrokenProcessPool:
             with self._lock:
                 self._pool = None if self._pool is pool else self._pool

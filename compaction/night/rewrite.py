@@ -835,7 +835,8 @@ class _Run:
             is_swept = sweeps and events is None and commit is not None and commit.state == "already"
             pointer = self._publisher.current().pointer if is_swept else None
             if pointer is not None:
-                sweep_live(live, pointer, committer.present, committer.table_uuid, context.clock.now_ms() - GRACE_MS)
+                names, before_ms = {committer.table_uuid, table.name}, context.clock.now_ms() - GRACE_MS
+                sweep_live(live, pointer, committer.present, names, before_ms)
         except (CatalogRefused, CatalogUnavailable, SafetyRefusal) as exc:
             self._log.error("table_commit_failed", reason=str(exc), next_step=exc.next_step)
             return commit, exc

@@ -144,9 +144,10 @@ class DirectoryStorage:
                 path.unlink(missing_ok=True)
                 path.with_name(path.name + METADATA_SUFFIX).unlink(missing_ok=True)
                 folder = path.parent
-                while folder != self.root and folder.is_dir() and not any(folder.iterdir()):
-                    folder.rmdir()
-                    folder = folder.parent
+                with contextlib.suppress(OSError):  # somebody writes into it, or has deleted it
+                    while folder != self.root and not any(folder.iterdir()):
+                        folder.rmdir()
+                        folder = folder.parent
 
     def open_read(self, key: str, etag: str | None) -> ObjectBody:
         """Read a file in chunks."""

@@ -757,10 +757,10 @@ def test_a_file_that_the_table_names_is_not_swept(pond: Pond) -> None:
     files = pond.lake.table(lambda table: [task.file.file_path for task in table.scan().plan_files()])
     name, now_ms = pond.lake.table(lambda table: str(table.metadata.table_uuid)), pond.world.clock.now_ms()
     assert live.keep(live.read(), [])
-    assert not [key for key in sweep_live(live, pointer, files, name, now_ms + HOUR) if "/part-" in key]
+    assert not [key for key in sweep_live(live, pointer, files, {name}, now_ms + HOUR) if "/part-" in key]
     assert pond.rows() == pond.archived()
-    assert sweep_live(live, pointer, (), "another", now_ms + HOUR) == []
-    assert [key.rpartition("/")[2] for key in sweep_live(live, pointer, (), name, now_ms + HOUR)] == [
+    assert sweep_live(live, pointer, (), {"another"}, now_ms + HOUR) == []
+    assert [key.rpartition("/")[2] for key in sweep_live(live, pointer, (), {name}, now_ms + HOUR)] == [
         uri.rpartition("/")[2] for uri in files
     ]
 
@@ -1833,3 +1833,34 @@ def test_a_table_whose_snapshots_have_no_numbers_is_refused(tmp_path: Path) -> N
     with pytest.raises(SettingsError, match="format version 1") as caught, opened_followed("events.raw", None, place):
         pass
     assert "'format-version'='2'" in caught.value.next_step
+
+
+@pytest.mark.parametrize("first", [600, 1433])
+def test_parts_are_joined_in_commits_of_their_own(pond: Pond, monkeypatch: pytest.MonkeyPatch, first: int) -> None:
+    """Also of yesterday, which is committed where something has changed: appends show each row."""
+    monkeypatch.setattr("compaction.live.day.JOIN_PARTS", 4)
+    monkeypatch.setattr(IcebergTable, "expire", lambda *_: 0)
+    for minute in range(first, first + 7):
+        pond.world.put_segment(pond.written(minute))
+        pond.live_until(minute + (1 if first == 600 else 8))
+        pond.tick_through()
+    assert pond.rows() == pond.archived()
+    assert pond.lake.table(_appended) == pond.rows().total() == 14
+
+
+def test_live_files_of_an_earlier_version_are_swept_by_the_tables_name(pond: Pond) -> None:
+    """Its pointers name tables, and no UUIDs."""
+    pond.arrive(10)
+    pond.live_until(30)
+    pond.tick()
+    key = live_pointer_key(DayFolder(OUT, DAY))
+    stored = pond.site.out.get(key)
+    assert stored is not None
+    pond.site.out.replace(
+        key, msgspec.json.encode(msgspec.json.decode(stored.body) | {"tables": [pond.table().name]})
+    )
+    for number in range(1, 9):
+        pond.world.live_until(DAY.shift(number).begin_ms + HOUR)
+        pond.site.table = pond.table()
+        pond.site.night(12)
+    assert not [row.key for row in pond.site.out.list_objects(f"{live_folder(DayFolder(OUT, DAY))}part-")]

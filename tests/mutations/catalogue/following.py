@@ -327,7 +327,7 @@ FOLLOWING: Final = (
     ),
     Mutation(
         "let a night delete live files that a renamed table names",
-        Change("compaction.live.sweep:sweep_live", "{table_uuid}.issuperset(state.tables)", "True"),
+        Change("compaction.live.sweep:sweep_live", "{*table}.issuperset(state.tables)", "True"),
         tests=("test_a_renamed_table_keeps_its_files",),
     ),
     Mutation(
@@ -349,5 +349,19 @@ FOLLOWING: Final = (
         "read an object that is gone again and again without a pause",
         Change("compaction.follow.day:FollowedDay.is_behind", "not self.has_changed_objects", "True"),
         tests=("test_an_object_that_is_listed_and_cannot_be_read_is_named",),
+    ),
+    Mutation(
+        "commit what was joined with what comes next",
+        Change(
+            "compaction.follow.day:FollowedDay.write",
+            "(self._has_joined, self._version) = (True, '')",
+            "self._has_joined = True",
+        ),
+        tests=("test_parts_are_joined_in_commits_of_their_own",),
+    ),
+    Mutation(
+        "end all work where one process cannot be started",
+        Change("compaction.local.workers:Workers._run", "_NotStartedError", "ZeroDivisionError"),
+        tests=("test_a_process_that_cannot_be_started_ends_no_other_work",),
     ),
 )

@@ -512,3 +512,9 @@ def test_why_a_local_time_is_none_of_its_zone() -> None:
         'x: "noon" is not timestamp in Europe/Berlin',
         None,
     ]
+
+
+def test_a_path_is_followed_once_at_each_level() -> None:
+    """Thirty negations would take a billion visits."""
+    rows, _ = widened({"is": {"path": "!" * 30 + "a", "type": "bool"}}, [b'{"a":true}', b'{"a":"","a":""}'])
+    assert [row["is"] for row in rows] == [True, None]

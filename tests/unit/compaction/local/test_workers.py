@@ -220,3 +220,28 @@ def test_processes_that_cannot_be_started_are_no_bug(
         list(workers.each(doubled, [1]))
     workers.close()
     assert (len(times), caught.value.exit_code, "TMPDIR" in caught.value.next_step) == (TRIES, 5, True)
+
+
+def test_a_process_that_cannot_be_started_ends_no_other_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Days share the processes: what one meets at a limit leaves those of the others at work."""
+    workers, spawn, calls = Workers(3), ProcessPoolExecutor._spawn_process, list[int]()  # type: ignore[attr-defined]
+
+    def refused_once(pool: ProcessPoolExecutor) -> None:
+        calls.append(1)
+        if len(calls) == 3:
+            raise BlockingIOError("Resource temporarily unavailable")
+        spawn(pool)
+
+    monkeypatch.setattr(ProcessPoolExecutor, "_spawn_process", refused_once)
+    found: dict[str, list[tuple[int, int]]] = {}
+
+    def work(name: str) -> None:
+        found[name] = sorted(workers.each(doubled, range(6)))
+
+    threads = [threading.Thread(target=work, args=(name,)) for name in "ab"]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(timeout=60)
+    workers.close()
+    assert found == {name: [(number, 2 * number) for number in range(6)] for name in "ab"}
