@@ -14,8 +14,8 @@ listed, or taken from the lists of the days beside, when a night looks at severa
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from itertools import dropwhile
-from typing import Final, NamedTuple
+from itertools import chain, dropwhile
+from typing import Final, NamedTuple, cast
 
 import msgspec
 
@@ -24,7 +24,7 @@ from compaction.verdict.basis import EXPIRED, Basis, ShardBasis, digest_of
 from minutebook.coverage.intervals import Interval
 from minutebook.format.arrival import MIDNIGHT_EDGE_MS
 from minutebook.format.day import Day, Hour, day_of_ms, hour_of_ms
-from minutebook.format.keys import minute_prefix
+from minutebook.format.keys import SegmentKey, minute_prefix
 from minutebook.format.minute import MINUTE_MS, minute_path
 from minutebook.format.position import Position
 from minutebook.format.tombstone import Tombstone
@@ -143,7 +143,7 @@ def list_outside(
 
     listed = in_parallel(lambda folder: keep(storage.list_objects(folder)), folders)
     listed += in_parallel(lambda hour: keep(_hour(storage, query, hour, hours)), places.hours, _AT_ONCE)
-    return outside_of(query, shards, (row for rows in listed for row in rows))
+    return _by_side(counted, chain.from_iterable(listed))
 
 
 def places_outside(query: OutsideQuery, shards: Sequence[ShardBasis]) -> Places:
@@ -164,19 +164,22 @@ def places_outside(query: OutsideQuery, shards: Sequence[ShardBasis]) -> Places:
 def outside_of(query: OutsideQuery, shards: Sequence[ShardBasis], listed: Iterable[ListedSegment]) -> Outside:
     """Return what counts of what was listed around a scope. Pure."""
     counted = _Counted(query, shards)
-    rows = {row.key: row for row in listed if row in counted}
+    return _by_side(counted, (row for row in listed if row in counted))
+
+
+def _by_side(counted: "_Counted", rows: Iterable[ListedSegment]) -> Outside:
+    """Return rows that count, each once: lists may overlap."""
     before: dict[str, list[ListedSegment]] = defaultdict(list)
     after: dict[str, list[ListedSegment]] = defaultdict(list)
     strangers = []
-    for row in rows.values():
-        if row.parsed is None:
-            continue
-        if row.parsed.shard_id not in counted.shards:
+    for row in {row.key: row for row in rows}.values():
+        parsed = cast("SegmentKey", row.parsed)  # no other one counts
+        if parsed.shard_id not in counted.shards:
             strangers.append(row)
-        elif row.parsed.minute < query.begin_minute:
-            before[row.parsed.shard_id].append(row)
+        elif parsed.minute < counted.query.begin_minute:
+            before[parsed.shard_id].append(row)
         else:
-            after[row.parsed.shard_id].append(row)
+            after[parsed.shard_id].append(row)
     return Outside(before, after, strangers)
 
 
@@ -187,13 +190,13 @@ class _Counted:
     """
 
     def __init__(self, query: OutsideQuery, shards: Sequence[ShardBasis]) -> None:
-        self._query = query
+        self.query = query
         self._minutes = frozenset(places_outside(query, shards).minutes)
         self.shards = {shard.shard: shard for shard in shards}
         self._bounds = {shard.shard: _bounds(shard) for shard in shards}
 
     def __contains__(self, row: ListedSegment) -> bool:
-        query, parsed = self._query, row.parsed
+        query, parsed = self.query, row.parsed
         if parsed is None or query.begin_minute <= parsed.minute < query.end_minute:
             return False
         is_before = parsed.minute < query.begin_minute

@@ -107,14 +107,14 @@ def _fit_elements(kind: ColumnType, values: Sequence[Any]) -> Fitted:
     fitted = fit(element.type, flat, len(missing))
     places = _places(values) if missing or fitted.misfits else ()
     absent = [Misfit("missing", "null, and required")]
-    counted: dict[int, dict[tuple[str, str], _Counted]] = defaultdict(dict)
+    counted: dict[int, dict[tuple[str, str], _Alike]] = defaultdict(dict)
     for number, found in chain(zip(missing, repeat(absent)), fitted.misfits.items()):
         row, index = places[number]
         of_row = counted[row]
         for misfit in found:
             before = of_row.get((misfit.path, misfit.kind))
             if before is None:
-                before = of_row[misfit.path, misfit.kind] = _Counted(misfit.within(index))
+                before = of_row[misfit.path, misfit.kind] = _Alike(misfit.within(index))
             before.values += misfit.values
     for row, of_row in counted.items():
         misfits[row] += [each.first._replace(values=each.values) for each in of_row.values()]
@@ -123,7 +123,7 @@ def _fit_elements(kind: ColumnType, values: Sequence[Any]) -> Fitted:
     return Fitted(join(kind, fitted.array, values), misfits, leaves)
 
 
-class _Counted:
+class _Alike:
     """The misfits of one leaf and kind of a row."""
 
     __slots__ = ("first", "values")

@@ -8,6 +8,7 @@ local, spark    as they say
 import importlib.util
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, ExitStack
+from functools import cached_property
 from typing import Final, Protocol, TypeVar
 
 import structlog
@@ -102,7 +103,6 @@ class AutoEngine:
     def __init__(self, local: LocalEngine, spark: LazySpark | None) -> None:
         self._local = local
         self._spark = spark
-        self._has_java = False
 
     def __call__(self, orders: Sequence[Order]) -> list[TaskResult]:
         """Run the tasks."""
@@ -119,18 +119,18 @@ class AutoEngine:
 
     def group_source(self, groups: int) -> GroupSource:
         """Return Spark for a day of many groups; else this process, which sends tasks where they belong."""
-        spark = self._running_spark() if groups >= MANY_GROUPS else None
+        spark = self._large if groups >= MANY_GROUPS else None
         return LocalGroupSource(self, self.shuffle) if spark is None else spark.group_source(groups)
 
-    def _running_spark(self) -> LazySpark | None:
-        """Return Spark, if this machine's Java runs it: that is asked, by a start of it, with the first large day."""
-        if self._spark is not None and not self._has_java:
+    @cached_property
+    def _large(self) -> LazySpark | None:
+        """Spark, if this machine's Java runs it: that is asked, by a start of it, with the first large day."""
+        if self._spark is not None:
             try:
                 session.check_java()
             except SettingsError as exc:
                 structlog.get_logger().warning("spark_not_used", reason=str(exc), next_step=exc.next_step)
-                self._spark = None
-            self._has_java = True
+                return None
         return self._spark
 
     def cancel(self) -> None:
@@ -148,8 +148,8 @@ class AutoEngine:
     def _for(self, orders: Sequence[Order]) -> LocalEngine | LazySpark:
         if not is_large(orders, self._local.cores):
             return self._local
-        if (spark := self._running_spark()) is not None:
-            return spark
+        if self._large is not None:
+            return self._large
         structlog.get_logger().warning(
             "large_day_without_spark",
             objects=sum(len(order.task.objects) for order in orders),

@@ -41,7 +41,7 @@ class WorkersLost(MinutebookError):  # noqa: N818 - the name says what happened,
     exit_code: ClassVar[int] = 5
 
 
-class _NotStartedError(BrokenProcessPool):
+class _NotStartedError(Exception):
     """A process could not be started; those that are there go on."""
 
 
@@ -78,11 +78,11 @@ class Workers:
             while not job.is_done:
                 try:
                     yield from self._run(job)
-                except BrokenProcessPool as exc:
+                except (BrokenProcessPool, _NotStartedError) as exc:
                     losses += 1
                     if self._is_cancelled or losses == TRIES:
                         raise self._lost(losses, exc) from exc
-                    if not isinstance(exc, _NotStartedError):
+                    if isinstance(exc, BrokenProcessPool):
                         job.begin_anew()
         finally:
             job.take_back()
@@ -113,8 +113,6 @@ class Workers:
                     raise self._lost(0, None)
                 job.hand_out(pool)
                 yield from job.ended()
-        except _NotStartedError:
-            raise  # other threads work with the pool
         except BrokenProcessPool:
             with self._lock:
                 self._pool = None if self._pool is pool else self._pool
@@ -133,7 +131,7 @@ class Workers:
                 )
             return self._pool
 
-    def _lost(self, times: int, error: BrokenProcessPool | None) -> WorkersLost:
+    def _lost(self, times: int, error: Exception | None) -> WorkersLost:
         if self._is_cancelled:
             return WorkersLost("the work was cancelled", next_step="run the command again")
         if isinstance(error, _NotStartedError):

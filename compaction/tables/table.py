@@ -180,9 +180,13 @@ class IcebergTable:
     def conflicts(self, columns: Mapping[str, str] | None) -> tuple[Conflict, ...]:
         """Return the conflicts of columns with the table; see `DayTable`."""
         with translated(f"loading {self.name}"):
-            if not self._catalog.table_exists(self._identifier):
+            if (table := self._present()) is None:
                 return ()
-            return _conflicts(self._catalog.load_table(self._identifier), columns, by_event=self._by_event)
+            return _conflicts(table, columns, by_event=self._by_event)
+
+    def _present(self) -> "Table | None":
+        """Return the table as it is now; None, if it does not exist yet."""
+        return self._catalog.load_table(self._identifier) if self._catalog.table_exists(self._identifier) else None
 
     def is_conditional(self) -> bool:
         """Return whether the catalog refuses a commit that is based on an older snapshot than its own."""
@@ -194,24 +198,19 @@ class IcebergTable:
     def format_version(self) -> int | None:
         """Return the version of the table's format; None, if it does not exist yet. Raises as `look`."""
         with translated(f"loading {self.name}"):
-            if not self._catalog.table_exists(self._identifier):
-                return None
-            return self._catalog.load_table(self._identifier).format_version
+            return None if (table := self._present()) is None else table.format_version
 
     def is_by_event(self) -> bool:
         """Return whether the table exists and is partitioned by event, too. Raises as `look`."""
         with translated(f"loading {self.name}"):
-            if not self._catalog.table_exists(self._identifier):
+            if (table := self._present()) is None:
                 return False
-            table = self._catalog.load_table(self._identifier)
             return shape.partitioned_by(table, table.spec()) == [shape.ARRIVAL, EVENT_TIME]
 
     def properties(self) -> Mapping[str, str]:
         """Return the table's properties; none, if it does not exist yet. Raises as `look`."""
         with translated(f"loading {self.name}"):
-            if not self._catalog.table_exists(self._identifier):
-                return {}
-            return {**self._catalog.load_table(self._identifier).properties}
+            return {} if (table := self._present()) is None else {**table.properties}
 
     def set_properties(self, properties: Mapping[str, str]) -> None:
         """Set properties of the table, and commit no snapshot. Raises as `look`."""

@@ -14,8 +14,8 @@ from minutebook.aws.access import PLAIN, Access, access_contradictions
 from minutebook.compression import Compression
 from minutebook.errors import SettingsError
 from minutebook.properties_file import Source, read_settings
-from minutebook.settings.kcl_properties import INEFFECTIVE, KCL_PROPERTIES, refuse
-from minutebook.settings.names import OUR_PROPERTIES, OURS, overrides, snake, unknown
+from minutebook.settings.kcl_properties import refuse
+from minutebook.settings.names import OUR_PROPERTIES, OURS, is_known, overrides, snake, unknown
 from minutebook.settings.values import Start
 from minutebook.spans import SLOT_SECONDS
 from minutebook.wording import ITEM
@@ -113,7 +113,7 @@ def load_with_kcl(path: Source, environ: Mapping[str, str]) -> LoadedSettings:
     for name, text in source.values.items():
         if name.startswith(OURS) and name.removeprefix(OURS) in OUR_PROPERTIES:
             texts.setdefault(name.removeprefix(OURS), (name, text))
-        elif name in KCL_PROPERTIES or name in INEFFECTIVE:
+        elif is_known(name):
             kcl[name] = text
             errors += filter(None, [refuse(name, text)])
         else:

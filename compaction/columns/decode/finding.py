@@ -91,7 +91,8 @@ def _share(count: int, texts: Sequence[bytes]) -> str:
 
 def _read(step: Step, texts: Sequence[bytes]) -> int:
     """Return how many payloads a step reads as a whole."""
-    return sum(_apply(step, [text]).failed == 0 for text in texts)
+    records = Decoder((step,)).apply(texts)
+    return sum(not any(isinstance(event, Misfit) for event in events) for events in records)
 
 
 def _leads_on(text: bytes) -> bool:

@@ -191,6 +191,14 @@ class Pond:
             pass
         return tick
 
+    def be_told_twice(self) -> None:
+        """Let records come in two minutes, and the table be told behind each that it is complete."""
+        for minute in (10, 31):
+            self.arrive(minute)
+            self.live_until(minute + 20)
+            until_ms = self.complete_until(DAY.begin_ms + (minute + 10) * MINUTE_MS)
+            assert self.tick().complete_until_ms == until_ms
+
     def night(self) -> str:
         """Let a night run with the table; returns what it did with the table on the day."""
         self.site.table = self.table()
@@ -1086,11 +1094,7 @@ def test_a_table_that_is_made_anew_or_set_back_is_complete_no_more(
 
 def test_a_table_that_is_set_back_by_its_last_snapshot_is_complete_no_more(pond: Pond) -> None:
     """What it was told counts while it was made from the very snapshot that was told with it."""
-    for minute in (10, 31):
-        pond.arrive(minute)
-        pond.live_until(minute + 20)
-        until_ms = pond.complete_until(DAY.begin_ms + (minute + 10) * MINUTE_MS)
-        assert pond.tick().complete_until_ms == until_ms
+    pond.be_told_twice()
 
     def told_of(table: Any) -> tuple[str, str]:  # noqa: ANN401 - pyiceberg's
         metadata = table.metadata
@@ -1785,11 +1789,7 @@ def test_a_verdict_by_older_rules_makes_no_table_complete(pond: Pond) -> None:
 
 def test_a_table_set_back_whose_snapshots_have_expired_is_complete_no_more(pond: Pond) -> None:
     """A person rolls it back and removes what was left behind: its sequence number tells."""
-    for minute in (10, 31):
-        pond.arrive(minute)
-        pond.live_until(minute + 20)
-        until_ms = pond.complete_until(DAY.begin_ms + (minute + 10) * MINUTE_MS)
-        assert pond.tick().complete_until_ms == until_ms
+    pond.be_told_twice()
     with pond.lake.catalog() as catalog:
         table = catalog.load_table(pond.lake.name)
         gone = table.current_snapshot()

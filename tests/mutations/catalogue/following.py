@@ -361,7 +361,7 @@ FOLLOWING: Final = (
     ),
     Mutation(
         "end all work where one process cannot be started",
-        Change("compaction.local.workers:Workers._run", "_NotStartedError", "ZeroDivisionError"),
+        Change("compaction.local.workers:Workers._run", "BrokenProcessPool", "(BrokenProcessPool, _NotStartedError)"),
         tests=("test_a_process_that_cannot_be_started_ends_no_other_work",),
     ),
 )
